@@ -1,0 +1,96 @@
+"""What is wrong with a node affinity: operators, keys and values of its terms."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from situate.core.config.names import label_key_faults, label_value_faults
+from situate.core.config.problems import child, distinct, index, invalid, unsupported
+from situate.core.model.base import INT64_MAX, INT64_MIN
+from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
+from situate.core.model.pod import NodeAffinity
+
+__all__ = ["node_affinity_problems"]
+
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_INT64_DIGITS: Final = 19
+
+_EMPTY_VALUES: Final = "for 'in', 'notin' operators, values set can't be empty"
+_NEEDLESS_VALUES: Final = "values set must be empty for exists and does not exist"
+_ONE_VALUE: Final = "for 'Gt', 'Lt' operators, exactly one value is required"
+_INTEGER: Final = "for 'Gt', 'Lt' operators, the value must be an integer"
+_ONE_ELEMENT: Final = "must have one element"
+
+
+def node_affinity_problems(path: str, affinity: NodeAffinity) -> list[str]:
+    """Of the required terms, then of the preferred ones. Terms that select nothing, or weigh nothing, are not read."""
+    problems: list[str] = []
+    if affinity.required is not None:
+        terms = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        for i, term in enumerate(affinity.required.node_selector_terms):
+            problems += _term_problems(index(terms, i), term)
+    preferred = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+    for i, weighted in enumerate(affinity.preferred):
+        if weighted.weight:
+            problems += _term_problems(index(preferred, i), weighted.preference)
+    return problems
+
+
+def _term_problems(path: str, term: NodeSelectorTerm) -> list[str]:
+    problems: list[str] = []
+    for i, requirement in enumerate(term.match_expressions):
+        problems += _label_problems(index(child(path, "matchExpressions"), i), requirement)
+    for i, requirement in enumerate(term.match_fields):
+        problems += _field_problems(index(child(path, "matchFields"), i), requirement)
+    return problems
+
+
+def _label_problems(path: str, requirement: NodeSelectorRequirement) -> list[str]:
+    if requirement.operator not in _LABEL_OPERATORS:
+        return [unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS)]
+    problems: list[str] = []
+    faults = label_key_faults(requirement.key)
+    if faults:
+        problems.append(invalid(child(path, "key"), requirement.key, "; ".join(faults)))
+    values = child(path, "values")
+    problems += _count_problems(values, requirement.operator, requirement.values)
+    for i, value in enumerate(requirement.values):
+        faults = label_value_faults(value)
+        if faults:
+            problems.append(invalid(f"{index(values, i)}[{requirement.key}]", value, "; ".join(faults)))
+    return distinct(problems)
+
+
+def _count_problems(path: str, operator: str, values: Sequence[str]) -> list[str]:
+    match operator:
+        case "In" | "NotIn":
+            return [] if values else [invalid(path, _shown(values), _EMPTY_VALUES)]
+        case "Exists" | "DoesNotExist":
+            return [invalid(path, _shown(values), _NEEDLESS_VALUES)] if values else []
+        case _:
+            problems = [] if len(values) == 1 else [invalid(path, _shown(values), _ONE_VALUE)]
+            wrong = ((i, value) for i, value in enumerate(values) if not _is_int64(value))
+            return problems + [invalid(index(path, i), value, _INTEGER) for i, value in wrong]
+
+
+def _field_problems(path: str, requirement: NodeSelectorRequirement) -> list[str]:
+    if requirement.operator not in _FIELD_OPERATORS:
+        return [unsupported(child(path, "operator"), requirement.operator, _FIELD_OPERATORS)]
+    if len(requirement.values) != 1:
+        return [invalid(child(path, "values"), _shown(requirement.values), _ONE_ELEMENT)]
+    return []
+
+
+def _shown(values: Sequence[str]) -> list[str] | None:
+    # The model does not keep apart an absent list and an empty one; the absent one is what people write.
+    return list(values) or None
+
+
+def _is_int64(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return False
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _INT64_DIGITS:
+        return False
+    return INT64_MIN <= (-int(digits) if text[0] == "-" else int(digits)) <= INT64_MAX

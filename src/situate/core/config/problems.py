@@ -1,0 +1,103 @@
+"""What is wrong with a configuration, a line each, in Kubernetes' words: field path, kind of fault, bad value, detail.
+
+A problem is a plain string, a list of them is what a check returns. Values are printed as Go prints them.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["ConfigError", "child", "distinct", "duplicate", "forbidden", "go_json", "index", "invalid", "quoted"]
+__all__ += ["required", "unsupported"]
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. `problems` has every fault that was found, in order."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+def child(path: str, *names: str) -> str:
+    """The path of a field inside."""
+    return ".".join((path, *names)) if path else ".".join(names)
+
+
+def index(path: str, i: int) -> str:
+    """The path of an element."""
+    return f"{path}[{i}]"
+
+
+def invalid(path: str, value: object, detail: str) -> str:
+    return f"{path}: Invalid value: {_shown(value)}: {detail}"
+
+
+def required(path: str, detail: str = "") -> str:
+    return f"{path}: Required value: {detail}" if detail else f"{path}: Required value"
+
+
+def duplicate(path: str, value: object) -> str:
+    return f"{path}: Duplicate value: {_shown(value)}"
+
+
+def forbidden(path: str, detail: str) -> str:
+    return f"{path}: Forbidden: {detail}"
+
+
+def unsupported(path: str, value: str, supported: Sequence[str]) -> str:
+    # The value is of a named string type there, which Go's field errors print as JSON.
+    choices = ", ".join(quoted(choice) for choice in supported)
+    return f"{path}: Unsupported value: {go_json(value)}: supported values: {choices}"
+
+
+def distinct(problems: Iterable[str]) -> list[str]:
+    """Each problem once, where it was first found."""
+    return list(dict.fromkeys(problems))
+
+
+def _shown(value: object) -> str:
+    return quoted(value) if isinstance(value, str) else go_json(value)
+
+
+# Go's JSON encoder escapes what could end a script element.
+_HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def go_json(value: Any) -> str:
+    """JSON as Go's encoder writes it, without blanks."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=msgspec.to_builtins)
+    for plain, escaped in _HTML.items():
+        text = text.replace(plain, escaped)
+    return text
+
+
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+def quoted(text: str) -> str:
+    """A Go string literal: what %q prints."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

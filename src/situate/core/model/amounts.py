@@ -1,0 +1,47 @@
+"""Amounts of resources by name, and how those of one pod's containers come together. Knows no units."""
+
+from collections.abc import Iterable
+
+__all__ = ["Amounts", "Asked", "add", "raise_to", "together"]
+
+Amounts = dict[str, int]
+
+# What one container asks for, and whether it is a sidecar (which matters among init containers only).
+Asked = tuple[Amounts, bool]
+
+
+def together(containers: Iterable[Asked], inits: Iterable[Asked]) -> Amounts:
+    """What the containers of a pod need at the worst moment of its life.
+
+    Containers run together and sidecars beside them, so those add up; init containers run one after the other, each
+    beside the sidecars started before it, so of those the largest counts.
+    """
+    running: Amounts = {}
+    for amounts, _ in containers:
+        add(running, amounts)
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for amounts, is_sidecar in inits:
+        if is_sidecar:
+            add(running, amounts)
+            add(sidecars, amounts)
+            raise_to(starting, sidecars)
+        else:
+            beside = dict(sidecars)
+            add(beside, amounts)
+            raise_to(starting, beside)
+    raise_to(running, starting)
+    return running
+
+
+def add(total: Amounts, more: Amounts) -> None:
+    """Add to `total` in place."""
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def raise_to(total: Amounts, floor: Amounts) -> None:
+    """Raise `total` in place to at least `floor`."""
+    for name, amount in floor.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount

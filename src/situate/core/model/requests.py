@@ -1,0 +1,189 @@
+"""Effective requests: what a pod takes of a node, and what a node has to give.
+
+Containers come together as `amounts` says. Requests set on the pod itself stand for theirs. Overhead comes on top. Each
+entry counts in whole thousandths, as the API server rounds it.
+
+Pods are taken to have the API server's defaults: a limit without a request is not looked at here.
+
+Kubernetes computes this in three ways, and so must we:
+- `pod_requests`: what a pod on a node counts for there. A resize in place counts with the largest of what is wanted,
+  granted and running.
+- `fit_requests`: what a pod asks of a node that it is not on yet. Status is not looked at.
+- `score_requests`: what a pod would add, when nodes are scored by room. Status and pod-level requests are not looked
+  at.
+They are the same for a pod that was never resized and has no pod-level requests.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from situate.core.model.amounts import Amounts, Asked, add, raise_to, together
+from situate.core.model.base import EMPTY
+from situate.core.model.node import Node
+from situate.core.model.pod import Container, ContainerStatus, Pod, ResourceList
+from situate.core.model.quantity import RawQuantity, clamp_int64, milli_value, parse_milli, value
+from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar, may_be_pod_level
+
+__all__ = [
+    "DEFAULT_MEMORY",
+    "DEFAULT_MILLI_CPU",
+    "Requests",
+    "Resources",
+    "allocatable",
+    "fit_requests",
+    "pod_requests",
+    "score_requests",
+]
+
+# What a container that asks for no cpu or memory counts for when nodes are compared by room.
+DEFAULT_MILLI_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+
+_CACHE_SIZE = 16_384
+
+# Amounts here are in thousandths.
+_DEFAULTS: Amounts = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY * 1000}
+
+
+class Requests(msgspec.Struct, frozen=True, gc=False):
+    """What a pod asks for. `scalar` has no zeros. In `nonzero_...` containers that ask for none count a little."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    scalar: Mapping[str, int] = EMPTY
+    nonzero_milli_cpu: int = 0
+    nonzero_memory: int = 0
+
+
+class Resources(msgspec.Struct, frozen=True, gc=False):
+    """What a node has to give."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    pods: int = 0
+    scalar: Mapping[str, int] = EMPTY
+
+
+def allocatable(node: Node) -> Resources:
+    listed = node.status.allocatable
+    return Resources(
+        milli_cpu=milli_value(listed.get(CPU, 0)),
+        memory=value(listed.get(MEMORY, 0)),
+        ephemeral_storage=value(listed.get(EPHEMERAL_STORAGE, 0)),
+        pods=value(listed.get(PODS, 0)),
+        scalar={name: value(amount) for name, amount in listed.items() if is_scalar(name)} or EMPTY,
+    )
+
+
+def pod_requests(pod: Pod) -> Requests:
+    """What the pod counts for on its node."""
+    return _plain(pod) or _compute(pod, status=True, pod_level=True)
+
+
+def fit_requests(pod: Pod) -> Requests:
+    """What the pod asks of a node to be placed there."""
+    return _plain(pod) or _compute(pod, status=False, pod_level=True)
+
+
+def score_requests(pod: Pod) -> Requests:
+    """What the pod adds to a node when nodes are scored by room."""
+    return _plain(pod) or _compute(pod, status=False, pod_level=False)
+
+
+def _plain(pod: Pod) -> Requests | None:
+    """The requests of the commonest pod, one container asking for cpu and memory; None for any other."""
+    spec, status = pod.spec, pod.status
+    if len(spec.containers) != 1 or spec.init_containers or spec.resources is not None or spec.overhead:
+        return None
+    if status.container_statuses or status.resources is not None:
+        return None
+    asked = spec.containers[0].resources.requests
+    if len(asked) != 2 or CPU not in asked or MEMORY not in asked:
+        return None
+    return _cpu_and_memory(asked[CPU], asked[MEMORY])
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _cpu_and_memory(cpu: RawQuantity, memory: RawQuantity) -> Requests:
+    milli_cpu, memory_bytes = milli_value(cpu), value(memory)
+    return Requests(milli_cpu, memory_bytes, 0, EMPTY, milli_cpu, memory_bytes)
+
+
+def _compute(pod: Pod, *, status: bool, pod_level: bool) -> Requests:
+    own = _pod_level(pod, status=status) if pod_level else {}
+    overhead = _amounts(pod.spec.overhead)
+    containers = _asked(pod, pod.spec.containers, pod.status.container_statuses if status else ())
+    # Of init containers only sidecars can be resized; any other's status says what once was.
+    inits = _asked(pod, pod.spec.init_containers, pod.status.init_container_statuses if status else (), sidecars=True)
+    total = _total(containers, inits, own, overhead)
+    missing = {name: amount for name, amount in _DEFAULTS.items() if not own or name not in total}
+    nonzero = _total(_filled(containers, missing), _filled(inits, missing), own, overhead) if missing else total
+    return Requests(
+        milli_cpu=clamp_int64(total.get(CPU, 0)),
+        memory=_units(total.get(MEMORY, 0)),
+        ephemeral_storage=_units(total.get(EPHEMERAL_STORAGE, 0)),
+        scalar={name: _units(amount) for name, amount in total.items() if amount and is_scalar(name)} or EMPTY,
+        nonzero_milli_cpu=clamp_int64(nonzero.get(CPU, 0)),
+        nonzero_memory=_units(nonzero.get(MEMORY, 0)),
+    )
+
+
+def _units(milli: int) -> int:
+    return clamp_int64(-(-milli // 1000))
+
+
+def _asked(
+    pod: Pod, containers: Iterable[Container], statuses: Iterable[ContainerStatus], *, sidecars: bool = False
+) -> list[Asked]:
+    """What each container asks for, or, where its status reports a resize, counts for."""
+    by_name = {one.name: one for one in statuses}
+    found = []
+    for container in containers:
+        amounts = _amounts(container.resources.requests)
+        is_sidecar = container.restart_policy == "Always"
+        reported = by_name.get(container.name) if is_sidecar or not sidecars else None
+        if reported is not None and reported.resources is not None:
+            amounts = _resized(pod, amounts, reported.resources.requests, reported.allocated_resources)
+        found.append((amounts, is_sidecar))
+    return found
+
+
+def _resized(pod: Pod, wanted: Amounts, running: ResourceList, granted: ResourceList) -> Amounts:
+    """The largest of all three; a resize that can never happen is left out."""
+    pending = next((one for one in pod.status.conditions if one.type == "PodResizePending"), None)
+    largest = {} if pending is not None and pending.reason == "Infeasible" else dict(wanted)
+    raise_to(largest, _amounts(running))
+    raise_to(largest, _amounts(granted))
+    return largest
+
+
+def _total(containers: Iterable[Asked], inits: Iterable[Asked], own: Amounts, overhead: Amounts) -> Amounts:
+    total = together(containers, inits)
+    total.update(own)
+    add(total, overhead)
+    return total
+
+
+def _pod_level(pod: Pod, *, status: bool) -> Amounts:
+    """Requests set on the pod itself: of cpu, memory and huge pages only."""
+    listed = pod.spec.resources
+    if listed is None:
+        return {}
+    wanted = {name: amount for name, amount in _amounts(listed.requests).items() if may_be_pod_level(name)}
+    reported = pod.status.resources
+    if not status or reported is None:
+        return wanted
+    reached = _resized(pod, wanted, reported.requests, pod.status.allocated_resources)
+    return {name: reached.get(name, 0) for name in wanted}
+
+
+def _filled(asked: Iterable[Asked], missing: Amounts) -> list[Asked]:
+    return [({**missing, **amounts}, is_sidecar) for amounts, is_sidecar in asked]
+
+
+def _amounts(listed: ResourceList) -> Amounts:
+    return {name: parse_milli(amount) for name, amount in listed.items()}

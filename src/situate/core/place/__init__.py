@@ -1,0 +1,1 @@
+"""Placing one pod: filter, score, select; and saying why not."""

@@ -1,0 +1,103 @@
+"""Which nodes a pod fits: every filter's answer on every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from situate.core.contract import FITS, RULED_OUT, Codes, Failure, Filter, Refusal, Verdict
+from situate.core.place.profile import Profile
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """The pod was refused before any node was looked at. `plugin` is empty where several did it together."""
+
+    plugin: str
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """Every filter's answer. `codes` is parallel to the profile's filters."""
+
+    codes: tuple[Codes | None, ...]
+    feasible: Mask
+    turned_away: TurnedAway | None = None
+    failed: tuple[str, Failure] | None = None
+    """A filter that could not answer, and what it said."""
+
+
+def run_filters(profile: Profile, pod: PodClass, view: View) -> Filtered:
+    """Ask every filter about every node."""
+    verdicts = [plugin.check(pod, view) for plugin in profile.filters]
+    return combine(profile, verdicts, view)
+
+
+def combine(profile: Profile, verdicts: Sequence[Verdict], view: View) -> Filtered:
+    stopped = _stopped_before_nodes(profile, verdicts, view)
+    codes = tuple(verdict if isinstance(verdict, np.ndarray) else None for verdict in verdicts)
+    if stopped is not None:
+        nowhere = np.zeros(view.size, np.bool_)
+        if isinstance(stopped, TurnedAway):
+            return Filtered(codes, nowhere, turned_away=stopped)
+        return Filtered(codes, nowhere, failed=stopped)
+    feasible = view.present.copy()
+    for answer in codes:
+        if answer is not None:
+            feasible &= answer == FITS
+    return Filtered(codes, feasible)
+
+
+def _stopped_before_nodes(
+    profile: Profile, verdicts: Sequence[Verdict], view: View
+) -> TurnedAway | tuple[str, Failure] | None:
+    """A pod is turned away by the first filter that does so for good, else by the last that does so for now."""
+    by_name = {plugin.name: verdict for plugin, verdict in zip(profile.filters, verdicts, strict=True)}
+    order = profile.before_nodes or tuple(by_name)
+    for_now: TurnedAway | None = None
+    narrowing: list[str] = []
+    left = view.present
+    for name in order:
+        match by_name.get(name):
+            case Failure() as failure:
+                return name, failure
+            case Refusal() as refusal if not refusal.eviction_helps:
+                return TurnedAway(name, refusal)
+            case Refusal() as refusal:
+                for_now = TurnedAway(name, refusal)
+            case np.ndarray() as codes if view.size == len(codes) and (codes == RULED_OUT).any():
+                narrowing.append(name)
+                left = left & (codes != RULED_OUT)
+                if len(narrowing) > 1 and not left.any():
+                    return TurnedAway("", Refusal(disjoint(narrowing)))
+            case _:
+                pass
+    return for_now
+
+
+def disjoint(plugins: Sequence[str]) -> str:
+    """What is said when the nodes that some plugins leave have none in common."""
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
+
+
+def ruled_out(plugins: Sequence[str]) -> str:
+    """What is said of the nodes that were ruled out before anybody looked at them."""
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
+
+
+def fits_at(filters: Sequence[Filter], pod: PodClass, view: View, row: int) -> bool:
+    """Whether a pod passes every filter on one node; for trials on overlays."""
+    here = view.at(row)
+    for plugin in filters:
+        verdict = plugin.check(pod, here)
+        if verdict is None:
+            continue
+        if not isinstance(verdict, np.ndarray) or verdict[0] != FITS:
+            return False
+    return True

@@ -1,0 +1,68 @@
+"""Places pods of a profile one after another, remembering what it can between them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.core.contract import Failure
+from situate.core.place.filtering import Filtered, run_filters
+from situate.core.place.profile import Profile
+from situate.core.place.scoring import Scored, run_scorers
+from situate.core.place.selecting import NOWHERE, best_rows
+from situate.core.place.standing import Standing
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+
+STANDING_BYTES: Final = 128 << 20
+"""How many bytes of standing answers are kept; the class that was asked for longest ago goes first."""
+
+SEEN_ONCE_LIMIT: Final = 4096
+"""How many classes are remembered that were asked for once: the second time, their answers are kept."""
+
+
+class Placer:
+    """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
+
+    __slots__ = ("_bytes", "_cache", "_cluster", "_seen_once", "_standings", "profile")
+
+    def __init__(self, cluster: Cluster, profile: Profile, *, cache: bool = True) -> None:
+        self.profile = profile
+        self._cluster = cluster
+        self._cache = cache
+        self._standings: dict[PodClass, Standing] = {}
+        self._seen_once: dict[PodClass, None] = {}
+        self._bytes = 0
+
+    def choose(self, pod: PodClass) -> int:
+        """The row of the best node for a pod of this class, or NOWHERE."""
+        standing = self._standings.get(pod)
+        if standing is not None:
+            return standing.choose()
+        if self._cache and pod in self._seen_once:
+            return self._keep(pod).choose()
+        if self._cache:
+            self._seen_once[pod] = None
+            if len(self._seen_once) > SEEN_ONCE_LIMIT:
+                del self._seen_once[next(iter(self._seen_once))]
+        return self._from_scratch(pod)
+
+    def _from_scratch(self, pod: PodClass) -> int:
+        view = View(self._cluster)
+        filtered = run_filters(self.profile, pod, view)
+        if not filtered.feasible.any():
+            return NOWHERE
+        rank = run_scorers(self.profile, pod, view, filtered.feasible).total
+        rank[~filtered.feasible] = -1
+        return int(rank.argmax())
+
+    def _keep(self, pod: PodClass) -> Standing:
+        del self._seen_once[pod]
+        standing = self._standings[pod] = Standing(self._cluster, self.profile, pod)
+        self._bytes += standing.nbytes
+        while self._bytes > STANDING_BYTES and len(self._standings) > 1:
+            oldest = next(iter(self._standings))
+            self._bytes -= self._standings.pop(oldest).nbytes
+        return standing
+
+

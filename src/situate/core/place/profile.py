@@ -1,0 +1,28 @@
+"""A profile: the plugins that decide for one scheduler name, in order, with their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from situate.core.contract import Filter, Scorer
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A scorer and what its scores count for."""
+
+    scorer: Scorer
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Filters in the order that names the first refusal; scorers with weights; what is tried when nothing fits."""
+
+    scheduler_name: str
+    filters: tuple[Filter, ...]
+    scorers: tuple[Weighted, ...]
+    before_nodes: tuple[str, ...] = ()
+    """The filters that may turn a pod away before any node is looked at, in that order. Empty: in filter order."""
+    remedies: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
+    """What is tried when nothing fits (Kubernetes' PostFilter), in order."""

@@ -1,0 +1,33 @@
+"""How good each feasible node is: every scorer's answer, weighed and summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from situate.core.contract import Scores
+from situate.core.place.profile import Profile
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The weighed scores of the plugins that did not sit out, and their sum. Read at feasible rows only."""
+
+    by_plugin: dict[str, Scores]
+    total: IntColumn
+
+
+def run_scorers(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> Scored:
+    scoring = view.scoring(feasible)
+    by_plugin: dict[str, Scores] = {}
+    total = np.zeros(view.size, np.int64)
+    for weighted in profile.scorers:
+        scores = weighted.scorer.score(pod, scoring)
+        if scores is not None:
+            by_plugin[weighted.scorer.name] = weighed = scores * weighted.weight
+            total += weighed
+    return Scored(by_plugin, total)

@@ -1,0 +1,352 @@
+"""Standing answers: what every filter and scorer last said of one class of pods, kept right as the cluster changes.
+
+A bind moves one row and perhaps a few counts. So of a standing answer only this is computed again:
+- the touched rows, for plugins that can answer for one row;
+- the whole answer of a plugin, if something it read has moved: a count, the terms carried, storage, services, or, for a
+  plugin that reads the load and cannot answer for one row, any row;
+- everything, when a node changed.
+The result is the same, bit for bit, as asking every plugin from scratch; a state machine in the tests compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+import numpy as np
+
+from situate.core.contract import FITS, Codes, Filter, RowFilter, RowScorer, Scorer, Scores, Verdict
+from situate.core.place.filtering import combine
+from situate.core.place.profile import Profile
+from situate.core.place.selecting import NOWHERE, first_best
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.terms import CarriedTerm
+from situate.core.state.topology import Tally
+from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, View
+
+FEW_ROWS: Final = 64
+"""Up to this many changed rows are mended one by one; more, and the whole column is summed again."""
+
+HEAP_AFTER: Final = 2
+"""How often in a row a standing is asked before it keeps its rows in a heap: sorting them costs a few askings."""
+
+_ROW_BITS: Final = 32
+_ROW_MASK: Final = (1 << _ROW_BITS) - 1
+
+Versions = tuple[tuple[Tally | CarriedTerm, int], ...]
+
+
+@dataclass(slots=True)
+class _Filtering:
+    """What one filter said, and what it read to say it."""
+
+    plugin: Filter
+    codes: Codes | None
+    reads: int
+    versions: Versions
+    check_at: Callable[[int], int] | None
+
+
+@dataclass(slots=True)
+class _Scoring:
+    """What one scorer said, and what it read to say it."""
+
+    scorer: Scorer
+    weight: int
+    scores: Scores | None
+    reads: int
+    versions: Versions
+    score_at: Callable[[int], int] | None
+
+
+class Standing:
+    """The standing answers for one class under one profile. `choose` is all that placing needs."""
+
+    __slots__ = (
+        "_asked", "_base_ok", "_base_ok_cells", "_base_total", "_base_total_cells", "_by_row_filters", "_by_row_scorers",
+        "_cluster", "_epoch", "_feasible", "_feasible_cells", "_filters", "_heap", "_load_ok", "_load_ok_cells",
+        "_load_total", "_load_total_cells", "_profile", "_rank", "_rank_cells", "_scorers", "_seen", "_stopped",
+        "_storage", "_terms", "_view", "_watched_filters", "_watched_scorers", "_workloads", "pod",
+    )  # fmt: skip
+
+    def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self.pod = pod
+        self._build()
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def choose(self) -> int:
+        """The row of the best node as of now, or NOWHERE."""
+        self.refresh()
+        if self._stopped:
+            return NOWHERE
+        heap = self._heap
+        if heap is None:
+            self._asked += 1
+            if self._asked <= HEAP_AFTER:
+                return first_best(self._rank)
+            heap = self._heap = self._sorted()
+        rank = self._rank_cells
+        while heap:
+            key = heap[0]
+            row = key & _ROW_MASK
+            if rank[row] == -(key >> _ROW_BITS):
+                return row
+            heappop(heap)
+        return NOWHERE
+
+    @property
+    def feasible(self) -> Mask:
+        return self._feasible & (not self._stopped)
+
+    @property
+    def total(self) -> IntColumn:
+        """The weighed sum of scores; read at feasible rows only."""
+        return self._base_total + self._load_total
+
+    @property
+    def codes(self) -> tuple[Codes | None, ...]:
+        return tuple(filtering.codes for filtering in self._filters)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes."""
+        columns = 3 * self._rank.nbytes + 3 * self._feasible.nbytes
+        answers = sum(f.codes.nbytes for f in self._filters if f.codes is not None)
+        answers += sum(s.scores.nbytes for s in self._scorers if s.scores is not None)
+        return columns + answers + 44 * len(self._rank)
+
+    def _sorted(self) -> list[int]:
+        """Rows by rank, best first, as one number each: a sorted list is a heap."""
+        rows = np.flatnonzero(self._feasible)
+        keys = (-self._rank[rows] << _ROW_BITS) | rows
+        keys.sort()
+        heap: list[int] = keys.tolist()
+        return heap
+
+    # -- from scratch --------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        cluster, profile, pod = self._cluster, self._profile, self.pod
+        self._epoch = cluster.epoch
+        self._note_position()
+        self._view = base = View(cluster)
+        verdicts: list[Verdict] = []
+        self._filters: list[_Filtering] = []
+        for plugin in profile.filters:
+            view = View(cluster)
+            verdict = plugin.check(pod, view)
+            verdicts.append(verdict)
+            codes = verdict.copy() if isinstance(verdict, np.ndarray) else None
+            by_row = codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
+            check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
+            self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at))
+        filtered = combine(profile, verdicts, base)
+        self._stopped = filtered.turned_away is not None or filtered.failed is not None
+        self._by_row_filters = [f for f in self._filters if f.check_at is not None]
+        self._watched_filters = [f for f in self._filters if f.check_at is None and (f.reads or f.versions)]
+        self._base_ok = self._all_fit([f for f in self._filters if f.check_at is None], base.present.copy())
+        self._load_ok = self._all_fit(self._by_row_filters, np.ones(base.size, np.bool_))
+        self._feasible = self._base_ok & self._load_ok
+        self._scorers = [self._ask_scorer(weighted.scorer, weighted.weight) for weighted in profile.scorers]
+        self._by_row_scorers = [s for s in self._scorers if s.score_at is not None]
+        self._watched_scorers = [s for s in self._scorers if s.score_at is None and (s.reads or s.versions)]
+        self._sum_scores()
+
+    def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
+        if self._stopped:
+            return _Scoring(scorer, weight, None, 0, (), None)
+        view = View(self._cluster, feasible=self._feasible)
+        scores = scorer.score(self.pod, view)
+        by_row = scores is not None and view.reads == LOAD and not view.tallies_read and isinstance(scorer, RowScorer)
+        score_at = scorer.scorer_at(self.pod, self._view) if by_row and isinstance(scorer, RowScorer) else None
+        return _Scoring(scorer, weight, scores, view.reads, _versions(view), score_at)
+
+    def _all_fit(self, answers: Sequence[_Filtering], fit: Mask) -> Mask:
+        for answer in answers:
+            if answer.codes is not None:
+                fit &= answer.codes == FITS
+        return fit
+
+    def _sum_scores(self) -> None:
+        self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
+        self._load_total = self._weighed(self._by_row_scorers)
+        for scoring in self._by_row_scorers:
+            scoring.scores = None  # from here on it lives in the sum only
+        self._rank_all()
+
+    def _weighed(self, answers: Sequence[_Scoring]) -> IntColumn:
+        total = np.zeros(len(self._feasible), np.int64)
+        for answer in answers:
+            if answer.scores is not None:
+                total += answer.scores * answer.weight if answer.weight != 1 else answer.scores
+        return total
+
+    def _rank_all(self) -> None:
+        """Put every row in its rank again, infeasible ones below all."""
+        rank = self._base_total + self._load_total
+        rank[~self._feasible] = -1
+        self._rank = rank
+        self._heap: list[int] | None = None
+        self._asked = 0
+        self._rank_cells = memoryview(rank)
+        self._base_ok_cells = memoryview(self._base_ok)
+        self._load_ok_cells = memoryview(self._load_ok)
+        self._feasible_cells = memoryview(self._feasible)
+        self._base_total_cells = memoryview(self._base_total)
+        self._load_total_cells = memoryview(self._load_total)
+
+    # -- keeping up ----------------------------------------------------------------------------------------------
+
+    def _note_position(self) -> None:
+        cluster = self._cluster
+        self._seen = cluster.touched_base + len(cluster.touched)
+        self._terms = cluster.terms.version
+        self._storage = cluster.objects.storage.version
+        self._workloads = cluster.objects.workloads.version
+
+    def refresh(self) -> None:
+        """Bring every answer up to now."""
+        cluster = self._cluster
+        if self._epoch != cluster.epoch or self._seen < cluster.touched_base:
+            self._build()
+            return
+        rows = cluster.touched[self._seen - cluster.touched_base :]
+        moved = self._moved(bool(rows))
+        if self._stopped:
+            # What turned the pod away may be gone, and then all the rest is wanted too.
+            if any(_is_stale(answer, moved) for answer in self._watched_filters):
+                self._build()
+            return
+        if not rows and not moved and not self._watched_filters and not self._watched_scorers:
+            return
+        self._note_position()
+        flipped = False
+        for answer in self._watched_filters:
+            if _is_stale(answer, moved):
+                if not self._recheck(answer):
+                    self._build()
+                    return
+                flipped = True
+        if flipped:
+            flipped = self._base_changed()
+        if rows:
+            for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
+                flipped |= self._refresh_row(row)
+        if flipped:
+            moved |= FEASIBLE
+        for scoring in self._watched_scorers:
+            if _is_stale(scoring, moved):
+                self._rescore(scoring)
+
+    def _moved(self, load: bool) -> int:
+        cluster = self._cluster
+        moved = LOAD if load else 0
+        if self._terms != cluster.terms.version:
+            moved |= TERMS
+        if self._storage != cluster.objects.storage.version:
+            moved |= STORAGE
+        if self._workloads != cluster.objects.workloads.version:
+            moved |= WORKLOADS
+        return moved
+
+    def _recheck(self, answer: _Filtering) -> bool:
+        """Ask a filter again. False if the pod is now turned away, which is another kind of answer."""
+        view = View(self._cluster)
+        verdict = answer.plugin.check(self.pod, view)
+        if verdict is not None and not isinstance(verdict, np.ndarray):
+            return False
+        answer.codes = verdict
+        answer.reads, answer.versions = view.reads, _versions(view)
+        return True
+
+    def _base_changed(self) -> bool:
+        """Sum up the filters that do not answer by row; say whether any node's feasibility changed."""
+        base_ok = self._all_fit([f for f in self._filters if f.check_at is None], self._view.present.copy())
+        rows = np.flatnonzero(base_ok != self._base_ok)
+        if not rows.size:
+            return False
+        if rows.size > FEW_ROWS:
+            self._base_ok = base_ok
+            self._feasible = base_ok & self._load_ok
+            self._rank_all()
+            return True
+        flipped = False
+        for row in rows.tolist():
+            self._base_ok_cells[row] = bool(base_ok[row])
+            flipped |= self._rank_row(row)
+        return flipped
+
+    def _refresh_row(self, row: int) -> bool:
+        """A pod came to or left this row; say whether its feasibility changed."""
+        fits = True
+        for answer in self._by_row_filters:
+            code = answer.check_at(row)  # type: ignore[misc]
+            answer.codes[row] = code  # type: ignore[index]
+            if code:
+                fits = False
+        self._load_ok_cells[row] = fits
+        if fits:
+            # Where the load does not fit, the sum is not read until the row is touched again.
+            total = 0
+            for scoring in self._by_row_scorers:
+                total += scoring.weight * scoring.score_at(row)  # type: ignore[misc]
+            self._load_total_cells[row] = total
+        return self._rank_row(row)
+
+    def _rank_row(self, row: int) -> bool:
+        feasible = self._load_ok_cells[row] and self._base_ok_cells[row]
+        rank = self._base_total_cells[row] + self._load_total_cells[row] if feasible else -1
+        self._rank_cells[row] = rank
+        if feasible and self._heap is not None:
+            heappush(self._heap, (-rank << _ROW_BITS) | row)
+            if len(self._heap) > 4 * len(self._rank) + FEW_ROWS:
+                self._heap = self._sorted()
+        if feasible == self._feasible_cells[row]:
+            return False
+        self._feasible_cells[row] = feasible
+        return True
+
+    def _rescore(self, scoring: _Scoring) -> None:
+        """Ask a scorer again, and put the difference into the sum."""
+        before = scoring.scores
+        view = View(self._cluster, feasible=self._feasible)
+        after = scoring.scorer.score(self.pod, view)
+        scoring.scores, scoring.reads, scoring.versions = after, view.reads, _versions(view)
+        if before is None and after is None:
+            return
+        if before is None or after is None:
+            self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
+            self._rank_all()
+            return
+        difference = after - before
+        rows = np.flatnonzero(difference)
+        if rows.size > FEW_ROWS:
+            difference *= scoring.weight
+            self._base_total += difference
+            self._rank_all()
+            return
+        for row in rows.tolist():
+            self._base_total_cells[row] += int(difference[row]) * scoring.weight
+            self._rank_row(row)
+
+
+def _versions(view: View) -> Versions:
+    return tuple((tally, tally.version) for tally in view.tallies_read)
+
+
+def _is_stale(answer: _Filtering | _Scoring, moved: int) -> bool:
+    if answer.reads & moved:
+        return True
+    for tally, version in answer.versions:
+        if tally.version != version:
+            return True
+    return False
+
+

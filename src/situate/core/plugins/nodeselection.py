@@ -1,0 +1,107 @@
+"""Which nodes a node selector chooses: over all rows at once.
+
+A requirement on a label is answered once for each value the label has, and the answers are gathered by row. Nothing
+here knows of a plugin: NodeAffinity, PodTopologySpread and the volume plugins all ask it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from situate.core.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
+from situate.core.model.nodeselector import METADATA_NAME, Term, parse_terms
+from situate.core.model.pod import PodSpec
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask, sealed
+from situate.core.state.view import View
+
+REQUIRED_AFFINITY: Final = "NodeAffinity/required"
+
+
+def node_selector_mask(terms: tuple[Term, ...], view: View) -> Mask:
+    """The rows that match any of the terms; none, where there are no terms."""
+    if not terms:
+        return np.zeros(view.size, np.bool_)
+    mask = term_mask(terms[0], view)
+    for term in terms[1:]:
+        mask |= term_mask(term, view)
+    return mask
+
+
+def required_affinity_mask(pod: PodClass, view: View) -> Mask | None:
+    """The rows that the pod's nodeSelector and required node affinity allow; None if it has neither.
+
+    Over all rows of the cluster, even where the view is narrowed: `mask[view.rows]` is the part it shows.
+    """
+    if not demands_of_nodes(pod.spec):
+        return None
+    return view.memo((REQUIRED_AFFINITY, pod.affinity_key), lambda whole: sealed(_required(pod.spec, whole)))
+
+
+def demands_of_nodes(spec: PodSpec) -> bool:
+    """Whether the pod has a nodeSelector or a required node affinity."""
+    if spec.node_selector:
+        return True
+    affinity = spec.affinity
+    return (
+        affinity is not None
+        and affinity.node_affinity is not None
+        and affinity.node_affinity.required_during_scheduling_ignored_during_execution is not None
+    )
+
+
+def _required(spec: PodSpec, view: View) -> Mask:
+    # The API server has checked the labels of a nodeSelector; Kubernetes' scheduler takes them as they are.
+    chosen = Term(tuple(Requirement(key, IN, (value,)) for key, value in spec.node_selector.items()))
+    mask = term_mask(chosen, view)
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None:
+        terms = affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+        mask &= node_selector_mask(parse_terms(terms), view)
+    return mask
+
+
+def term_mask(term: Term, view: View) -> Mask:
+    """The rows that meet every requirement of a term. The array is new: the caller may write to it."""
+    mask: Mask | None = None
+    for requirement in term.labels:
+        met = _label_mask(requirement, view)
+        mask = met if mask is None else np.logical_and(mask, met, out=mask)
+    for requirement in term.fields:
+        met = _field_mask(requirement, view)
+        mask = met if mask is None else np.logical_and(mask, met, out=mask)
+    return np.ones(view.size, np.bool_) if mask is None else mask
+
+
+def _label_mask(requirement: Requirement, view: View) -> Mask:
+    ids, values = view.label(requirement.key)
+    operator = requirement.operator
+    if operator == EXISTS:
+        return ids >= 0
+    if operator == DOES_NOT_EXIST:
+        return ids < 0
+    if operator in (IN, NOT_IN):
+        wanted = [at for at in map(values.find, requirement.values) if at >= 0]
+        if len(wanted) == 1:
+            return np.equal(ids, wanted[0]) if operator == IN else np.not_equal(ids, wanted[0])
+        met = np.full(len(values) + 1, operator == NOT_IN)
+        met[wanted] = operator == IN
+        return met.take(ids)
+    key = requirement.key
+    met = np.array([*(requirement.matches({key: value}) for value in values.names), False])
+    return met.take(ids)
+
+
+def _field_mask(requirement: Requirement, view: View) -> Mask:
+    """A node has one field, its name; any other reads as empty text."""
+    wanted = requirement.operator == IN
+    value = requirement.values[0]
+    if requirement.key != METADATA_NAME:
+        return np.full(view.size, (value == "") == wanted)
+    mask = np.full(view.size, not wanted)
+    row = view.find(value)
+    if row >= 0:
+        mask[row] = wanted
+    return mask

@@ -1,0 +1,284 @@
+"""The cluster: nodes, bound pods and the objects around them, as columns. The only writer.
+
+Whoever reads takes a `View`. Every change leaves a trace that readers with old answers can follow: `epoch` moves when
+a node changes, `touched` names the rows where a pod came or went, and tallies, terms and object families have versions
+of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.timestamp import epoch_ms
+from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, signature
+from situate.core.state.images import ImageTable
+from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
+from situate.core.state.objects import NamedObject, ObjectTable
+from situate.core.state.pods import NO_TIME, PodTable
+from situate.core.state.ports import PortTable
+from situate.core.state.terms import CarriedTerms
+from situate.core.state.topology import Tallies
+from situate.core.state.vocab import Vocab
+from situate.core.state.volumes import VolumeTable
+
+TOUCHED_LIMIT: Final = 1 << 16
+"""How many touched rows are remembered; a reader further behind starts from scratch."""
+
+IDLE_CLASSES: Final = 1 << 14
+"""How many classes without a bound pod are kept, for the pods of the same class that may still come."""
+
+FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Cluster:
+    """What is where. Nodes and pods come, change and go; each call says whether anything changed."""
+
+    def __init__(self) -> None:
+        self.resources = Vocab(FIXED_RESOURCES)
+        self.nodes = NodeTable(self.resources)
+        self.pods = PodTable()
+        self.classes = ClassTable(self.resources)
+        self.ports = PortTable()
+        self.images = ImageTable()
+        self.volumes = VolumeTable()
+        self.objects = ObjectTable()
+        self.tallies = Tallies()
+        self.terms = CarriedTerms()
+        self.epoch = 0
+        self.touched: list[int] = []
+        self.touched_base = 0
+        """How many touched rows were forgotten before the first in the list."""
+        self.memos: dict[Hashable, Any] = {}
+        """What views computed from node rows alone; emptied when a node changes."""
+        self.homeless: dict[str, dict[str, Pod]] = {}
+        """Node name -> pods bound to a node that is not here (yet)."""
+        self._idle: dict[PodClass, None] = {}
+        self._namespaces_seen = 0
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> bool:
+        """A node came or changed."""
+        row = self.nodes.rows.get(node.metadata.name)
+        if row is not None:
+            return self._change_node(row, node)
+        row = self.nodes.add(node)
+        self.images.add(row, node)
+        self._nodes_moved()
+        for pod in self.homeless.pop(node.metadata.name, {}).values():
+            self.add_pod(pod)
+        return True
+
+    def _change_node(self, row: int, node: Node) -> bool:
+        before = self.nodes.objects[row]
+        if before == node:
+            return False
+        if before is not None:
+            self.images.remove(row, before)
+        self.nodes.write(row, node)
+        self.images.add(row, node)
+        self._nodes_moved()
+        return True
+
+    def remove_node(self, name: str) -> bool:
+        """A node left. Its pods wait, uncounted, for a node of that name; they leave when they are removed."""
+        row = self.nodes.rows.get(name)
+        if row is None:
+            return False
+        for pod_row in list(self.nodes.pods[row]):
+            pod = self.pods.as_object(pod_row, name)
+            self._take_off(pod_row)
+            self.homeless.setdefault(name, {})[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        node = self.nodes.objects[row]
+        if node is not None:
+            self.images.remove(row, node)
+        self.nodes.remove(row)
+        self._nodes_moved()
+        return True
+
+    def _nodes_moved(self) -> None:
+        self.epoch += 1
+        self.memos.clear()
+        self.tallies.clear()
+        self.terms.forget_counts()
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def class_of(self, pod: Pod) -> PodClass:
+        """The class of a pod, bound or waiting."""
+        key = signature(pod)
+        found = self.classes.find(key)
+        return found if found is not None else self._new_class(key, pod)
+
+    def _new_class(self, key: bytes, pod: Pod) -> PodClass:
+        found, new_group = self.classes.add(key, pod)
+        if self.nodes.fit_resources():
+            self.epoch += 1
+        if new_group:
+            self.tallies.welcome(found.group, self.objects.namespace_labels)
+        self._idle[found] = None
+        if len(self._idle) > IDLE_CLASSES:
+            self._forget_class(next(iter(self._idle)))
+        return found
+
+    def _forget_class(self, pod_class: PodClass) -> None:
+        del self._idle[pod_class]
+        if self.classes.forget(pod_class):
+            self.tallies.dismiss(pod_class.group)
+
+    def add_pod(self, pod: Pod) -> bool:
+        """A bound pod came or changed. One that has finished holds nothing, so it leaves."""
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        node_name = pod.spec.node_name
+        if not node_name or pod.status.phase in FINISHED_PHASES:
+            return self.remove_pod(key)
+        pod_row = self.pods.rows.get(key)
+        if pod_row is not None:
+            if self._unchanged(pod_row, pod):
+                return False
+            self._take_off(pod_row)
+        node_row = self.nodes.rows.get(node_name)
+        if node_row is None:
+            self._drop_homeless(key)
+            self.homeless.setdefault(node_name, {})[key] = pod
+            return True
+        if self.homeless:
+            self._drop_homeless(key)
+        self.put(pod, self.class_of(pod), node_row)
+        return True
+
+    def remove_pod(self, key: str) -> bool:
+        """A pod left, by namespace/name."""
+        pod_row = self.pods.rows.get(key)
+        if pod_row is None:
+            return self._drop_homeless(key)
+        self._take_off(pod_row)
+        return True
+
+    def put(self, pod: Pod, kind: PodClass, node_row: int) -> int:
+        """Count a pod of this class, not bound so far, on a node; its row. This is the hot path of placing."""
+        metadata = pod.metadata
+        pod_row = self.pods.add(f"{metadata.namespace}/{metadata.name}", metadata.uid, kind, node_row)
+        if metadata.creation_timestamp is not None:
+            self.pods.created_ms[pod_row] = _ms(metadata.creation_timestamp)
+        if pod.status.start_time is not None:
+            self.pods.start_ms[pod_row] = _ms(pod.status.start_time)
+        nodes = self.nodes
+        nodes.pods[node_row][pod_row] = None
+        requested = nodes.requested_cells
+        for column, amount in kind.takes:
+            requested[column][node_row] += amount
+        nonzero = nodes.nonzero_cells
+        nonzero[NONZERO_CPU][node_row] += kind.nonzero[0]
+        nonzero[NONZERO_MEMORY][node_row] += kind.nonzero[1]
+        if not kind.total:
+            self._idle.pop(kind, None)
+            if kind.terms:
+                self.terms.attach(kind)
+        kind.total += 1
+        kind.placed[node_row] = kind.placed.get(node_row, 0) + 1
+        leaving = metadata.deletion_timestamp is not None
+        if leaving:
+            self.pods.leaving[pod_row] = 1
+            kind.leaving[node_row] = kind.leaving.get(node_row, 0) + 1
+        for tally in kind.group.tallies:
+            if not leaving or tally.counts_leaving:
+                tally.add(node_row, 1)
+        for carried in kind.carried:
+            carried.add(node_row, 1)
+        if kind.host_ports:
+            self.ports.add(node_row, kind.host_ports)
+        if kind.holds_volumes:
+            self.volumes.add(pod_row, node_row, kind)
+        self._touch(node_row)
+        return pod_row
+
+    def _take_off(self, pod_row: int) -> None:
+        """Uncount a pod; the exact reverse of `put`."""
+        kind = self.pods.kind(pod_row)
+        node_row = self.pods.node_rows[pod_row]
+        leaving = bool(self.pods.leaving[pod_row])
+        nodes = self.nodes
+        del nodes.pods[node_row][pod_row]
+        for column, amount in kind.takes:
+            nodes.requested_cells[column][node_row] -= amount
+        nodes.nonzero_cells[NONZERO_CPU][node_row] -= kind.nonzero[0]
+        nodes.nonzero_cells[NONZERO_MEMORY][node_row] -= kind.nonzero[1]
+        for carried in kind.carried:
+            carried.add(node_row, -1)
+        for tally in kind.group.tallies:
+            if not leaving or tally.counts_leaving:
+                tally.add(node_row, -1)
+        _uncount(kind.placed, node_row)
+        if leaving:
+            _uncount(kind.leaving, node_row)
+        if kind.host_ports:
+            self.ports.remove(node_row, kind.host_ports)
+        if kind.holds_volumes:
+            self.volumes.remove(pod_row, node_row, kind)
+        kind.total -= 1
+        if not kind.total:
+            if kind.terms:
+                self.terms.detach(kind)
+            self._idle[kind] = None
+            if len(self._idle) > IDLE_CLASSES:
+                self._forget_class(next(iter(self._idle)))
+        self.pods.remove(pod_row)
+        self._touch(node_row)
+
+    def _touch(self, node_row: int) -> None:
+        touched = self.touched
+        touched.append(node_row)
+        if len(touched) > 2 * TOUCHED_LIMIT:
+            del touched[:TOUCHED_LIMIT]
+            self.touched_base += TOUCHED_LIMIT
+
+    def _unchanged(self, pod_row: int, pod: Pod) -> bool:
+        pods, metadata = self.pods, pod.metadata
+        return (
+            pods.uids[pod_row] == metadata.uid
+            and self.nodes.names[pods.node_rows[pod_row]] == pod.spec.node_name
+            and bool(pods.leaving[pod_row]) == (metadata.deletion_timestamp is not None)
+            and pods.start_ms[pod_row] == _ms(pod.status.start_time)
+            and pods.created_ms[pod_row] == _ms(metadata.creation_timestamp)
+            and pods.kind(pod_row).signature == signature(pod)
+        )
+
+    def _drop_homeless(self, key: str) -> bool:
+        for node_name, pods in self.homeless.items():
+            if key in pods:
+                del pods[key]
+                if not pods:
+                    del self.homeless[node_name]
+                return True
+        return False
+
+    # -- everything else -----------------------------------------------------------------------------------------
+
+    def put_object(self, item: NamedObject) -> bool:
+        """A storage object, service, controller, budget or namespace came or changed."""
+        return self._namespaces_may_move(self.objects.put(item))
+
+    def forget_object(self, item: NamedObject) -> bool:
+        return self._namespaces_may_move(self.objects.forget(item))
+
+    def _namespaces_may_move(self, changed: bool) -> bool:
+        if changed and self._namespaces_seen != self.objects.namespaces_version:
+            self._namespaces_seen = self.objects.namespaces_version
+            # A namespace selector may now match other namespaces, so every count by namespace is in doubt.
+            self._nodes_moved()
+        return changed
+
+
+def _ms(text: str | None) -> int:
+    return NO_TIME if text is None else epoch_ms(text)
+
+
+def _uncount(counts: dict[int, int], row: int) -> None:
+    if counts[row] == 1:
+        del counts[row]
+    else:
+        counts[row] -= 1

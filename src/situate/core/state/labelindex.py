@@ -1,0 +1,46 @@
+"""Finds the selectors that may match a set of labels without trying them all.
+
+A selector that demands one value of one label (most do) is filed under that pair; the rest are tried every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Anchor = tuple[str, str]
+
+
+class LabelIndex(Generic[T]):
+    """Items filed under the one label pair that they cannot match without; or under none."""
+
+    __slots__ = ("_anchored", "_loose")
+
+    def __init__(self) -> None:
+        self._anchored: dict[Anchor, dict[T, None]] = {}
+        self._loose: dict[T, None] = {}
+
+    def add(self, anchor: Anchor | None, item: T) -> None:
+        shelf = self._loose if anchor is None else self._anchored.setdefault(anchor, {})
+        shelf[item] = None
+
+    def discard(self, anchor: Anchor | None, item: T) -> None:
+        if anchor is None:
+            self._loose.pop(item, None)
+            return
+        shelf = self._anchored.get(anchor)
+        if shelf is not None:
+            shelf.pop(item, None)
+            if not shelf:
+                del self._anchored[anchor]
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
+        """Every item that might match these labels; each once, in a fixed order."""
+        if self._anchored:
+            for pair in labels.items():
+                shelf = self._anchored.get(pair)
+                if shelf is not None:
+                    yield from shelf
+        yield from self._loose

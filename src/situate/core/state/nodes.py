@@ -1,0 +1,156 @@
+"""The nodes as columns: one row a node. Rows of nodes that left are used again, lowest first."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from situate.core.model.node import Node
+from situate.core.model.requests import allocatable
+from situate.core.model.tolerations import Taint
+from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, grown
+from situate.core.state.vocab import ABSENT, Vocab
+
+NONZERO_CPU: Final = 0
+NONZERO_MEMORY: Final = 1
+
+
+@dataclass(slots=True)
+class LabelColumn:
+    """The values of one label over all rows, as ids; ABSENT where a node does not have it."""
+
+    ids: IdColumn
+    values: Vocab
+
+
+class NodeTable:
+    """Node rows. Written by the Cluster alone."""
+
+    def __init__(self, resources: Vocab) -> None:
+        self.resources = resources
+        self.size = 0
+        """Rows in use are below this; some of them may be empty."""
+        self.rows: dict[str, int] = {}
+        self.names: list[str] = []
+        self.objects: list[Node | None] = []
+        self.pods: list[dict[int, None]] = []
+        """The pod rows on each node, in order of arrival."""
+        self.labels: dict[str, LabelColumn] = {}
+        """Columns of the labels somebody asked for; others are not built."""
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self._taint_ids: dict[tuple[Taint, ...], int] = {(): 0}
+        self._free: list[int] = []
+        self._allocate(capacity_for(1))
+
+    def _allocate(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.present: Mask = np.zeros(capacity, np.bool_)
+        self.unschedulable: Mask = np.zeros(capacity, np.bool_)
+        self.taint_set: IdColumn = np.zeros(capacity, np.intp)
+        self.allocatable: IntColumn = np.zeros((len(self.resources), capacity), np.int64)
+        self.requested: IntColumn = np.zeros((len(self.resources), capacity), np.int64)
+        self.nonzero: IntColumn = np.zeros((2, capacity), np.int64)
+        self._look()
+
+    def _look(self) -> None:
+        """Memory views of the columns: reading or writing one number through them costs a fifth of numpy's way."""
+        self.allocatable_cells = [memoryview(column) for column in self.allocatable]
+        self.requested_cells = [memoryview(column) for column in self.requested]
+        self.nonzero_cells = [memoryview(column) for column in self.nonzero]
+
+    def _grow_rows(self) -> None:
+        capacity = self.capacity * 2
+        self.present = grown(self.present, capacity, False)
+        self.unschedulable = grown(self.unschedulable, capacity, False)
+        self.taint_set = grown(self.taint_set, capacity, 0)
+        self.allocatable = grown(self.allocatable, capacity, 0)
+        self.requested = grown(self.requested, capacity, 0)
+        self.nonzero = grown(self.nonzero, capacity, 0)
+        for column in self.labels.values():
+            column.ids = grown(column.ids, capacity, ABSENT)
+        self.capacity = capacity
+        self._look()
+
+    def fit_resources(self) -> bool:
+        """Give a column to every resource of the vocabulary; say whether any was missing."""
+        missing = len(self.resources) - len(self.allocatable)
+        if missing <= 0:
+            return False
+        room = np.zeros((missing, self.capacity), np.int64)
+        self.allocatable = np.concatenate([self.allocatable, room])
+        self.requested = np.concatenate([self.requested, room])
+        self._look()
+        return True
+
+    def add(self, node: Node) -> int:
+        row = heapq.heappop(self._free) if self._free else self._new_row()
+        self.rows[node.metadata.name] = row
+        self.names[row] = node.metadata.name
+        self.present[row] = True
+        self.write(row, node)
+        return row
+
+    def _new_row(self) -> int:
+        if self.size == self.capacity:
+            self._grow_rows()
+        row = self.size
+        self.size += 1
+        self.names.append("")
+        self.objects.append(None)
+        self.pods.append({})
+        return row
+
+    def write(self, row: int, node: Node) -> None:
+        """Fill the row from the object; what is bound there is left alone."""
+        self.objects[row] = node
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taint_set[row] = self._taint_id(tuple(node.spec.taints))
+        for key, column in self.labels.items():
+            value = node.metadata.labels.get(key)
+            column.ids[row] = ABSENT if value is None else column.values.intern(value)
+        room = allocatable(node)
+        scalar = {self.resources.intern(name): amount for name, amount in room.scalar.items()}
+        self.fit_resources()
+        self.allocatable[:, row] = 0
+        self.allocatable[CPU, row] = room.milli_cpu
+        self.allocatable[MEMORY, row] = room.memory
+        self.allocatable[EPHEMERAL_STORAGE, row] = room.ephemeral_storage
+        self.allocatable[PODS, row] = room.pods
+        for column_at, amount in scalar.items():
+            self.allocatable[column_at, row] = amount
+
+    def remove(self, row: int) -> None:
+        """Empty the row. Its pods must be gone already."""
+        del self.rows[self.names[row]]
+        self.names[row] = ""
+        self.objects[row] = None
+        self.present[row] = False
+        self.unschedulable[row] = False
+        self.taint_set[row] = 0
+        self.allocatable[:, row] = 0
+        for column in self.labels.values():
+            column.ids[row] = ABSENT
+        heapq.heappush(self._free, row)
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label, built from the objects when it is first asked for."""
+        column = self.labels.get(key)
+        if column is None:
+            column = LabelColumn(np.full(self.capacity, ABSENT, np.intp), Vocab())
+            for row, node in enumerate(self.objects):
+                value = None if node is None else node.metadata.labels.get(key)
+                if value is not None:
+                    column.ids[row] = column.values.intern(value)
+            self.labels[key] = column
+        return column
+
+    def _taint_id(self, taints: tuple[Taint, ...]) -> int:
+        found = self._taint_ids.get(taints)
+        if found is None:
+            found = self._taint_ids[taints] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        return found

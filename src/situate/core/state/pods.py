@@ -1,0 +1,127 @@
+"""The bound pods: one row a pod, a few words each. What pods of a class have in common is in their PodClass."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from situate.core.model.pod import Pod, PodStatus
+from situate.core.state.classes import PodClass
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A bound pod as a reader sees it."""
+
+    row: int
+    namespace: str
+    name: str
+    uid: str
+    kind: PodClass
+    node_row: int
+    start_ms: int | None
+    """When the kubelet took it, in milliseconds since the epoch; None while it has not."""
+    created_ms: int | None
+    leaving: bool
+    """Whether it is being deleted."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+NO_TIME: Final = -(1 << 63)
+
+
+class PodTable:
+    """Pod rows. Written by the Cluster alone."""
+
+    __slots__ = ("_free", "classes", "created_ms", "keys", "leaving", "node_rows", "rows", "start_ms", "uids")
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.keys: list[str] = []
+        self.uids: list[str] = []
+        self.classes: list[PodClass | None] = []
+        self.node_rows = array("i")
+        self.start_ms = array("q")
+        self.created_ms = array("q")
+        self.leaving = bytearray()
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, key: str, uid: str, kind: PodClass, node_row: int) -> int:
+        if self._free:
+            row = self._free.pop()
+            self.keys[row] = key
+            self.uids[row] = uid
+            self.classes[row] = kind
+            self.node_rows[row] = node_row
+            self.start_ms[row] = self.created_ms[row] = NO_TIME
+            self.leaving[row] = 0
+        else:
+            row = len(self.keys)
+            self.keys.append(key)
+            self.uids.append(uid)
+            self.classes.append(kind)
+            self.node_rows.append(node_row)
+            self.start_ms.append(NO_TIME)
+            self.created_ms.append(NO_TIME)
+            self.leaving.append(0)
+        self.rows[key] = row
+        return row
+
+    def remove(self, row: int) -> None:
+        del self.rows[self.keys[row]]
+        self.keys[row] = self.uids[row] = ""
+        self.classes[row] = None
+        self._free.append(row)
+
+    def kind(self, row: int) -> PodClass:
+        found = self.classes[row]
+        if found is None:
+            raise LookupError(f"pod row {row} is empty")
+        return found
+
+    def as_object(self, row: int, node_name: str) -> Pod:
+        """The pod as an object again, with what is kept of it."""
+        bound = self.bound(row)
+        first = bound.kind.pod
+        metadata = msgspec.structs.replace(
+            first.metadata,
+            name=bound.name,
+            uid=bound.uid,
+            creation_timestamp=None if bound.created_ms is None else timestamp_text(bound.created_ms),
+            # When its deletion began is not kept, only that it did.
+            deletion_timestamp=timestamp_text(0) if bound.leaving else None,
+        )
+        start = None if bound.start_ms is None else timestamp_text(bound.start_ms)
+        status: PodStatus = msgspec.structs.replace(first.status, phase="Running", start_time=start)
+        spec = msgspec.structs.replace(first.spec, node_name=node_name)
+        return msgspec.structs.replace(first, metadata=metadata, spec=spec, status=status)
+
+    def bound(self, row: int) -> BoundPod:
+        namespace, _, name = self.keys[row].partition("/")
+        start, created = self.start_ms[row], self.created_ms[row]
+        return BoundPod(
+            row=row,
+            namespace=namespace,
+            name=name,
+            uid=self.uids[row],
+            kind=self.kind(row),
+            node_row=self.node_rows[row],
+            start_ms=None if start == NO_TIME else start,
+            created_ms=None if created == NO_TIME else created,
+            leaving=bool(self.leaving[row]),
+        )
+
+
+def timestamp_text(ms: int) -> str:
+    """Milliseconds since the epoch as an object writes them."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)).isoformat().removesuffix("+00:00") + "Z"

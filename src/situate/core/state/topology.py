@@ -1,0 +1,140 @@
+"""Tallies: how many matching pods each topology domain holds, kept right as pods come and go.
+
+A tally is made when it is first asked for, from the classes that match; after that a pod that comes or goes moves one
+number. Tallies are dropped whole when a node changes (domains and eligibility may have), and when too many bytes are
+held; dropping one moves its version, so whoever computed from it notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from situate.core.state.classes import ClassTable, LabelGroup, PodClass
+from situate.core.state.columns import IdColumn, IntColumn, Mask
+from situate.core.state.labelindex import LabelIndex
+from situate.core.state.matching import Matcher, NamespaceLabels
+
+TALLY_BYTES: Final = 128 << 20
+"""How many bytes of counts are held at most; the least recently asked for goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """The nodes a tally looks at: a mask over all rows, and a key that is equal for equal masks."""
+
+    key: Hashable
+    mask: Mask
+
+
+@dataclass(eq=False, slots=True)
+class Tally:
+    """Matching pods by domain of one topology key. One slot more than there are domains: the last is for no label."""
+
+    matcher: Matcher
+    topology_key: str
+    domains: IdColumn
+    eligible: Eligible | None
+    counts_leaving: bool
+    """Whether pods that are being deleted count."""
+    counts: IntColumn
+    groups: dict[LabelGroup, None] = field(default_factory=dict)
+    version: int = 0
+
+    def add(self, row: int, change: int) -> None:
+        domain = self.domains[row]
+        if domain >= 0 and (self.eligible is None or self.eligible.mask[row]):
+            self.counts[domain] += change
+            self.version += 1
+
+
+TallyKey = tuple[Matcher, str, Hashable, bool]
+
+
+class Tallies:
+    """All tallies that are kept, and which label groups feed them."""
+
+    __slots__ = ("_bytes", "_index", "_kept")
+
+    def __init__(self) -> None:
+        self._kept: dict[TallyKey, Tally] = {}
+        self._index: LabelIndex[Tally] = LabelIndex()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def values(self) -> list[Tally]:
+        return list(self._kept.values())
+
+    def get(self, key: TallyKey) -> Tally | None:
+        found = self._kept.get(key)
+        if found is not None and self._bytes > TALLY_BYTES // 2:
+            # Keep the order of use only once it may come to matter.
+            del self._kept[key]
+            self._kept[key] = found
+        return found
+
+    def add(self, key: TallyKey, tally: Tally, classes: ClassTable, namespaces: NamespaceLabels) -> None:
+        anchor = tally.matcher.anchor
+        candidates = classes.groups() if anchor is None else list(classes.groups_by_label.get(anchor, ()))
+        for group in candidates:
+            if tally.matcher.matches(group.namespace, group.labels, namespaces):
+                self._feed(group, tally)
+                for pod_class in group.classes:
+                    count_class(tally, pod_class)
+        self._kept[key] = tally
+        self._index.add(anchor, tally)
+        self._bytes += tally.counts.nbytes
+        while self._bytes > TALLY_BYTES and len(self._kept) > 1:
+            self._drop(next(iter(self._kept)))
+
+    def welcome(self, group: LabelGroup, namespaces: NamespaceLabels) -> None:
+        """A group that was not there: let it feed the tallies that match it."""
+        for tally in self._index.candidates(group.labels):
+            if tally.matcher.matches(group.namespace, group.labels, namespaces):
+                self._feed(group, tally)
+
+    def dismiss(self, group: LabelGroup) -> None:
+        for tally in group.tallies:
+            tally.groups.pop(group, None)
+        group.tallies.clear()
+
+    def clear(self) -> None:
+        for key in list(self._kept):
+            self._drop(key)
+
+    def _feed(self, group: LabelGroup, tally: Tally) -> None:
+        group.tallies.append(tally)
+        tally.groups[group] = None
+
+    def _drop(self, key: TallyKey) -> None:
+        tally = self._kept.pop(key)
+        self._bytes -= tally.counts.nbytes
+        self._index.discard(tally.matcher.anchor, tally)
+        for group in tally.groups:
+            group.tallies.remove(tally)
+        tally.groups.clear()
+        tally.version += 1
+
+
+def count_class(tally: Tally, pod_class: PodClass) -> None:
+    """Add the pods of a class to a new tally, all at once."""
+    _count(tally, pod_class.placed, 1)
+    if not tally.counts_leaving:
+        _count(tally, pod_class.leaving, -1)
+
+
+def _count(tally: Tally, placed: dict[int, int], sign: int) -> None:
+    if not placed:
+        return
+    rows = np.fromiter(placed.keys(), np.intp, len(placed))
+    amounts = np.fromiter(placed.values(), np.int64, len(placed))
+    domains = tally.domains[rows]
+    counted = domains >= 0
+    if tally.eligible is not None:
+        counted &= tally.eligible.mask[rows]
+    np.add.at(tally.counts, domains[counted], sign * amounts[counted])

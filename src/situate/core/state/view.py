@@ -1,0 +1,373 @@
+"""A read-only look at the cluster: what a plugin sees.
+
+A view may be an overlay (`without` some pods, `plus` others) and may be narrowed to one row (`at`): preemption, gangs
+and what-ifs are overlays, never undo. Every array has one entry a row of the view and cannot be written.
+
+A view remembers what was read through it (`reads`, `tallies_read`): that is how a cached answer knows when it is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+
+from situate.core.model.node import Node
+from situate.core.model.policy import PodDisruptionBudget
+from situate.core.model.tolerations import Taint
+from situate.core.state.classes import HostPort, PodClass, TermKind
+from situate.core.state.cluster import Cluster
+from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
+from situate.core.state.matching import Matcher
+from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY
+from situate.core.state.objects import StorageObjects, WorkloadObjects
+from situate.core.state.pods import BoundPod
+from situate.core.state.terms import CarriedTerm, counts_of
+from situate.core.state.topology import Eligible, Tally
+from situate.core.state.vocab import Vocab
+
+T = TypeVar("T")
+
+LOAD: Final = 1
+"""Read what is bound to rows: requests, ports, volumes, pods."""
+STORAGE: Final = 2
+WORKLOADS: Final = 4
+TERMS: Final = 8
+"""Read which terms are carried at all. Which domains carry one is in `tallies_read`."""
+FEASIBLE: Final = 16
+"""Read which nodes are feasible."""
+
+MEMO_LIMIT: Final = 4096
+"""How many memos are kept between two changes of a node."""
+
+
+class View:
+    """Columns of the nodes, counts of the pods on them, and the objects around them, as of now."""
+
+    __slots__ = ("_added", "_feasible", "_removed", "_row", "cluster", "reads", "size", "tallies_read")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        row: int | None = None,
+        removed: Mapping[int, None] | None = None,
+        added: Sequence[tuple[PodClass, int]] = (),
+        feasible: Mask | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self._row = row
+        self._removed: Mapping[int, None] = removed or {}
+        self._added = added
+        self._feasible = feasible
+        self.size = cluster.nodes.size if row is None else 1
+        self.reads = 0
+        self.tallies_read: list[Tally | CarriedTerm] = []
+
+    # -- other views ---------------------------------------------------------------------------------------------
+
+    def without(self, pods: Sequence[BoundPod]) -> View:
+        """The same cluster with these bound pods gone."""
+        removed = {**self._removed, **{pod.row: None for pod in pods}}
+        return View(self.cluster, row=self._row, removed=removed, added=self._added, feasible=self._feasible)
+
+    def plus(self, placements: Sequence[tuple[PodClass, int]]) -> View:
+        """The same cluster with these pods bound as well: (class, node row)."""
+        added = (*self._added, *placements)
+        return View(self.cluster, row=self._row, removed=self._removed, added=added, feasible=self._feasible)
+
+    def at(self, row: int) -> View:
+        """One row of the same cluster: every array has one entry. Domains and tallies are those of the whole."""
+        return View(self.cluster, row=row, removed=self._removed, added=self._added)
+
+    def scoring(self, feasible: Mask) -> View:
+        """The same view for scoring, once it is known which nodes are feasible."""
+        return View(self.cluster, row=self._row, removed=self._removed, added=self._added, feasible=feasible)
+
+    @property
+    def whole(self) -> View:
+        """All rows, where this view is narrowed to one."""
+        return self if self._row is None else View(self.cluster, removed=self._removed, added=self._added)
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> slice:
+        """The rows of the cluster that this view shows."""
+        return slice(0, self.size) if self._row is None else slice(self._row, self._row + 1)
+
+    @property
+    def names(self) -> list[str]:
+        """Node names by row; empty where no node is."""
+        return self.cluster.nodes.names[self.rows]
+
+    @property
+    def present(self) -> Mask:
+        """Rows that hold a node: others are left over from nodes that went."""
+        return sealed(self.cluster.nodes.present[self.rows])
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes the cluster has, whatever this view is narrowed to."""
+        return len(self.cluster.nodes.rows)
+
+    @property
+    def unschedulable(self) -> Mask:
+        return sealed(self.cluster.nodes.unschedulable[self.rows])
+
+    def node(self, row: int) -> Node | None:
+        """The node at a row of this view."""
+        return self.cluster.nodes.objects[self._absolute(row)]
+
+    def find(self, name: str) -> int:
+        """The row of a node in this view, or -1."""
+        found = self.cluster.nodes.rows.get(name, -1)
+        if self._row is None:
+            return found
+        return 0 if found == self._row else -1
+
+    def label(self, key: str) -> tuple[IdColumn, Vocab]:
+        """A label over all rows as ids (-1 where absent) and the values those ids stand for.
+
+        The ids of a label are also the domains of the topology of that key.
+        """
+        column = self.cluster.nodes.label(key)
+        return sealed(column.ids[self.rows]), column.values
+
+    def by_taint_set(self, answer: Callable[[tuple[Taint, ...]], T]) -> list[T]:
+        """Ask a question of each distinct set of taints, once; the answers by set id (see `taint_set`)."""
+        return [answer(taints) for taints in self.cluster.nodes.taint_sets]
+
+    @property
+    def taint_set(self) -> IdColumn:
+        """For each row, which distinct set of taints its node has."""
+        return sealed(self.cluster.nodes.taint_set[self.rows])
+
+    def image_holders(self, name: str) -> Mapping[int, int]:
+        """Cluster row -> size in bytes, of the nodes that have an image."""
+        return self.cluster.images.holders(name)
+
+    def memo(self, key: Hashable, compute: Callable[[View], T]) -> T:
+        """Something that depends on node rows alone, computed over all rows, once until a node changes."""
+        memos = self.cluster.memos
+        if key in memos:
+            found: T = memos[key]
+            return found
+        made = compute(View(self.cluster))
+        if len(memos) >= MEMO_LIMIT:
+            memos.clear()
+        memos[key] = made
+        return made
+
+    # -- load ----------------------------------------------------------------------------------------------------
+
+    def resource(self, name: str) -> int:
+        """The column of a resource, or -1 if no node and no pod has ever named it."""
+        return self.cluster.resources.find(name)
+
+    def allocatable(self, column: int) -> IntColumn:
+        return sealed(self.cluster.nodes.allocatable[column, self.rows])
+
+    def requested(self, column: int) -> IntColumn:
+        """What is taken of a resource, `pods` being a resource too."""
+        self.reads |= LOAD
+        base = self.cluster.nodes.requested[column, self.rows]
+        if not (self._removed or self._added):
+            return sealed(base)
+        return self._changed(base, lambda kind: next((amount for at, amount in kind.takes if at == column), 0))
+
+    def nonzero_requested(self, column: int) -> IntColumn:
+        """CPU or MEMORY as scoring counts them: who asks for none counts for a little."""
+        self.reads |= LOAD
+        which = NONZERO_CPU if column == 0 else NONZERO_MEMORY
+        base = self.cluster.nodes.nonzero[which, self.rows]
+        if not (self._removed or self._added):
+            return sealed(base)
+        return self._changed(base, lambda kind: kind.nonzero[which])
+
+    def _changed(self, base: IntColumn, amount: Callable[[PodClass], int]) -> IntColumn:
+        column = base.copy()
+        for kind, row, sign, _ in self._delta():
+            at = self._relative(row)
+            if at >= 0:
+                column[at] += sign * amount(kind)
+        return column
+
+    def _delta(self) -> Iterator[tuple[PodClass, int, int, bool]]:
+        """What the overlay changes: (class, cluster row, +1 or -1, whether it was being deleted)."""
+        pods = self.cluster.pods
+        for row in self._removed:
+            yield pods.kind(row), pods.node_rows[row], -1, bool(pods.leaving[row])
+        for kind, node_row in self._added:
+            yield kind, node_row, 1, False
+
+    def pods_on(self, row: int) -> list[BoundPod]:
+        """The pods bound to the node at a row of this view, in order of arrival. Pods added by an overlay are not here."""
+        self.reads |= LOAD
+        pods = self.cluster.pods
+        here = self.cluster.nodes.pods[self._absolute(row)]
+        return [pods.bound(pod) for pod in here if pod not in self._removed]
+
+    def classes_on(self, row: int) -> list[PodClass]:
+        """The classes of the pods on the node at a row of this view, one entry a pod, overlays included."""
+        self.reads |= LOAD
+        absolute = self._absolute(row)
+        pods = self.cluster.pods
+        here = [pods.kind(pod) for pod in self.cluster.nodes.pods[absolute] if pod not in self._removed]
+        return here + [kind for kind, node_row in self._added if node_row == absolute]
+
+    def volume_holders(self) -> dict[int, list[PodClass]]:
+        """Row of this view -> classes of the pods there that have volumes, overlays included; no other rows."""
+        self.reads |= LOAD
+        found: dict[int, list[PodClass]] = {}
+        table = self.cluster.volumes.by_node
+        rows = table.keys() if self._row is None else [row for row in (self._row,) if row in table]
+        for row in rows:
+            here = [kind for pod, kind in table[row].items() if pod not in self._removed]
+            if here:
+                found[self._relative(row)] = here
+        for kind, row in self._added:
+            if kind.holds_volumes and self._relative(row) >= 0:
+                found.setdefault(self._relative(row), []).append(kind)
+        return found
+
+    def claim_users(self, namespace: str, claim: str) -> list[BoundPod]:
+        """The bound pods, on any node, that use a claim."""
+        self.reads |= LOAD
+        users = self.cluster.volumes.by_claim.get((namespace, claim), {})
+        return [self.cluster.pods.bound(pod) for pod in users if pod not in self._removed]
+
+    def port_holders(self, port: HostPort) -> dict[int, dict[str, int]]:
+        """Row of this view -> address -> pods, where a host port is taken at some address; overlays included."""
+        self.reads |= LOAD
+        found = {
+            self._relative(row): dict(addresses)
+            for row, addresses in self.cluster.ports.holders(port).items()
+            if self._relative(row) >= 0
+        }
+        for kind, row, sign, _ in self._delta():
+            at = self._relative(row)
+            for taken in kind.host_ports if at >= 0 else ():
+                if (taken.protocol, taken.port) == (port.protocol, port.port):
+                    addresses = found.setdefault(at, {})
+                    addresses[taken.ip] = addresses.get(taken.ip, 0) + sign
+        return {at: held for at, held in ((at, _positive(addresses)) for at, addresses in found.items()) if held}
+
+    # -- topology ------------------------------------------------------------------------------------------------
+
+    def tally(
+        self, matcher: Matcher, topology_key: str, eligible: Eligible | None = None, *, counts_leaving: bool
+    ) -> IntColumn:
+        """Matching pods by domain of a topology key, over all eligible nodes, with a last slot for nodes without it.
+
+        `eligible` is a mask over all rows (`memo` makes it), None for all nodes. The domains are the ids of
+        `label(topology_key)`, so `tally[ids]` is the count at each row.
+        """
+        tally = self._tally(matcher, topology_key, eligible, counts_leaving)
+        self.tallies_read.append(tally)
+        if not (self._removed or self._added):
+            return sealed(tally.counts)
+        counts = tally.counts.copy()
+        names = self.cluster.objects.namespace_labels
+        for kind, row, sign, _ in self._delta():
+            # Kubernetes takes a removed pod off the count even if it was leaving and so had not been counted.
+            domain = tally.domains[row]
+            if domain < 0 or not (eligible is None or eligible.mask[row]):
+                continue
+            if tally in kind.group.tallies or matcher.matches(kind.namespace, kind.labels, names):
+                counts[domain] += sign
+        return counts
+
+    def _tally(self, matcher: Matcher, topology_key: str, eligible: Eligible | None, leaving: bool) -> Tally:
+        cluster = self.cluster
+        key = (matcher, topology_key, None if eligible is None else eligible.key, leaving)
+        tally = cluster.tallies.get(key)
+        if tally is None:
+            column = cluster.nodes.label(topology_key)
+            counts = np.zeros(len(column.values) + 1, np.int64)
+            tally = Tally(matcher, topology_key, column.ids, eligible, leaving, counts)
+            cluster.tallies.add(key, tally, cluster.classes, cluster.objects.namespace_labels)
+        return tally
+
+    def carried(self, pod: PodClass, *kinds: TermKind) -> list[tuple[CarriedTerm, IntColumn]]:
+        """The terms that bound pods carry and that speak of this pod; each with its carriers by domain.
+
+        The counts are by domain of the term's topology key, as in `tally`.
+        """
+        self.reads |= TERMS
+        cluster = self.cluster
+        found = []
+        for entry in cluster.terms.speaking_of(pod.group, cluster.objects.namespace_labels):
+            if entry.term.kind in kinds:
+                counts = counts_of(entry, self._domains)
+                self.tallies_read.append(entry)
+                found.append((entry, counts))
+        if not (self._removed or self._added):
+            return found
+        return self._carried_overlay(pod, kinds, found)
+
+    def _carried_overlay(
+        self, pod: PodClass, kinds: tuple[TermKind, ...], found: list[tuple[CarriedTerm, IntColumn]]
+    ) -> list[tuple[CarriedTerm, IntColumn]]:
+        copies = {entry.term: (entry, counts.copy()) for entry, counts in found}
+        names = self.cluster.objects.namespace_labels
+        for kind, row, sign, _ in self._delta():
+            for term in kind.terms:
+                if term.kind not in kinds or not term.pods.matches(pod.namespace, pod.labels, names):
+                    continue
+                domains, size = self._domains(term.topology_key)
+                if term not in copies:
+                    copies[term] = (CarriedTerm(term), np.zeros(size + 1, np.int64))
+                if domains[row] >= 0:
+                    copies[term][1][domains[row]] += sign
+        return list(copies.values())
+
+    def _domains(self, topology_key: str) -> tuple[IdColumn, int]:
+        column = self.cluster.nodes.label(topology_key)
+        return column.ids, len(column.values)
+
+    # -- objects -------------------------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> StorageObjects:
+        self.reads |= STORAGE
+        return self.cluster.objects.storage
+
+    @property
+    def workloads(self) -> WorkloadObjects:
+        self.reads |= WORKLOADS
+        return self.cluster.objects.workloads
+
+    @property
+    def budgets(self) -> list[PodDisruptionBudget]:
+        return list(self.cluster.objects.budgets.values())
+
+    @property
+    def namespace_labels(self) -> Mapping[str, Mapping[str, str]]:
+        return self.cluster.objects.namespace_labels
+
+    # -- scoring -------------------------------------------------------------------------------------------------
+
+    @property
+    def feasible(self) -> Mask:
+        """Which rows passed every filter; only while scoring."""
+        if self._feasible is None:
+            raise LookupError("which nodes are feasible is known only while scoring")
+        self.reads |= FEASIBLE
+        return sealed(self._feasible)
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _absolute(self, row: int) -> int:
+        return row if self._row is None else self._row + row
+
+    def _relative(self, row: int) -> int:
+        """A cluster row as a row of this view, or -1 if it is not shown."""
+        if self._row is None:
+            return row
+        return 0 if row == self._row else -1
+
+
+def _positive(addresses: dict[str, int]) -> dict[str, int]:
+    return {ip: count for ip, count in addresses.items() if count > 0}

@@ -1,0 +1,33 @@
+"""The pages and the source speak of the program, in its own words, and are finished."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = sorted(
+    path
+    for folder in ("src", "tests", "docs", "examples", "bench")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".md", ".yaml", ".go"} and path != Path(__file__)
+)
+
+# Somebody's own machine, and notes of work not done.
+NOWHERE = re.compile(r"(?<![\w.}>-])/(?:work|root|home)/\w|\b(?:TODO|FIXME|XXX|TBD)\b")
+# Names of nothing in particular, and talk of how a page came about.
+NOT_IN_PAGES = re.compile(r"\b(?:AI|helpers?|utils|sessions?|prompts?|lorem ipsum|coming soon)\b", re.IGNORECASE)
+# How the design says it: docs/ARCHITECTURE.md names these folders to say that there are none.
+SAYS_THERE_ARE_NONE = "There is no"
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *PAGES[:1]], ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_names_no_private_path_and_leaves_no_note_of_work_to_do(path: Path) -> None:
+    assert NOWHERE.findall(path.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_speaks_of_the_program(page: Path) -> None:
+    lines = [line for line in page.read_text().splitlines() if SAYS_THERE_ARE_NONE not in line]
+    assert [line for line in lines if NOT_IN_PAGES.search(line)] == []

@@ -1,0 +1,186 @@
+// Command oracle asks kube-scheduler's own plugins about clusters.
+//
+// It reads scenarios (one JSON object a line) and writes what the scheduler framework, built from the unmodified
+// upstream packages, says of every pending pod: one verdict line for each scenario.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// scenario is one line of FAMILY.scenarios.jsonl.
+type scenario struct {
+	ID       string            `json:"id"`
+	Objects  []json.RawMessage `json:"objects"`
+	Pending  []json.RawMessage `json:"pending"`
+	Sequence bool              `json:"sequence"`
+	Config   json.RawMessage   `json:"config"`
+}
+
+// verdict is one line of FAMILY.verdicts.jsonl.
+type verdict struct {
+	ID   string       `json:"id"`
+	Pods []podVerdict `json:"pods"`
+}
+
+// refusal is why a plugin said no.
+type refusal struct {
+	Plugin  string   `json:"plugin"`
+	Code    string   `json:"code"`
+	Reasons []string `json:"reasons"`
+}
+
+// podVerdict is all that the scheduler said of one pending pod.
+type podVerdict struct {
+	Pod            string                      `json:"pod"`
+	PreFilter      *refusal                    `json:"preFilter,omitempty"`
+	Feasible       []string                    `json:"feasible"`
+	Rejected       map[string]refusal          `json:"rejected,omitempty"`
+	Scores         map[string]map[string]int64 `json:"scores,omitempty"`
+	Total          map[string]int64            `json:"total,omitempty"`
+	Best           []string                    `json:"best,omitempty"`
+	Chosen         string                      `json:"chosen,omitempty"`
+	Message        string                      `json:"message,omitempty"`
+	Nominated      string                      `json:"nominated,omitempty"`
+	Victims        []string                    `json:"victims,omitempty"`
+	PreemptCode    string                      `json:"preemptCode,omitempty"`
+	PreemptMessage string                      `json:"preemptMessage,omitempty"`
+}
+
+func main() {
+	kept := flag.String("kept", "", "also write here the scenarios that were answered; those the scheduler could not answer are left out of both")
+	ties := flag.Bool("ties", false, "say on standard error where several preemption candidates are equally good")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: oracle [-kept OUT.scenarios.jsonl[.gz]] IN.scenarios.jsonl[.gz] OUT.verdicts.jsonl[.gz]   (- is standard input or output)")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 2 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	klog.SetOutput(io.Discard)
+	klog.LogToStderr(false)
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(features.SchedulerAsyncPreemption): false}); err != nil {
+		fail(err)
+	}
+	metrics.Register()
+	if err := run(flag.Arg(0), flag.Arg(1), *kept, *ties); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "oracle:", err)
+	os.Exit(1)
+}
+
+func run(inPath, outPath, keptPath string, ties bool) error {
+	in, err := openRead(inPath)
+	if err != nil {
+		return err
+	}
+	out, closeOut, err := openWrite(outPath)
+	if err != nil {
+		return err
+	}
+	var kept io.Writer = io.Discard
+	closeKept := func() error { return nil }
+	if keptPath != "" {
+		if kept, closeKept, err = openWrite(keptPath); err != nil {
+			return err
+		}
+	}
+	reader := bufio.NewReaderSize(in, 1<<20)
+	for {
+		line, readErr := reader.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := answerLine(bytes.TrimSpace(line), out, kept, keptPath != "", ties); err != nil {
+				return err
+			}
+		}
+		if readErr == io.EOF {
+			break
+		}
+		if readErr != nil {
+			return readErr
+		}
+	}
+	if err := closeOut(); err != nil {
+		return err
+	}
+	return closeKept()
+}
+
+func answerLine(line []byte, out, kept io.Writer, skipFailed, ties bool) error {
+	var s scenario
+	if err := json.Unmarshal(line, &s); err != nil {
+		return err
+	}
+	v, err := answer(s, ties)
+	if err != nil {
+		if !skipFailed {
+			return fmt.Errorf("%s: %w", s.ID, err)
+		}
+		fmt.Fprintf(os.Stderr, "left out %s: %v\n", s.ID, err)
+		return nil
+	}
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	if _, err := out.Write(buf.Bytes()); err != nil {
+		return err
+	}
+	_, err = kept.Write(append(line, '\n'))
+	return err
+}
+
+func openRead(path string) (io.Reader, error) {
+	if path == "-" {
+		return os.Stdin, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(path, ".gz") {
+		return gzip.NewReader(file)
+	}
+	return file, nil
+}
+
+func openWrite(path string) (io.Writer, func() error, error) {
+	if path == "-" {
+		return os.Stdout, func() error { return nil }, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.HasSuffix(path, ".gz") {
+		zipped := gzip.NewWriter(file)
+		return zipped, func() error {
+			if err := zipped.Close(); err != nil {
+				return err
+			}
+			return file.Close()
+		}, nil
+	}
+	return file, file.Close, nil
+}
