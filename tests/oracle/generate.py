@@ -943,7 +943,7 @@ def scoring_resources(dice: Dice) -> list[Json]:
 
 def shape(dice: Dice) -> list[Json]:
     if dice.rarely(0.5):
-        utilizations = sorted(dice.some(range(0, 101), 1, 5))
+        utilizations = sorted(dice.some(range(101), 1, 5))
         return [{"utilization": u, "score": dice.randint(0, 10)} for u in utilizations]
     middle = [{"utilization": 60, "score": 3}] if dice.chance(0.6) else []
     ends = (0, 10) if dice.chance(0.5) else (10, 0)

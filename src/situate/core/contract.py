@@ -27,14 +27,14 @@ Scores: TypeAlias = npt.NDArray[np.int64]
 
 FITS: Final = 0
 RULED_OUT: Final = 255
-"""The node was ruled out before anybody looked at it: the pod names the nodes it may run on, and this is none of them."""
+"""The node was ruled out before anybody looked at it: the pod names the nodes it may run on, and this is not one."""
 
 MAX_SCORE: Final = 100
 
 
 @unique
 class Wake(Enum):
-    """A kind of change that may make a refused pod fit. What is not listed by a refusing plugin does not wake its pods."""
+    """A kind of change that may make a refused pod fit. One that no refusing plugin lists does not wake the pod."""
 
     NODE_ADDED = "node added"
     NODE_DELETED = "node deleted"

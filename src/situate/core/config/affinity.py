@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from situate.core.config.names import label_key_faults, label_value_faults
 from situate.core.config.problems import child, distinct, index, invalid, unsupported
-from situate.core.model.base import INT64_MAX, INT64_MIN
+from situate.core.model.labels import parse_int64
+from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinity
 
@@ -13,7 +13,6 @@ __all__ = ["node_affinity_problems"]
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-_INT64_DIGITS: Final = 19
 
 _EMPTY_VALUES: Final = "for 'in', 'notin' operators, values set can't be empty"
 _NEEDLESS_VALUES: Final = "values set must be empty for exists and does not exist"
@@ -25,12 +24,13 @@ _ONE_ELEMENT: Final = "must have one element"
 def node_affinity_problems(path: str, affinity: NodeAffinity) -> list[str]:
     """Of the required terms, then of the preferred ones. Terms that select nothing, or weigh nothing, are not read."""
     problems: list[str] = []
-    if affinity.required is not None:
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None:
         terms = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-        for i, term in enumerate(affinity.required.node_selector_terms):
+        for i, term in enumerate(required.node_selector_terms):
             problems += _term_problems(index(terms, i), term)
     preferred = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
-    for i, weighted in enumerate(affinity.preferred):
+    for i, weighted in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
         if weighted.weight:
             problems += _term_problems(index(preferred, i), weighted.preference)
     return problems
@@ -49,13 +49,13 @@ def _label_problems(path: str, requirement: NodeSelectorRequirement) -> list[str
     if requirement.operator not in _LABEL_OPERATORS:
         return [unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS)]
     problems: list[str] = []
-    faults = label_key_faults(requirement.key)
+    faults = qualified_name_problems(requirement.key)
     if faults:
         problems.append(invalid(child(path, "key"), requirement.key, "; ".join(faults)))
     values = child(path, "values")
     problems += _count_problems(values, requirement.operator, requirement.values)
     for i, value in enumerate(requirement.values):
-        faults = label_value_faults(value)
+        faults = label_value_problems(value)
         if faults:
             problems.append(invalid(f"{index(values, i)}[{requirement.key}]", value, "; ".join(faults)))
     return distinct(problems)
@@ -69,7 +69,7 @@ def _count_problems(path: str, operator: str, values: Sequence[str]) -> list[str
             return [invalid(path, _shown(values), _NEEDLESS_VALUES)] if values else []
         case _:
             problems = [] if len(values) == 1 else [invalid(path, _shown(values), _ONE_VALUE)]
-            wrong = ((i, value) for i, value in enumerate(values) if not _is_int64(value))
+            wrong = ((i, value) for i, value in enumerate(values) if parse_int64(value) is None)
             return problems + [invalid(index(path, i), value, _INTEGER) for i, value in wrong]
 
 
@@ -84,13 +84,3 @@ def _field_problems(path: str, requirement: NodeSelectorRequirement) -> list[str
 def _shown(values: Sequence[str]) -> list[str] | None:
     # The model does not keep apart an absent list and an empty one; the absent one is what people write.
     return list(values) or None
-
-
-def _is_int64(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
-        return False
-    digits = digits.lstrip("0") or "0"
-    if len(digits) > _INT64_DIGITS:
-        return False
-    return INT64_MIN <= (-int(digits) if text[0] == "-" else int(digits)) <= INT64_MAX

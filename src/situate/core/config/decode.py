@@ -6,7 +6,7 @@ depends on another field is set here, and no value is judged beyond its type.
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec.inspect as mi
@@ -188,21 +188,7 @@ def _mapping(kind: mi.DictType, raw: object, path: str, problems: list[str]) -> 
 
 
 def _scalar(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
-    match kind:
-        case mi.Metadata(extra={"text": "duration"}):
-            empty, expected, read = 0, "string", _duration
-        case mi.IntType():
-            empty, expected, read = 0, _int_name(kind), _int
-        case mi.FloatType():
-            empty, expected, read = 0.0, "number", _float
-        case mi.BoolType():
-            empty, expected, read = False, "boolean", _bool
-        case mi.StrType():
-            empty, expected, read = "", "string", _str
-        case mi.BytesType():
-            empty, expected, read = b"", "string (base64)", _bytes
-        case _:
-            raise TypeError(f"no reader for {kind}")
+    empty, expected, read = _reader(kind)
     if raw is None:
         return empty
     try:
@@ -212,6 +198,27 @@ def _scalar(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
     except ValueError as error:
         problems.append(f"{path}: Invalid value: {_short(raw)}: {error}")
     return empty
+
+
+def _reader(kind: mi.Type) -> tuple[Any, str, Callable[[mi.Type, object], Any]]:
+    """For a type: what is there if nothing is, what it is called, and how it is read."""
+    match kind:
+        case mi.Metadata(extra={"text": "duration"}):
+            return 0, "string", _duration
+        case mi.IntType(le=2147483647):
+            return 0, "int32", _int
+        case mi.IntType():
+            return 0, "int64", _int
+        case mi.FloatType():
+            return 0.0, "number", _float
+        case mi.BoolType():
+            return False, "boolean", _bool
+        case mi.StrType():
+            return "", "string", _str
+        case mi.BytesType():
+            return b"", "string (base64)", _bytes
+        case _:
+            raise NotImplementedError(f"no reader for {kind}")
 
 
 def _duration(_kind: mi.Type, raw: object) -> int:
@@ -260,10 +267,6 @@ def _bytes(_kind: mi.Type, raw: object) -> bytes:
         return base64.b64decode(_str(_kind, raw), validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("illegal base64 data") from error
-
-
-def _int_name(kind: mi.IntType) -> str:
-    return "int32" if kind.le == 2**31 - 1 else "int64"
 
 
 # ── how a bad value is shown ────────────────────────────────────────────────────────────────────────────────────────

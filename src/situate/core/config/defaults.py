@@ -23,16 +23,24 @@ from situate.core.config.types import (
     NodeResourcesFitArgs,
     PluginConfig,
     PluginRef,
-    PluginSet,
     Plugins,
+    PluginSet,
     PodTopologySpreadArgs,
     ResourceSpec,
     ScoringStrategy,
 )
 from situate.core.model.pod import DEFAULT_SCHEDULER
 
-__all__ = ["BUILT_IN", "DEFAULT_PLUGINS", "KNOWN", "BuiltIn", "default_configuration", "enabled_names"]
-__all__ += ["with_defaults"]
+__all__ = [
+    "BUILT_IN",
+    "DEFAULT_PLUGINS",
+    "KNOWN",
+    "OTHERS_POINTS",
+    "BuiltIn",
+    "default_configuration",
+    "enabled_names",
+    "with_defaults",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,9 @@ BUILT_IN: Final = (
 KNOWN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {plugin.name: frozenset(plugin.points) for plugin in BUILT_IN}
 )
+
+# All that a plugin of others can implement: it checks nodes, scores them, or both.
+OTHERS_POINTS: Final = frozenset((*_FILTERS, *_SCORES))
 
 DEFAULT_PLUGINS: Final = Plugins(
     multi_point=PluginSet(

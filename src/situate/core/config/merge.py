@@ -3,9 +3,10 @@
 Names only: whether a plugin exists, or does anything at a point, is for the caller to say.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from situate.core.config.types import PluginRef, PluginSet, Plugins
+from situate.core.config.types import PluginRef, Plugins, PluginSet
 
 __all__ = ["ALL", "expand", "merge_plugin_set", "merge_plugins"]
 
@@ -46,19 +47,21 @@ def merge_plugin_set(default: PluginSet, given: PluginSet) -> PluginSet:
     return PluginSet(enabled=tuple(enabled), disabled=disabled)
 
 
-def expand(point: PluginSet, multi_point: Sequence[str], implements: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+def expand(
+    point: PluginSet, multi_point: Sequence[str], implements: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
     """The plugins that run at a point, in order, and those that are there twice.
 
     First those that the point names although multiPoint brings them (the point's own order and weight win), then
     those that only multiPoint brings, then those that only the point names.
     """
-    here = list(dict.fromkeys(ref.name for ref in point.enabled))
+    here = dict.fromkeys(ref.name for ref in point.enabled)
     disabled = {ref.name for ref in point.disabled}
     if ALL in disabled:
-        return here, []
+        return list(here), []
     brought = [name for name in multi_point if name not in disabled and implements(name)]
-    overriding = [name for name in here if name in brought]
-    added = [name for name in brought if name not in here]
-    twice = [name for i, name in enumerate(added) if name in added[:i]]
-    only_here = [name for name in here if name not in overriding]
-    return [*overriding, *dict.fromkeys(added), *only_here], list(dict.fromkeys(twice))
+    overridden = set(brought)
+    first = [name for name in here if name in overridden]
+    last = [name for name in here if name not in overridden]
+    added = Counter(name for name in brought if name not in here)
+    return [*first, *added, *last], [name for name, times in added.items() if times > 1]

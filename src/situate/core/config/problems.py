@@ -9,8 +9,19 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["ConfigError", "child", "distinct", "duplicate", "forbidden", "go_json", "index", "invalid", "quoted"]
-__all__ += ["required", "unsupported"]
+__all__ = [
+    "ConfigError",
+    "child",
+    "distinct",
+    "duplicate",
+    "forbidden",
+    "go_json",
+    "index",
+    "invalid",
+    "quoted",
+    "required",
+    "unsupported",
+]
 
 
 class ConfigError(Exception):

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from situate.core.config.defaults import enabled_names
 from situate.core.config.duration import SECOND
-from situate.core.config.merge import expand
+from situate.core.config.merge import ALL, expand
 from situate.core.config.problems import ConfigError, child, index, quoted
 from situate.core.config.types import (
-    ARGS,
     EXTENSION_POINTS,
     Args,
     Extender,
@@ -24,9 +23,8 @@ from situate.core.config.types import (
     KubeSchedulerProfile,
     NodeResourcesFitArgs,
     PluginConfig,
-    PluginRef,
-    PluginSet,
     Plugins,
+    PluginSet,
 )
 from situate.core.model.base import INT64_MAX, INT64_MIN, Model
 
@@ -43,7 +41,7 @@ _WEIGHTED: Final = ("score", "placementScore")
 ArgsT = TypeVar("ArgsT", bound=Args)
 
 
-class ResolvedProfile(Model, kw_only=True):
+class ResolvedProfile(Model, frozen=True, kw_only=True):
     """One profile, ready to run. `points` has every extension point, plugins in the order in which they run.
 
     `weights` and `placement_weights` have the plugins that score, none of them with 0. `args` has arguments by plugin:
@@ -78,9 +76,7 @@ class ResolvedProfile(Model, kw_only=True):
         return kind() if found is None else found
 
 
-def resolve(
-    config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]]
-) -> tuple[ResolvedProfile, ...]:
+def resolve(config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]]) -> tuple[ResolvedProfile, ...]:
     """Each profile, in the file's order; raises ConfigError with what is wrong with any of them."""
     config = complete(config)
     problems: list[str] = []
@@ -130,6 +126,10 @@ def _sets(plugins: Plugins) -> dict[str, PluginSet]:
     return {point: getattr(plugins, _FIELDS[point]) for point in EXTENSION_POINTS}
 
 
+def _all_disabled(plugin_set: PluginSet) -> bool:
+    return any(ref.name == ALL for ref in plugin_set.disabled)
+
+
 def _interface(point: str) -> str:
     """What kube-scheduler calls a plugin of this kind."""
     return f"{point[0].upper()}{point[1:]}Plugin"
@@ -169,8 +169,8 @@ def _expanded(
     multi_path = child(path, "multiPoint")
     strangers = [name for name in dict.fromkeys(multi_point) if name not in known]
     if strangers:
-        interface = _interface(EXTENSION_POINTS[0])
-        return {}, [f"{multi_path}: {interface} {quoted(name)} does not exist" for name in strangers]
+        first = next((point for point, here in _sets(plugins).items() if not _all_disabled(here)), EXTENSION_POINTS[0])
+        return {}, [f"{multi_path}: {_interface(first)} {quoted(name)} does not exist" for name in strangers]
     points: dict[str, tuple[str, ...]] = {}
     problems: dict[str, str] = {}
     for point, plugin_set in _sets(plugins).items():
@@ -256,9 +256,7 @@ def _ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
     return tuple(resource.name for resource in resources if resource.ignored_by_scheduler)
 
 
-def _told_of(
-    ignored: tuple[str, ...], profiles: Sequence[KubeSchedulerProfile]
-) -> Sequence[KubeSchedulerProfile]:
+def _told_of(ignored: tuple[str, ...], profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerProfile]:
     """What extenders look after, NodeResourcesFit does not: their list takes the place of the file's."""
     if not ignored:
         return profiles

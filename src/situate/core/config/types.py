@@ -76,7 +76,7 @@ Float32 = Annotated[float, msgspec.Meta(ge=-_FLOAT32_MAX, le=_FLOAT32_MAX)]
 # ── plugins' arguments ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ResourceSpec(Model, kw_only=True):
+class ResourceSpec(Model, frozen=True, kw_only=True):
     """A resource and how much it counts. 0 stands for 1."""
 
     name: str = ""
@@ -86,18 +86,18 @@ class ResourceSpec(Model, kw_only=True):
 CPU_AND_MEMORY: Final = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
 
 
-class UtilizationShapePoint(Model, kw_only=True):
+class UtilizationShapePoint(Model, frozen=True, kw_only=True):
     """At this utilization, 0..100, this score, 0..10; straight lines between the points."""
 
     utilization: Int32 = 0
     score: Int32 = 0
 
 
-class RequestedToCapacityRatio(Model, kw_only=True):
+class RequestedToCapacityRatio(Model, frozen=True, kw_only=True):
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
-class ScoringStrategy(Model, kw_only=True):
+class ScoringStrategy(Model, frozen=True, kw_only=True):
     """`type`: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
 
     type: str = ""
@@ -105,7 +105,7 @@ class ScoringStrategy(Model, kw_only=True):
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
-class DefaultPreemptionArgs(Model, kw_only=True):
+class DefaultPreemptionArgs(Model, frozen=True, kw_only=True):
     """`never_break_budgets` is ours: a candidate that would violate a disruption budget is not taken at all."""
 
     min_candidate_nodes_percentage: Int32 = 10
@@ -113,38 +113,38 @@ class DefaultPreemptionArgs(Model, kw_only=True):
     never_break_budgets: bool = False
 
 
-class DynamicResourcesArgs(Model, kw_only=True):
+class DynamicResourcesArgs(Model, frozen=True, kw_only=True):
     filter_timeout: Duration = 10 * SECOND
     binding_timeout: Duration = 10 * MINUTE
 
 
-class InterPodAffinityArgs(Model, kw_only=True):
+class InterPodAffinityArgs(Model, frozen=True, kw_only=True):
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-class NodeAffinityArgs(Model, kw_only=True):
+class NodeAffinityArgs(Model, frozen=True, kw_only=True):
     added_affinity: NodeAffinity | None = None
 
 
-class NodeResourcesBalancedAllocationArgs(Model, kw_only=True):
+class NodeResourcesBalancedAllocationArgs(Model, frozen=True, kw_only=True):
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
 
-class NodeResourcesFitArgs(Model, kw_only=True):
+class NodeResourcesFitArgs(Model, frozen=True, kw_only=True):
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated", resources=CPU_AND_MEMORY)
 
 
-class PodTopologySpreadArgs(Model, kw_only=True):
+class PodTopologySpreadArgs(Model, frozen=True, kw_only=True):
     """`defaulting_type`: System (hostname and zone, preferred) or List (`default_constraints`)."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = "System"
 
 
-class VolumeBindingArgs(Model, kw_only=True):
+class VolumeBindingArgs(Model, frozen=True, kw_only=True):
     """`shape` belongs to a feature that is off in this release; an empty one is as wrong as a full one."""
 
     bind_timeout_seconds: Int64 = 600
@@ -180,21 +180,21 @@ ARGS: Final[Mapping[str, type[Args]]] = MappingProxyType(
 # ── profiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PluginRef(Model, kw_only=True):
+class PluginRef(Model, frozen=True, kw_only=True):
     """A plugin by name. The weight is read where plugins score, and 0 stands for 1 there."""
 
     name: str = ""
     weight: Int32 = 0
 
 
-class PluginSet(Model, kw_only=True):
+class PluginSet(Model, frozen=True, kw_only=True):
     """What to add at an extension point, and which defaults to leave out; `*` leaves all of them out."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
 
 
-class Plugins(Model, kw_only=True):
+class Plugins(Model, frozen=True, kw_only=True):
     """`multi_point` stands for every extension point that a plugin implements."""
 
     pre_enqueue: PluginSet = PluginSet()
@@ -214,14 +214,14 @@ class Plugins(Model, kw_only=True):
     placement_score: PluginSet = PluginSet()
 
 
-class PluginConfig(Model, kw_only=True):
+class PluginConfig(Model, frozen=True, kw_only=True):
     """A plugin's arguments: typed for the plugins in ARGS; for others as they stand in the file, None where absent."""
 
     name: str = ""
     args: Any = None
 
 
-class KubeSchedulerProfile(Model, kw_only=True):
+class KubeSchedulerProfile(Model, frozen=True, kw_only=True):
     """None means that the file does not say: a lone profile is then called default-scheduler."""
 
     scheduler_name: str | None = None
@@ -233,7 +233,7 @@ class KubeSchedulerProfile(Model, kw_only=True):
 # ── extenders and the process ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class ExtenderTLSConfig(Model, kw_only=True):
+class ExtenderTLSConfig(Model, frozen=True, kw_only=True):
     insecure: bool = False
     server_name: str = ""
     cert_file: str = ""
@@ -244,12 +244,12 @@ class ExtenderTLSConfig(Model, kw_only=True):
     ca_data: bytes = b""
 
 
-class ExtenderManagedResource(Model, kw_only=True):
+class ExtenderManagedResource(Model, frozen=True, kw_only=True):
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
-class Extender(Model, kw_only=True):
+class Extender(Model, frozen=True, kw_only=True):
     """An HTTP service that takes part in decisions. A verb that is empty is not called."""
 
     url_prefix: str = ""
@@ -266,7 +266,7 @@ class Extender(Model, kw_only=True):
     ignorable: bool = False
 
 
-class LeaderElection(Model, kw_only=True):
+class LeaderElection(Model, frozen=True, kw_only=True):
     """Kubernetes' LeaderElectionConfiguration."""
 
     leader_elect: bool = True
@@ -278,7 +278,7 @@ class LeaderElection(Model, kw_only=True):
     resource_namespace: str = "kube-system"
 
 
-class ClientConnection(Model, kw_only=True):
+class ClientConnection(Model, frozen=True, kw_only=True):
     """Kubernetes' ClientConnectionConfiguration."""
 
     kubeconfig: str = ""
@@ -288,7 +288,7 @@ class ClientConnection(Model, kw_only=True):
     burst: Int32 = 100
 
 
-class KubeSchedulerConfiguration(Model, kw_only=True):
+class KubeSchedulerConfiguration(Model, frozen=True, kw_only=True):
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from situate.core.config.duration import format_duration
-from situate.core.config.names import is_extended_resource, label_key_faults
 from situate.core.config.problems import child, distinct, duplicate, index, invalid, required
 from situate.core.config.types import (
     API_VERSION,
@@ -17,10 +16,11 @@ from situate.core.config.types import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
-    PluginSet,
     Plugins,
+    PluginSet,
 )
 from situate.core.config.validate_args import args_problems
+from situate.core.model.names import qualified_name_problems
 
 __all__ = ["REMOVED_PLUGINS", "validate"]
 
@@ -202,7 +202,8 @@ def _extenders(path: str, extenders: Sequence[Extender]) -> list[str]:
     for i, extender in enumerate(extenders):
         here = index(path, i)
         if extender.prioritize_verb and extender.weight <= 0:
-            problems.append(invalid(child(here, "weight"), extender.weight, "must have a positive weight applied to it"))
+            detail = "must have a positive weight applied to it"
+            problems.append(invalid(child(here, "weight"), extender.weight, detail))
         for j, resource in enumerate(extender.managed_resources):
             name_path = child(index(child(here, "managedResources"), j), "name")
             problems += _managed_resource(name_path, resource)
@@ -217,7 +218,14 @@ def _extenders(path: str, extenders: Sequence[Extender]) -> list[str]:
 
 
 def _managed_resource(path: str, resource: ExtenderManagedResource) -> list[str]:
-    faults = label_key_faults(resource.name)
-    if not faults and not is_extended_resource(resource.name):
-        faults = ["is an invalid extended resource name"]
+    faults = qualified_name_problems(resource.name)
+    if not faults and not _is_extended(resource.name):
+        faults = ("is an invalid extended resource name",)
     return [invalid(path, resource.name, fault) for fault in faults]
+
+
+def _is_extended(name: str) -> bool:
+    """A resource that is not Kubernetes' own, and whose quota (`requests.` and the name) can be written down."""
+    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
+        return False
+    return not qualified_name_problems(f"requests.{name}")

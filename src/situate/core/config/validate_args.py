@@ -1,11 +1,11 @@
-"""What is wrong with a plugin's arguments, as kube-scheduler v1.36 says it, with its feature gates at their defaults."""
+"""What is wrong with a plugin's arguments: kube-scheduler v1.36's checks, with its feature gates at their defaults."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from situate.core.config.affinity import node_affinity_problems
 from situate.core.config.duration import SECOND, format_duration
-from situate.core.config.names import label_key_faults
 from situate.core.config.problems import child, distinct, duplicate, forbidden, index, invalid, required, unsupported
 from situate.core.config.types import (
     DefaultPreemptionArgs,
@@ -20,6 +20,7 @@ from situate.core.config.types import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from situate.core.model.names import qualified_name_problems
 from situate.core.model.pod import TopologySpreadConstraint
 
 __all__ = ["args_problems"]
@@ -57,7 +58,8 @@ def args_problems(path: str, args: Any) -> list[str]:
 
 def _preemption(path: str, args: DefaultPreemptionArgs) -> list[str]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    percentage_path, absolute_path = child(path, "minCandidateNodesPercentage"), child(path, "minCandidateNodesAbsolute")
+    percentage_path = child(path, "minCandidateNodesPercentage")
+    absolute_path = child(path, "minCandidateNodesAbsolute")
     problems = []
     if not 0 <= percentage <= 100:
         problems.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
@@ -148,7 +150,7 @@ def _shape(path: str, shape: Sequence[UtilizationShapePoint]) -> list[str]:
     if not shape:
         return [required(path, "at least one point must be specified")]
     problems = []
-    for i, (last, point) in enumerate(zip(shape, shape[1:], strict=False), start=1):
+    for i, (last, point) in enumerate(pairwise(shape), start=1):
         if last.utilization >= point.utilization:
             here = child(index(path, i), "utilization")
             problems.append(invalid(here, point.utilization, "values must be sorted in increasing order"))
@@ -215,4 +217,4 @@ def _volume_binding(path: str, args: VolumeBindingArgs) -> list[str]:
 
 
 def _label_name(path: str, name: str) -> list[str]:
-    return [invalid(path, name, fault) for fault in label_key_faults(name)]
+    return [invalid(path, name, fault) for fault in qualified_name_problems(name)]

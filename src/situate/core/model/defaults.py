@@ -34,14 +34,15 @@ from situate.core.model.resources import CPU, HUGE_PAGES, MEMORY, may_be_pod_lev
 from situate.core.model.storage import CSIStorageCapacity, PersistentVolumeClaim
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-__all__ = ["DEFAULT_NAMESPACE", "NAMESPACE_NAME_LABEL", "defaulted"]
+__all__ = ["DEFAULT_NAMESPACE", "NAMESPACED", "NAMESPACE_NAME_LABEL", "defaulted"]
 
 DEFAULT_NAMESPACE = "default"
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
-_NAMESPACED = (
+NAMESPACED: tuple[type[Model], ...] = (
     CSIStorageCapacity,
     PersistentVolumeClaim,
+    Pod,
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
@@ -65,8 +66,10 @@ def defaulted(obj: _Object) -> _Object:
         return cast(_Object, _namespace(obj))
     if isinstance(obj, ReplicationController):
         obj = cast(_Object, _replication_controller(obj))
-    if isinstance(obj, _NAMESPACED) and not obj.metadata.namespace:
-        return cast(_Object, replace(obj, metadata=_in_default_namespace(obj.metadata)))
+    if isinstance(obj, NAMESPACED):
+        meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
+        if not meta.namespace:
+            return replace(obj, metadata=_in_default_namespace(meta))
     return obj
 
 

@@ -4,7 +4,8 @@ A quantity is a whole number of billionths: finer parts are rounded up, away fro
 costs time linear in the text, whose length and exponent are bounded, so that no text can be expensive. Objects keep
 quantities as they were written; whoever needs the number reads it here.
 
-Beyond int64, Kubernetes' Value() and MilliValue() overflow; here they stop at its ends.
+Where Kubernetes is careless we are not: beyond int64, its Value() and MilliValue() overflow, and here stop at its ends; a
+suffix without digits is zero to it, and an error here.
 """
 
 import re
@@ -37,8 +38,7 @@ SUFFIX_WRONG = "unable to parse quantity's suffix"
 TOO_LONG = f"quantity must be no more than {MAX_LENGTH} characters"
 EXPONENT_TOO_LARGE = f"quantity's exponent must be between -{MAX_EXPONENT} and {MAX_EXPONENT}"
 
-# Digits may be missing before a suffix: to Kubernetes "m" is zero.
-_SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)", re.ASCII)
+_SHAPE = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

@@ -44,6 +44,7 @@ class AWSElasticBlockStore(Model, frozen=True, kw_only=True):
 class AzureDisk(Model, frozen=True, kw_only=True):
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
+    kind: str = "Shared"
 
 
 class AzureFile(Model, frozen=True, kw_only=True):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.core.contract import Failure
-from situate.core.place.filtering import Filtered, run_filters
+from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
-from situate.core.place.scoring import Scored, run_scorers
-from situate.core.place.selecting import NOWHERE, best_rows
+from situate.core.place.scoring import run_scorers
+from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -64,5 +63,3 @@ class Placer:
             oldest = next(iter(self._standings))
             self._bytes -= self._standings.pop(oldest).nbytes
         return standing
-
-

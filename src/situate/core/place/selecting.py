@@ -14,11 +14,13 @@ from situate.core.state.columns import IdColumn, IntColumn, Mask
 NOWHERE: Final = -1
 """The row of no node."""
 
+NO_ROWS: Final[IdColumn] = np.empty(0, np.intp)
+
 
 def best_rows(total: IntColumn, feasible: Mask) -> IdColumn:
     """All rows with the highest total, in node order."""
     if not feasible.any():
-        return np.empty(0, np.intp)
+        return NO_ROWS
     highest = total[feasible].max()
     return np.flatnonzero(feasible & (total == highest))
 

@@ -66,17 +66,14 @@ class _Scoring:
 class Standing:
     """The standing answers for one class under one profile. `choose` is all that placing needs."""
 
-    __slots__ = (
-        "_asked", "_base_ok", "_base_ok_cells", "_base_total", "_base_total_cells", "_by_row_filters", "_by_row_scorers",
-        "_cluster", "_epoch", "_feasible", "_feasible_cells", "_filters", "_heap", "_load_ok", "_load_ok_cells",
-        "_load_total", "_load_total_cells", "_profile", "_rank", "_rank_cells", "_scorers", "_seen", "_stopped",
-        "_storage", "_terms", "_view", "_watched_filters", "_watched_scorers", "_workloads", "pod",
-    )  # fmt: skip
-
     def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass) -> None:
         self._cluster = cluster
         self._profile = profile
         self.pod = pod
+        self._asked = 0
+        """How often a node was chosen since all rows were ranked."""
+        self._heap: list[int] | None = None
+        """Rows by rank, best first, as one number each; entries that no longer hold are skipped when they come up."""
         self._build()
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -95,7 +92,7 @@ class Standing:
         rank = self._rank_cells
         while heap:
             key = heap[0]
-            row = key & _ROW_MASK
+            row: int = key & _ROW_MASK
             if rank[row] == -(key >> _ROW_BITS):
                 return row
             heappop(heap)
@@ -144,7 +141,9 @@ class Standing:
             verdict = plugin.check(pod, view)
             verdicts.append(verdict)
             codes = verdict.copy() if isinstance(verdict, np.ndarray) else None
-            by_row = codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
+            by_row = (
+                codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
+            )
             check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
             self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at))
         filtered = combine(profile, verdicts, base)
@@ -193,14 +192,14 @@ class Standing:
         rank = self._base_total + self._load_total
         rank[~self._feasible] = -1
         self._rank = rank
-        self._heap: list[int] | None = None
+        self._heap = None
         self._asked = 0
-        self._rank_cells = memoryview(rank)
-        self._base_ok_cells = memoryview(self._base_ok)
-        self._load_ok_cells = memoryview(self._load_ok)
-        self._feasible_cells = memoryview(self._feasible)
-        self._base_total_cells = memoryview(self._base_total)
-        self._load_total_cells = memoryview(self._load_total)
+        self._rank_cells = rank.data
+        self._base_ok_cells = self._base_ok.data
+        self._load_ok_cells = self._load_ok.data
+        self._feasible_cells = self._feasible.data
+        self._base_total_cells = self._base_total.data
+        self._load_total_cells = self._load_total.data
 
     # -- keeping up ----------------------------------------------------------------------------------------------
 
@@ -344,9 +343,8 @@ def _versions(view: View) -> Versions:
 def _is_stale(answer: _Filtering | _Scoring, moved: int) -> bool:
     if answer.reads & moved:
         return True
-    for tally, version in answer.versions:
+    # A loop, not any(...): it runs for every pod, and a generator costs more than the comparisons.
+    for tally, version in answer.versions:  # noqa: SIM110
         if tally.version != version:
             return True
     return False
-
-

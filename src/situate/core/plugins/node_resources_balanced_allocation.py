@@ -30,7 +30,7 @@ Fractions = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesBalancedAllocation:
-    """Compares how even the use of the resources is with the pod and without it. Sits out for pods that ask for none."""
+    """Compares how evenly resources are used with the pod and without it. Sits out for pods that ask for none."""
 
     resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
 
@@ -42,8 +42,10 @@ class NodeResourcesBalancedAllocation:
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         rooms = [capacity(view, column) for column, _, _ in columns]
         used = [view.requested(column) for column, _, _ in columns]
-        after = evenness([_fraction(one + amount, room) for one, (_, amount, _), room in zip(used, columns, rooms)], rooms)
-        before = evenness([_fraction(one, room) for one, room in zip(used, rooms)], rooms)
+        amounts = [amount for _, amount, _ in columns]
+        before = evenness([_fraction(one, room) for one, room in zip(used, rooms, strict=True)], rooms)
+        full = [one + amount for one, amount in zip(used, amounts, strict=True)]
+        after = evenness([_fraction(one, room) for one, room in zip(full, rooms, strict=True)], rooms)
         after -= before
         after += HALF
         # Never negative: evenness is within HALF..MAX_SCORE, so a shift divides as Go does.
@@ -84,27 +86,28 @@ def evenness(fractions: Sequence[Fractions], rooms: Sequence[Capacity]) -> Score
 
 
 def _evenness_of_some(fractions: Sequence[Fractions], rooms: Sequence[Capacity]) -> Scores:
-    counted = [np.ones(len(one), np.bool_) if room.missing is None else ~room.missing for one, room in zip(fractions, rooms)]
+    counted = [np.ones(len(fractions[0]), np.bool_) if room.missing is None else ~room.missing for room in rooms]
     # Summed in the order of the resources, one by one, as Go does: the order of float additions is part of the result.
     count = np.zeros(len(fractions[0]), np.int64)
     total = np.zeros(len(fractions[0]))
-    for fraction, has in zip(fractions, counted):
+    for fraction, has in zip(fractions, counted, strict=True):
         total += np.where(has, fraction, 0.0)
         count += has
     mean = total / np.maximum(count, 1)
     squares = np.zeros(len(total))
-    for fraction, has in zip(fractions, counted):
+    for fraction, has in zip(fractions, counted, strict=True):
         off = fraction - mean
         squares += np.where(has, off * off, 0.0)
-    deviation = np.sqrt(squares / np.maximum(count, 1))
-    return ((1.0 - np.where(count == 2, _half_gap(fractions, counted), np.where(count > 2, deviation, 0.0))) * MAX_SCORE).astype(np.int64)
+    deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
+    spread = np.where(count == 2, _half_gap(fractions, counted), deviation)
+    return ((1.0 - spread) * MAX_SCORE).astype(np.int64)
 
 
 def _half_gap(fractions: Sequence[Fractions], counted: Sequence[npt.NDArray[np.bool_]]) -> Fractions:
     """Half the difference of the two fractions that count, where two do."""
     seen = np.zeros(len(fractions[0]), np.int64)
     gap = np.zeros(len(fractions[0]))
-    for fraction, has in zip(fractions, counted):
+    for fraction, has in zip(fractions, counted, strict=True):
         gap = np.where(has & (seen == 0), fraction, np.where(has & (seen == 1), gap - fraction, gap))
         seen += has
     return np.abs(gap / 2)

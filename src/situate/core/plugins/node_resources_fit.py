@@ -10,7 +10,7 @@ import numpy as np
 
 from situate.core.contract import Codes, Reason, Scores, Wake
 from situate.core.model.resources import is_extended
-from situate.core.plugins.resource_scoring import Scoring
+from situate.core.plugins.resource_scoring import LEAST_ALLOCATED, Scoring
 from situate.core.state.classes import PODS, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
@@ -29,7 +29,7 @@ class NodeResourcesFit:
 
     ignored_resources: frozenset[str] = frozenset()
     ignored_groups: frozenset[str] = frozenset()
-    scoring: Scoring = Scoring()
+    scoring: Scoring = LEAST_ALLOCATED
 
     name: ClassVar[str] = "NodeResourcesFit"
     reasons: ClassVar[tuple[Reason, ...]] = (

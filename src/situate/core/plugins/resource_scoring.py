@@ -17,7 +17,7 @@ from situate.core.contract import MAX_SCORE, Scores
 from situate.core.model.requests import Requests
 from situate.core.model.resources import is_scalar
 from situate.core.state.classes import CPU, MEMORY, PodClass
-from situate.core.state.columns import IntColumn
+from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import View
 
 EXACT_FLOATS: Final = 1 << 53
@@ -93,7 +93,7 @@ class Capacity:
     """One resource over all rows: what nodes can give, 1 in place of nothing so that it can be divided by."""
 
     divisor: IntColumn
-    missing: np.ndarray | None  # type: ignore[type-arg]
+    missing: Mask | None
     """Where a node has none of it; None if every node has some."""
     largest: int
 
@@ -214,6 +214,8 @@ class Scoring:
             return lambda row: _most_at(cells, row)
         return lambda row: _shaped_at(cells, self.shape, row)
 
+
+LEAST_ALLOCATED: Final = Scoring()
 
 Cells = Sequence[tuple["memoryview[int]", "memoryview[int]", int, int]]
 

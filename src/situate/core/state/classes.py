@@ -134,8 +134,13 @@ def _resized(status: PodStatus) -> object:
     if not (status.container_statuses or status.init_container_statuses or status.allocated_resources):
         return None
     infeasible = [condition for condition in status.conditions if condition.type == "PodResizePending"]
-    return (status.container_statuses, status.init_container_statuses, status.resources,
-            dict(status.allocated_resources), infeasible)
+    return (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        dict(status.allocated_resources),
+        infeasible,
+    )
 
 
 class ClassTable:
@@ -203,7 +208,8 @@ def _group_key(namespace: str, labels: Labels) -> bytes:
 
 
 def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: Vocab) -> PodClass:
-    spec = pod.spec
+    # The first pod of a class may be bound already; where it is bound is no part of the class.
+    spec = msgspec.structs.replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
     requests = pod_requests(pod)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
@@ -273,4 +279,3 @@ def _pod_term(pod: Pod, term: PodAffinityTerm) -> PodTerm:
         namespaces = (pod.metadata.namespace,)
     chooser = None if term.namespace_selector is None else parse_selector(term.namespace_selector)
     return PodTerm(namespaces, chooser, parse_selector(term.label_selector))
-

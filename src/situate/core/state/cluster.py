@@ -7,7 +7,7 @@ of their own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final
 
 from situate.core.model.node import Node
@@ -57,6 +57,15 @@ class Cluster:
         """Node name -> pods bound to a node that is not here (yet)."""
         self._idle: dict[PodClass, None] = {}
         self._namespaces_seen = 0
+
+    def load(self, nodes: Iterable[Node], others: Iterable[NamedObject], pods: Iterable[Pod]) -> None:
+        """A whole cluster at once; pods that are not bound are passed over."""
+        for node in nodes:
+            self.add_node(node)
+        for item in others:
+            self.put_object(item)
+        for pod in pods:
+            self.add_pod(pod)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 

@@ -58,9 +58,9 @@ class NodeTable:
 
     def _look(self) -> None:
         """Memory views of the columns: reading or writing one number through them costs a fifth of numpy's way."""
-        self.allocatable_cells = [memoryview(column) for column in self.allocatable]
-        self.requested_cells = [memoryview(column) for column in self.requested]
-        self.nonzero_cells = [memoryview(column) for column in self.nonzero]
+        self.allocatable_cells = [column.data for column in self.allocatable]
+        self.requested_cells = [column.data for column in self.requested]
+        self.nonzero_cells = [column.data for column in self.nonzero]
 
     def _grow_rows(self) -> None:
         capacity = self.capacity * 2

@@ -6,7 +6,7 @@ They are few and read by name, so they are dictionaries; each family has a versi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from situate.core.model.base import EMPTY
 from situate.core.model.policy import Namespace, PodDisruptionBudget
@@ -143,6 +143,8 @@ class ObjectTable:
                 changed = _store(storage.capacities, (namespace, name), item)
             case VolumeAttachment():
                 changed = _store(storage.attachments, name, item)
+            case _:
+                assert_never(item)
         storage.version += changed
         return changed
 
@@ -164,6 +166,8 @@ class ObjectTable:
                 gone = storage.capacities.pop((namespace, name), None) is not None
             case VolumeAttachment():
                 gone = storage.attachments.pop(name, None) is not None
+            case _:
+                assert_never(item)
         storage.version += gone
         return gone
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from situate.core.state.classes import HostPort
 
-EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - the word for "any address" in a pod's spec; nothing listens here
+EVERY_ADDRESS: Final = "0.0.0.0"
 
 
 class PortTable:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from situate.core.state.classes import AffinityTerm, LabelGroup, PodClass
-from situate.core.state.columns import IdColumn, IntColumn
+from situate.core.state.classes import AffinityTerm, LabelGroup, PodClass, TermKind
+from situate.core.state.columns import IdColumn, IntColumn, sealed
 from situate.core.state.labelindex import LabelIndex
 from situate.core.state.matching import NamespaceLabels
+from situate.core.state.topology import add_up
+
+COUNTED_BYTES: Final = 64 << 20
+"""How many bytes of counts are held at most; those counted first go first, and are counted again when asked for."""
+
+DomainsOf = Callable[[str], tuple[IdColumn, int]]
+"""Topology key -> the domain of each row, and how many domains there are."""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +37,9 @@ class CarriedTerm:
     version: int = 0
 
     def add(self, row: int, change: int) -> None:
+        # Where nothing is counted the version moves all the same: somebody may hold what was counted before.
         if self.counts is None or self.domains is None:
+            self.version += 1
             return
         domain = self.domains[row]
         if domain >= 0:
@@ -44,11 +54,14 @@ class CarriedTerm:
 class CarriedTerms:
     """Every distinct term that some bound pod carries."""
 
-    __slots__ = ("_by_term", "_index", "version")
+    __slots__ = ("_by_term", "_bytes", "_counted", "_index", "version")
 
     def __init__(self) -> None:
         self._by_term: dict[AffinityTerm, CarriedTerm] = {}
-        self._index: LabelIndex[CarriedTerm] = LabelIndex()
+        self._index: dict[TermKind, LabelIndex[CarriedTerm]] = {}
+        self._counted: dict[CarriedTerm, int] = {}
+        """The terms that hold counts, and how many bytes of them."""
+        self._bytes = 0
         self.version = 0
         """Moves when a term appears or disappears, not when its carriers move."""
 
@@ -65,7 +78,7 @@ class CarriedTerms:
             entry = self._by_term.get(term)
             if entry is None:
                 entry = self._by_term[term] = CarriedTerm(term)
-                self._index.add(term.pods.anchor, entry)
+                self._index.setdefault(term.kind, LabelIndex()).add(term.pods.anchor, entry)
                 self.version += 1
             entry.classes[pod_class] = entry.classes.get(pod_class, 0) + 1
             carried.append(entry)
@@ -77,32 +90,42 @@ class CarriedTerms:
             entry.classes.pop(pod_class, None)
             if not entry.classes and self._by_term.get(entry.term) is entry:
                 del self._by_term[entry.term]
-                self._index.discard(entry.term.pods.anchor, entry)
-                entry.forget_counts()
+                self._index[entry.term.kind].discard(entry.term.pods.anchor, entry)
+                self._uncount(entry)
                 self.version += 1
         pod_class.carried = ()
 
-    def speaking_of(self, group: LabelGroup, namespaces: NamespaceLabels) -> Iterator[CarriedTerm]:
-        """The carried terms that match pods of this group."""
-        for entry in self._index.candidates(group.labels):
-            if entry.term.pods.matches(group.namespace, group.labels, namespaces):
-                yield entry
+    def speaking_of(
+        self, group: LabelGroup, kinds: tuple[TermKind, ...], namespaces: NamespaceLabels
+    ) -> Iterator[CarriedTerm]:
+        """The carried terms of these kinds that match pods of this group."""
+        for kind in kinds:
+            index = self._index.get(kind)
+            if index is None:
+                continue
+            for entry in index.candidates(group.labels):
+                if entry.term.pods.matches(group.namespace, group.labels, namespaces):
+                    yield entry
+
+    def counts(self, entry: CarriedTerm, domains_of: DomainsOf) -> IntColumn:
+        """The carriers by domain, counted from the classes if that has not been done since domains moved."""
+        if entry.counts is None:
+            domains, size = domains_of(entry.term.topology_key)
+            counts = np.zeros(size + 1, np.int64)
+            for pod_class, times in entry.classes.items():
+                add_up(counts, domains, pod_class.placed, times)
+            entry.domains, entry.counts = domains, counts
+            self._counted[entry] = counts.nbytes
+            self._bytes += counts.nbytes
+            while self._bytes > COUNTED_BYTES and len(self._counted) > 1:
+                self._uncount(next(iter(self._counted)))
+        return sealed(entry.counts)
 
     def forget_counts(self) -> None:
         """Domains may have moved: count again when asked."""
-        for entry in self._by_term.values():
-            entry.forget_counts()
+        for entry in list(self._counted):
+            self._uncount(entry)
 
-
-def counts_of(entry: CarriedTerm, domain_column: Callable[[str], tuple[IdColumn, int]]) -> IntColumn:
-    """The carriers by domain, counted from the classes if that has not been done since domains moved."""
-    if entry.counts is None:
-        domains, size = domain_column(entry.term.topology_key)
-        counts = np.zeros(size + 1, np.int64)
-        for pod_class, times in entry.classes.items():
-            rows = np.fromiter(pod_class.placed.keys(), np.intp, len(pod_class.placed))
-            amounts = np.fromiter(pod_class.placed.values(), np.int64, len(pod_class.placed)) * times
-            here = domains[rows]
-            np.add.at(counts, here[here >= 0], amounts[here >= 0])
-        entry.domains, entry.counts = domains, counts
-    return entry.counts
+    def _uncount(self, entry: CarriedTerm) -> None:
+        self._bytes -= self._counted.pop(entry, 0)
+        entry.forget_counts()

@@ -21,6 +21,9 @@ from situate.core.state.matching import Matcher, NamespaceLabels
 TALLY_BYTES: Final = 128 << 20
 """How many bytes of counts are held at most; the least recently asked for goes first."""
 
+FEW_ROWS: Final = 16
+"""Up to this many rows are added up one by one: setting up arrays takes longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
@@ -35,7 +38,8 @@ class Tally:
     """Matching pods by domain of one topology key. One slot more than there are domains: the last is for no label."""
 
     matcher: Matcher
-    topology_key: str
+    topology_key: str | None
+    """None where each row is a domain of its own."""
     domains: IdColumn
     eligible: Eligible | None
     counts_leaving: bool
@@ -51,7 +55,7 @@ class Tally:
             self.version += 1
 
 
-TallyKey = tuple[Matcher, str, Hashable, bool]
+TallyKey = tuple[Matcher, str | None, Hashable, bool]
 
 
 class Tallies:
@@ -123,18 +127,26 @@ class Tallies:
 
 def count_class(tally: Tally, pod_class: PodClass) -> None:
     """Add the pods of a class to a new tally, all at once."""
-    _count(tally, pod_class.placed, 1)
+    mask = None if tally.eligible is None else tally.eligible.mask
+    add_up(tally.counts, tally.domains, pod_class.placed, 1, mask)
     if not tally.counts_leaving:
-        _count(tally, pod_class.leaving, -1)
+        add_up(tally.counts, tally.domains, pod_class.leaving, -1, mask)
 
 
-def _count(tally: Tally, placed: dict[int, int], sign: int) -> None:
-    if not placed:
+def add_up(
+    counts: IntColumn, domains: IdColumn, placed: dict[int, int], times: int, eligible: Mask | None = None
+) -> None:
+    """Add pods by node row to counts by domain, so many times each; where `eligible` is given, on those rows alone."""
+    if len(placed) <= FEW_ROWS:
+        for row, amount in placed.items():
+            domain = domains[row]
+            if domain >= 0 and (eligible is None or eligible[row]):
+                counts[domain] += amount * times
         return
     rows = np.fromiter(placed.keys(), np.intp, len(placed))
     amounts = np.fromiter(placed.values(), np.int64, len(placed))
-    domains = tally.domains[rows]
-    counted = domains >= 0
-    if tally.eligible is not None:
-        counted &= tally.eligible.mask[rows]
-    np.add.at(tally.counts, domains[counted], sign * amounts[counted])
+    here = domains[rows]
+    counted = here >= 0
+    if eligible is not None:
+        counted &= eligible[rows]
+    np.add.at(counts, here[counted], times * amounts[counted])

@@ -23,7 +23,7 @@ from situate.core.state.matching import Matcher
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY
 from situate.core.state.objects import StorageObjects, WorkloadObjects
 from situate.core.state.pods import BoundPod
-from situate.core.state.terms import CarriedTerm, counts_of
+from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import Eligible, Tally
 from situate.core.state.vocab import Vocab
 
@@ -202,8 +202,13 @@ class View:
         for kind, node_row in self._added:
             yield kind, node_row, 1, False
 
+    def overlay(self) -> list[tuple[PodClass, int]]:
+        """What this view changes of the cluster: the class of each pod, with -1 if it was taken away, 1 if added."""
+        self.reads |= LOAD
+        return [(kind, sign) for kind, _, sign, _ in self._delta()]
+
     def pods_on(self, row: int) -> list[BoundPod]:
-        """The pods bound to the node at a row of this view, in order of arrival. Pods added by an overlay are not here."""
+        """The pods bound to the node at a row of this view, in order of arrival, without those an overlay adds."""
         self.reads |= LOAD
         pods = self.cluster.pods
         here = self.cluster.nodes.pods[self._absolute(row)]
@@ -238,14 +243,15 @@ class View:
         users = self.cluster.volumes.by_claim.get((namespace, claim), {})
         return [self.cluster.pods.bound(pod) for pod in users if pod not in self._removed]
 
-    def port_holders(self, port: HostPort) -> dict[int, dict[str, int]]:
+    def port_holders(self, port: HostPort) -> Mapping[int, Mapping[str, int]]:
         """Row of this view -> address -> pods, where a host port is taken at some address; overlays included."""
         self.reads |= LOAD
-        found = {
-            self._relative(row): dict(addresses)
-            for row, addresses in self.cluster.ports.holders(port).items()
-            if self._relative(row) >= 0
-        }
+        table = self.cluster.ports.holders(port)
+        if self._row is not None:
+            table = {0: table[self._row]} if self._row in table else {}
+        if not (self._removed or self._added):
+            return table
+        found = {row: dict(addresses) for row, addresses in table.items()}
         for kind, row, sign, _ in self._delta():
             at = self._relative(row)
             for taken in kind.host_ports if at >= 0 else ():
@@ -257,36 +263,40 @@ class View:
     # -- topology ------------------------------------------------------------------------------------------------
 
     def tally(
-        self, matcher: Matcher, topology_key: str, eligible: Eligible | None = None, *, counts_leaving: bool
+        self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None = None, *, counts_leaving: bool
     ) -> IntColumn:
         """Matching pods by domain of a topology key, over all eligible nodes, with a last slot for nodes without it.
 
         `eligible` is a mask over all rows (`memo` makes it), None for all nodes. The domains are the ids of
-        `label(topology_key)`, so `tally[ids]` is the count at each row.
+        `label(topology_key)`, so `tally[ids]` is the count at each row. Without a key each row is its own domain.
         """
         tally = self._tally(matcher, topology_key, eligible, counts_leaving)
         self.tallies_read.append(tally)
         if not (self._removed or self._added):
             return sealed(tally.counts)
-        counts = tally.counts.copy()
+        return tally.counts + self.moved(matcher, topology_key, eligible)
+
+    def moved(self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None = None) -> IntColumn:
+        """What an overlay takes off a tally and adds to it, by domain; zeros where this view is no overlay."""
+        domains, size = self._domains(topology_key)
+        counts = np.zeros(size + 1, np.int64)
         names = self.cluster.objects.namespace_labels
         for kind, row, sign, _ in self._delta():
             # Kubernetes takes a removed pod off the count even if it was leaving and so had not been counted.
-            domain = tally.domains[row]
+            domain = domains[row]
             if domain < 0 or not (eligible is None or eligible.mask[row]):
                 continue
-            if tally in kind.group.tallies or matcher.matches(kind.namespace, kind.labels, names):
+            if matcher.matches(kind.namespace, kind.labels, names):
                 counts[domain] += sign
         return counts
 
-    def _tally(self, matcher: Matcher, topology_key: str, eligible: Eligible | None, leaving: bool) -> Tally:
+    def _tally(self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None, leaving: bool) -> Tally:
         cluster = self.cluster
         key = (matcher, topology_key, None if eligible is None else eligible.key, leaving)
         tally = cluster.tallies.get(key)
         if tally is None:
-            column = cluster.nodes.label(topology_key)
-            counts = np.zeros(len(column.values) + 1, np.int64)
-            tally = Tally(matcher, topology_key, column.ids, eligible, leaving, counts)
+            domains, size = self._domains(topology_key)
+            tally = Tally(matcher, topology_key, domains, eligible, leaving, np.zeros(size + 1, np.int64))
             cluster.tallies.add(key, tally, cluster.classes, cluster.objects.namespace_labels)
         return tally
 
@@ -296,13 +306,12 @@ class View:
         The counts are by domain of the term's topology key, as in `tally`.
         """
         self.reads |= TERMS
-        cluster = self.cluster
-        found = []
-        for entry in cluster.terms.speaking_of(pod.group, cluster.objects.namespace_labels):
-            if entry.term.kind in kinds:
-                counts = counts_of(entry, self._domains)
+        found: list[tuple[CarriedTerm, IntColumn]] = []
+        terms = self.cluster.terms
+        if terms:
+            for entry in terms.speaking_of(pod.group, kinds, self.cluster.objects.namespace_labels):
+                found.append((entry, terms.counts(entry, self._domains)))
                 self.tallies_read.append(entry)
-                found.append((entry, counts))
         if not (self._removed or self._added):
             return found
         return self._carried_overlay(pod, kinds, found)
@@ -323,7 +332,9 @@ class View:
                     copies[term][1][domains[row]] += sign
         return list(copies.values())
 
-    def _domains(self, topology_key: str) -> tuple[IdColumn, int]:
+    def _domains(self, topology_key: str | None) -> tuple[IdColumn, int]:
+        if topology_key is None:
+            return self.memo(("rows",), lambda whole: np.arange(whole.size)), self.cluster.nodes.size
         column = self.cluster.nodes.label(topology_key)
         return column.ids, len(column.values)
 

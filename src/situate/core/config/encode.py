@@ -1,0 +1,89 @@
+"""The configuration's types back into plain mappings, with the fields that kube-scheduler would write and no others."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import msgspec.inspect as mi
+
+from situate.core.config.duration import format_duration
+from situate.core.config.types import (
+    API_VERSION,
+    ARGS,
+    KIND,
+    DefaultPreemptionArgs,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    NodeResourcesFitArgs,
+    PluginSet,
+    PodTopologySpreadArgs,
+    ScoringStrategy,
+)
+from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
+from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
+from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
+
+__all__ = ["encode"]
+
+# Fields that are left out at their default. All others are written, but None never is.
+_LEFT_OUT: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
+    DefaultPreemptionArgs: ("never_break_budgets",),
+    Extender: tuple(name for name in Extender.__struct_fields__ if name not in ("url_prefix", "http_timeout")),
+    ExtenderManagedResource: ("ignored_by_scheduler",),
+    ExtenderTLSConfig: ExtenderTLSConfig.__struct_fields__,
+    KubeSchedulerConfiguration: ("extenders", "delay_cache_until_active"),
+    KubeSchedulerProfile: ("plugin_config",),
+    LabelSelector: LabelSelector.__struct_fields__,
+    LabelSelectorRequirement: ("values",),
+    NodeAffinity: NodeAffinity.__struct_fields__,
+    NodeResourcesFitArgs: ("ignored_resources", "ignored_resource_groups"),
+    NodeSelectorRequirement: ("values",),
+    NodeSelectorTerm: NodeSelectorTerm.__struct_fields__,
+    PluginSet: PluginSet.__struct_fields__,
+    PodTopologySpreadArgs: ("default_constraints",),
+    ScoringStrategy: ("resources",),
+    TopologySpreadConstraint: ("node_affinity_policy", "node_taints_policy", "match_label_keys"),
+}
+_KINDS: Final = {cls: f"{plugin}Args" for plugin, cls in ARGS.items()} | {KubeSchedulerConfiguration: KIND}
+
+
+def encode(config: KubeSchedulerConfiguration) -> dict[str, Any]:
+    """Keys are sorted, as in the files that kube-scheduler writes."""
+    return _struct(config)
+
+
+def _struct(value: msgspec.Struct) -> dict[str, Any]:
+    cls = type(value)
+    left_out = _LEFT_OUT.get(cls, ())
+    written: dict[str, Any] = {}
+    if cls in _KINDS:
+        written = {"apiVersion": API_VERSION, "kind": _KINDS[cls]}
+    for field in msgspec.structs.fields(cls):
+        held = getattr(value, field.name)
+        if held is None or (field.name in left_out and held == field.default):
+            continue
+        written[field.encode_name] = _value(held, _is_duration(field.type))
+    return dict(sorted(written.items()))
+
+
+def _value(held: Any, is_duration: bool) -> Any:
+    match held:
+        case msgspec.Struct():
+            return _struct(held)
+        case tuple():
+            return [_value(item, is_duration) for item in held]
+        case int() if is_duration:
+            return format_duration(held)
+        case float() if held.is_integer() and abs(held) < 1e21:
+            return int(held)  # JSON knows no difference, and 50 reads better than 50.0
+        case bytes():
+            return msgspec.to_builtins(held)
+        case _:
+            return held
+
+
+def _is_duration(kind: Any) -> bool:
+    return isinstance(mi.type_info(kind), mi.Metadata)

@@ -1,0 +1,53 @@
+"""A whole decision about one pod, from scratch and with its reasons: for people, and to compare with others'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from situate.core.engine.profile import Deciding
+from situate.core.place.diagnosis import Diagnosis, diagnose
+from situate.core.place.filtering import Filtered, run_filters
+from situate.core.place.scoring import Scored, run_scorers
+from situate.core.place.selecting import NO_ROWS, best_rows
+from situate.core.preempt import Remedy, post_filter
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IdColumn
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was found. `remedy` is there when nothing was feasible; `best` is empty then."""
+
+    filtered: Filtered
+    diagnosis: Diagnosis
+    scored: Scored | None
+    best: IdColumn
+    remedy: Remedy | None
+
+    @property
+    def chosen(self) -> int | None:
+        return int(self.best[0]) if len(self.best) else None
+
+    @property
+    def message(self) -> str:
+        """The text of the FailedScheduling event; empty where a node was found."""
+        if self.scored is not None:
+            return ""
+        if self.filtered.failed is not None:
+            return self.filtered.failed[1].text
+        return self.diagnosis.message(self.remedy.message if self.remedy is not None else "")
+
+
+def decide(deciding: Deciding, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
+    """Filter, score and select; if nothing is feasible, see whom to evict."""
+    profile = deciding.profile
+    filtered = run_filters(profile, pod, view)
+    diagnosis = diagnose(profile, pod, view, filtered)
+    if filtered.feasible.any():
+        scored = run_scorers(profile, pod, view, filtered.feasible)
+        return Decision(filtered, diagnosis, scored, best_rows(scored.total, filtered.feasible), None)
+    remedy = None
+    if filtered.failed is None and view.node_count:
+        remedy = post_filter(profile, pod, view, diagnosis, deciding.preemption, nominated_node=nominated_node)
+    return Decision(filtered, diagnosis, None, NO_ROWS, remedy)

@@ -1,0 +1,23 @@
+"""Disruption budgets, priority classes, and the selectors of controllers."""
+
+from situate.core.model.policy import PodDisruptionBudget, PriorityClass
+from situate.core.model.validate.problem import Problems, unsupported
+from situate.core.model.validate.selectors import label_selector_problems
+from situate.core.model.workloads import ReplicaSet, StatefulSet
+
+__all__ = ["budget_problems", "priority_class_problems", "workload_problems"]
+
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def budget_problems(budget: PodDisruptionBudget) -> Problems:
+    yield from label_selector_problems("spec.selector", budget.spec.selector)
+
+
+def priority_class_problems(priority_class: PriorityClass) -> Problems:
+    if priority_class.preemption_policy not in PREEMPTION_POLICIES:
+        yield unsupported("preemptionPolicy", priority_class.preemption_policy, PREEMPTION_POLICIES)
+
+
+def workload_problems(workload: ReplicaSet | StatefulSet) -> Problems:
+    yield from label_selector_problems("spec.selector", workload.spec.selector)

@@ -1,0 +1,41 @@
+"""DynamicResources, as far as pods without claims go: it refuses none and scores every node 0.
+
+Resource claims are not read yet. A pod that has some is turned away, as Kubernetes turns away a pod whose claims do
+not exist; nothing here allocates a device, and no claim is ever found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from situate.core.contract import Reason, Refusal, Scores, Wake
+from situate.core.model.pod import PodResourceClaim
+from situate.core.plugins.normalise import constant
+from situate.core.state.classes import PodClass
+from situate.core.state.view import View
+
+NOT_CREATED: Final = Refusal("ResourceClaim not created yet")
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicResources:
+    """Kubernetes' plugin never sits out of scoring: every pod has a score from it, and that is 0 without claims."""
+
+    name: ClassVar[str] = "DynamicResources"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.NODE_ALLOCATABLE})
+
+    def check(self, pod: PodClass, view: View) -> Refusal | None:
+        claims = pod.spec.resource_claims
+        return _missing(pod.namespace, claims[0]) if claims else None
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        return constant(0, view)
+
+
+def _missing(namespace: str, claim: PodResourceClaim) -> Refusal:
+    """A claim made from a template would be named in the pod's status, which is not read yet either."""
+    if claim.resource_claim_name is None:
+        return NOT_CREATED
+    return Refusal(f'could not find ResourceClaim "{namespace}/{claim.resource_claim_name}"')

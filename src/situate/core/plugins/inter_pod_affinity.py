@@ -1,0 +1,241 @@
+"""InterPodAffinity: place pods near the pods they want near, away from those they do not; and ask those pods too.
+
+Refuses nodes by the required terms of the pod itself and by the required anti-affinity of pods that are bound; prefers
+nodes by the preferred terms of both, and by the required affinity of bound pods, which would like company. Everything
+is counted by domain of a topology key, over all nodes and all their pods, those that are being deleted included.
+
+It does not read matchLabelKeys and mismatchLabelKeys: the API server has written them into the term's selector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake
+from situate.core.model.base import EMPTY
+from situate.core.model.labels import EVERYTHING
+from situate.core.state.classes import AffinityTerm, PodClass, TermKind
+from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.matching import Matcher, PodTerm
+from situate.core.state.view import View
+
+EXISTING_ANTI_AFFINITY: Final = 1
+ANTI_AFFINITY: Final = 2
+AFFINITY: Final = 3
+"""Kubernetes names the first of affinity, anti-affinity, existing anti-affinity that fails. Here the highest code is
+the one that it names, so the codes of several terms are joined by their maximum."""
+
+NAME: Final = "InterPodAffinity"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTerms:
+    """What the terms of a waiting pod ask of the pods that are bound."""
+
+    near: Matcher | None
+    """The pods that match every required affinity term: they alone count for any of these terms."""
+    near_keys: tuple[str, ...]
+    """The topology keys of those terms, each once."""
+    apart: tuple[tuple[str, Matcher], ...]
+    """Of each required anti-affinity term, the topology key and whom it speaks of."""
+    preferred: tuple[tuple[str, Matcher, int], ...]
+    """Of each preferred term, the topology key, whom it speaks of, and its weight: below zero for anti-affinity."""
+
+
+NO_TERMS: Final = OwnTerms(None, (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinity:
+    hard_pod_affinity_weight: int = 1
+    """What a required affinity term of a bound pod weighs when nodes are scored."""
+    ignore_preferred_terms_of_existing_pods: bool = False
+    """Sit out of scoring where the pod itself prefers nothing. Where it does, bound pods' terms count all the same."""
+
+    name: ClassVar[str] = NAME
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("node(s) didn't satisfy existing pods anti-affinity rules", eviction_helps=True),
+        Reason("node(s) didn't match pod anti-affinity rules", eviction_helps=True),
+        Reason("node(s) didn't match pod affinity rules", eviction_helps=False),
+    )
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset(
+        {Wake.POD_ADDED, Wake.POD_LABEL, Wake.POD_DELETED, Wake.NODE_ADDED, Wake.NODE_LABEL}
+    )
+
+    def check(self, pod: PodClass, view: View) -> Codes | None:
+        existing = view.carried(pod, TermKind.REQUIRED_ANTI_AFFINITY)
+        own = own_terms(pod, view)
+        if not existing and not own.apart and own.near is None:
+            return None
+        codes: Codes | None = None
+        for carried, counts in existing:
+            codes = _refuse(codes, _at_rows(view, carried.term.topology_key, counts) > 0, EXISTING_ANTI_AFFINITY)
+        for key, matcher in own.apart:
+            counts = view.tally(matcher, key, counts_leaving=True)
+            codes = _refuse(codes, _at_rows(view, key, counts) > 0, ANTI_AFFINITY)
+        if own.near is not None:
+            codes = _refuse(codes, _not_near(pod, view, own.near, own.near_keys), AFFINITY)
+        return codes
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        own = own_terms(pod, view)
+        if self.ignore_preferred_terms_of_existing_pods and not own.preferred:
+            return None
+        weighed = [
+            (key, view.tally(matcher, key, counts_leaving=True), weight) for key, matcher, weight in own.preferred
+        ]
+        for carried, counts in view.carried(pod, *self._scored_kinds()):
+            weighed.append((carried.term.topology_key, counts, self._weight(carried.term)))
+        if not weighed:
+            return None
+        sums = _sums(view, weighed)
+        low, high = _range(sums, view.feasible)
+        if low < high:
+            return _normalised(sums, low, high)
+        # Kubernetes sits out when no pod on any node was spoken of, which is not the same as a sum of nothing.
+        return np.zeros(view.size, np.int64) if any(counts.any() for _, counts, _ in weighed) else None
+
+    def _scored_kinds(self) -> tuple[TermKind, ...]:
+        return SCORED if self.hard_pod_affinity_weight > 0 else PREFERRED
+
+    def _weight(self, term: AffinityTerm) -> int:
+        if term.kind is TermKind.REQUIRED_AFFINITY:
+            return self.hard_pod_affinity_weight
+        return _signed(term)
+
+
+PREFERRED: Final = (TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
+SCORED: Final = (TermKind.REQUIRED_AFFINITY, *PREFERRED)
+
+
+# -- the pod's own terms ---------------------------------------------------------------------------------------------
+
+
+def own_terms(pod: PodClass, view: View) -> OwnTerms:
+    """The pod's own terms, compiled once for all pods of its class."""
+    if not pod.terms:
+        return NO_TERMS
+    return view.memo((NAME, "own terms", pod.signature), lambda _: _compile(pod))
+
+
+def _compile(pod: PodClass) -> OwnTerms:
+    near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
+    return OwnTerms(
+        near=Matcher(tuple(_spoken_of(term.pods) for term in near)) if near else None,
+        near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
+        apart=tuple(
+            (term.topology_key, Matcher((_spoken_of(term.pods),)))
+            for term in pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+        ),
+        preferred=tuple(
+            (term.topology_key, Matcher((_spoken_of(term.pods),)), _signed(term))
+            for term in pod.terms
+            if term.kind in PREFERRED
+        ),
+    )
+
+
+def _spoken_of(pods: PodTerm) -> PodTerm:
+    """The term as Kubernetes reads it in a waiting pod.
+
+    There it has the names of the namespaces that the selector matches, and then asks the selector once more, of no
+    labels at all. One that matches what has no labels (NotIn, DoesNotExist) so matches pods in every namespace. In a
+    bound pod the same term is asked of the namespace's labels only.
+    """
+    chooser = pods.namespace_selector
+    if chooser is not None and chooser.matches(EMPTY):
+        return PodTerm((), EVERYTHING, pods.selector)
+    return pods
+
+
+def _signed(term: AffinityTerm) -> int:
+    return -term.weight if term.kind is TermKind.PREFERRED_ANTI_AFFINITY else term.weight
+
+
+# -- by row ----------------------------------------------------------------------------------------------------------
+
+
+def _at_rows(view: View, topology_key: str, table: IntColumn) -> IntColumn:
+    """What a table by domain says of each row; of one without the label, its last slot."""
+    if table.size == view.size + 1 and view.memo(
+        (NAME, "each row its own domain", topology_key), lambda whole: _in_row_order(whole, topology_key)
+    ):
+        return table[:-1]
+    ids, _ = view.label(topology_key)
+    return table.take(ids)
+
+
+def _in_row_order(whole: View, topology_key: str) -> bool:
+    """Whether domains and rows are the same numbers, as host names are until a node is replaced."""
+    ids, _ = whole.label(topology_key)
+    return bool(np.array_equal(ids, np.arange(whole.size)))
+
+
+def _refuse(codes: Codes | None, refused: Mask, code: int) -> Codes:
+    """Join the codes so far with one more reason. `refused` is used up."""
+    found = refused.view(np.uint8)
+    if code != 1:
+        np.multiply(found, code, out=found)
+    return found if codes is None else np.maximum(codes, found, out=codes)
+
+
+def _not_near(pod: PodClass, view: View, near: Matcher, keys: tuple[str, ...]) -> Mask:
+    """The rows without a pod that is wanted near, in the domain of any of the keys; or without one of the labels."""
+    tallies = [(key, view.tally(near, key, counts_leaving=True)) for key in keys]
+    if not any(counts.any() for _, counts in tallies) and near.matches(
+        pod.namespace, pod.labels, view.namespace_labels
+    ):
+        # The first of a series that wants to be near its own kind: anywhere will do where all the labels are.
+        lacking = view.memo((NAME, "lacks a label", keys), lambda whole: _lacking(whole, keys))
+        return lacking[view.rows].copy()
+    alone = np.zeros(view.size, np.bool_)
+    for key, counts in tallies:
+        alone |= _at_rows(view, key, counts) <= 0
+    return alone
+
+
+def _lacking(whole: View, keys: tuple[str, ...]) -> Mask:
+    """The rows without one of these labels."""
+    lacking = np.zeros(whole.size, np.bool_)
+    for key in keys:
+        ids, _ = whole.label(key)
+        lacking |= ids < 0
+    return lacking
+
+
+# -- scoring ---------------------------------------------------------------------------------------------------------
+
+
+def _sums(view: View, weighed: list[tuple[str, IntColumn, int]]) -> IntColumn:
+    """Weight times count, summed by row: first by domain, as there are often few, then over the topology keys."""
+    tables: dict[str, IntColumn] = {}
+    for key, counts, weight in weighed:
+        worth = counts if weight == 1 else counts * weight
+        tables[key] = tables[key] + worth if key in tables else worth
+    sums: IntColumn | None = None
+    for key, table in tables.items():
+        here = _at_rows(view, key, table)
+        sums = here if sums is None else sums + here
+    if sums is None:
+        raise ValueError("there is nothing to sum")
+    return sums
+
+
+def _range(sums: IntColumn, feasible: Mask) -> tuple[int, int]:
+    """The least and the greatest sum of a feasible node."""
+    if np.count_nonzero(feasible) < feasible.size:
+        sums = sums[feasible]
+        if not sums.size:
+            return 0, 0
+    return int(np.minimum.reduce(sums)), int(np.maximum.reduce(sums))
+
+
+def _normalised(sums: IntColumn, low: int, high: int) -> Scores:
+    """100 * ((sum - low) / (high - low)) in float64, in this order, cut off: as Kubernetes computes it."""
+    share = (sums - low if low else sums).astype(np.float64)
+    np.divide(share, float(high - low), out=share)
+    np.multiply(share, float(MAX_SCORE), out=share)
+    return share.astype(np.int64)

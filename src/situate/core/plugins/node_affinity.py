@@ -1,0 +1,126 @@
+"""NodeAffinity: keep a pod to the nodes its nodeSelector and node affinity ask for, and prefer those it prefers.
+
+The configuration may add an affinity of its own, which then holds for every pod of the profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from situate.core.contract import FITS, RULED_OUT, Codes, Reason, Refusal, Scores, Wake
+from situate.core.model.labels import IN
+from situate.core.model.nodeselector import (
+    METADATA_NAME,
+    NodeSelector,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+    parse_terms,
+)
+from situate.core.model.pod import NodeAffinity as Rules
+from situate.core.model.pod import PodSpec
+from situate.core.plugins.nodeselection import (
+    demands_of_nodes,
+    node_selector_mask,
+    required_affinity_mask,
+    term_mask,
+)
+from situate.core.plugins.normalise import Ranking, ranked, settled
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import sealed
+from situate.core.state.view import View
+
+NOT_THE_PODS: Final = 1
+NOT_ENFORCED: Final = 2
+CONFLICT: Final = Refusal("pod affinity terms conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinity:
+    """Required terms refuse, preferred terms add their weight to the score."""
+
+    added_affinity: Rules | None = None
+
+    name: ClassVar[str] = "NodeAffinity"
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("node(s) didn't match Pod's node affinity/selector", eviction_helps=False),
+        Reason("node(s) didn't match scheduler-enforced node affinity", eviction_helps=False),
+    )
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL})
+
+    def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
+        enforced = _required(self.added_affinity)
+        if enforced is None and not demands_of_nodes(pod.spec):
+            return None
+        key = (self.name, "codes", enforced, pod.affinity_key)
+        verdict = view.memo(key, lambda whole: _verdict(pod, enforced, whole))
+        return verdict[view.rows] if isinstance(verdict, np.ndarray) else verdict
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        weighted = _preferred(self.added_affinity) + _preferred(_rules(pod.spec))
+        if not weighted:
+            return None
+        return settled((self.name, "weights", weighted), lambda whole: _weights(weighted, whole), view)
+
+
+def _rules(spec: PodSpec) -> Rules | None:
+    return None if spec.affinity is None else spec.affinity.node_affinity
+
+
+def _required(rules: Rules | None) -> NodeSelector | None:
+    return None if rules is None else rules.required_during_scheduling_ignored_during_execution
+
+
+def _preferred(rules: Rules | None) -> tuple[PreferredSchedulingTerm, ...]:
+    return () if rules is None else rules.preferred_during_scheduling_ignored_during_execution
+
+
+def _verdict(pod: PodClass, enforced: NodeSelector | None, whole: View) -> Codes | Refusal | None:
+    required = _required(_rules(pod.spec))
+    names = None if required is None else named_nodes(required.node_selector_terms)
+    if names is not None and not names:
+        return CONFLICT
+    codes: Codes = np.zeros(whole.size, np.uint8)
+    mask = required_affinity_mask(pod, whole)
+    if mask is not None:
+        codes[~mask] = NOT_THE_PODS
+    if enforced is not None:
+        codes[~node_selector_mask(parse_terms(enforced.node_selector_terms), whole)] = NOT_ENFORCED
+    if names is not None:
+        _rule_out(codes, names, whole)
+    # Empty rows are not asked about, and must not make it look as if somebody were refused.
+    codes[~whole.present] = FITS
+    return sealed(codes) if codes.any() else None
+
+
+def _rule_out(codes: Codes, names: tuple[str, ...], whole: View) -> None:
+    rows = [row for row in map(whole.find, names) if row >= 0]
+    kept = codes[rows]
+    codes[:] = RULED_OUT
+    codes[rows] = kept
+
+
+def named_nodes(terms: tuple[NodeSelectorTerm, ...]) -> tuple[str, ...] | None:
+    """The nodes that the terms name, if every term names some: no other node needs looking at, not even to refuse it.
+
+    None if some term leaves the name open; nothing at all if each contradicts itself.
+    """
+    found: dict[str, None] = {}
+    for term in terms:
+        named = [one.values for one in term.match_fields if one.key == METADATA_NAME and one.operator == IN]
+        if not named:
+            return None
+        found.update(dict.fromkeys(name for name in named[0] if all(name in values for values in named[1:])))
+    return tuple(found) if terms else None
+
+
+def _weights(weighted: tuple[PreferredSchedulingTerm, ...], whole: View) -> Ranking:
+    """The sum, for each row, of the weights of the terms it matches."""
+    weights = np.zeros(whole.size, np.int64)
+    for preferred in weighted:
+        if preferred.weight:
+            for term in parse_terms((preferred.preference,)):
+                weights += np.multiply(term_mask(term, whole), preferred.weight, dtype=np.int64)
+    return ranked(weights, whole)

@@ -1,0 +1,81 @@
+"""Raw scores to 0..100, as most of Kubernetes' plugins do it: in proportion to the highest among the feasible nodes.
+
+Where raw scores depend on nodes alone they are made once (`ranked`), and the scaled array is kept for each highest
+score that has come up, so that the next pod pays for one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from situate.core.contract import MAX_SCORE, Scores
+from situate.core.state.columns import IntColumn, Mask, sealed
+from situate.core.state.view import View
+
+CONSTANT: Final = "normalise/constant"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Raw scores of all rows, none negative; and where the highest of them is, feasible or not."""
+
+    values: IntColumn
+    top_row: int
+
+
+Ranking: TypeAlias = Ranked | Scores
+"""Raw scores; or the scores themselves, where they are the same whatever is feasible."""
+
+
+def normalised(raw: IntColumn, feasible: Mask, *, reverse: bool = False) -> Scores:
+    """Scores in proportion to the highest raw score of a feasible node; from the other end if `reverse`."""
+    return scaled(raw, highest(raw, feasible), reverse=reverse)
+
+
+def highest(raw: IntColumn, feasible: Mask) -> int:
+    """The highest raw score of a feasible node; 0 where there is none."""
+    return int(np.multiply(raw, feasible).max(initial=0))
+
+
+def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
+    """`top` becomes 100, 0 stays 0, and what is between is rounded down. If all are 0, reverse is 100 all over."""
+    if top == 0:
+        return np.full(len(raw), MAX_SCORE if reverse else 0, np.int64)
+    scores: Scores = raw * MAX_SCORE // top
+    return np.subtract(MAX_SCORE, scores, out=scores) if reverse else scores
+
+
+def constant(value: int, view: View) -> Scores:
+    """The same score for every row of the view."""
+    whole = view.memo((CONSTANT, value), lambda whole: sealed(np.full(whole.size, value, np.int64)))
+    return whole[view.rows]
+
+
+def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:
+    """Raw scores over all rows, ready for `settled`."""
+    there = np.where(whole.present, values, -1)
+    top_row = int(there.argmax()) if len(there) else 0
+    top = int(values[top_row]) if len(there) else 0
+    if top == 0:
+        return constant(MAX_SCORE if reverse else 0, whole)
+    if there.min(where=whole.present, initial=top) == top:
+        return constant(0 if reverse else MAX_SCORE, whole)
+    return Ranked(sealed(values), top_row)
+
+
+def settled(key: Hashable, rank: Callable[[View], Ranking], view: View, *, reverse: bool = False) -> Scores:
+    """The scores of a ranking that depends on nodes alone, normalised over the feasible nodes of the view."""
+    found = view.memo(key, rank)
+    if not isinstance(found, Ranked):
+        return found[view.rows]
+    values = found.values
+    if view.size != len(values):
+        return normalised(values[view.rows], view.feasible, reverse=reverse)
+    feasible = view.feasible
+    # Mostly the best node of all is feasible, and then nothing needs to be searched.
+    top = int(values[found.top_row]) if feasible[found.top_row] else highest(values, feasible)
+    return view.memo((key, top), lambda _: sealed(scaled(values, top, reverse=reverse)))

@@ -1,0 +1,146 @@
+"""For authors who think of one node at a time: `check_one` and `score_one` made into what the contract asks for.
+
+    class QuietNodes:
+        name = "QuietNodes"
+        reasons = (Reason("node(s) were too noisy", eviction_helps=False),)
+        wakes_on = frozenset({Wake.NODE_LABEL})
+
+        def check_one(self, pod, node):
+            return self.reasons[0] if node.labels.get("noise") == "high" else None
+
+        def score_one(self, pod, node):
+            return 100 if node.labels.get("noise") == "low" else 50
+
+A plugin of this kind sees one pod and one node, so its answer for a node is computed again only when that node, or
+what is bound to it, changes. It is called once a node; at thousands of nodes, write `check` and `score` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from situate.core.contract import FITS, MAX_SCORE, Codes, Filter, Reason, Scorer, Scores, Wake
+from situate.core.model.node import Node
+from situate.core.state.classes import PodClass
+from situate.core.state.view import LOAD, View
+
+
+class OneNode:
+    """A node as `check_one` and `score_one` see it: the object, what is taken of it, and the pods on it."""
+
+    def __init__(self, view: View, row: int, node: Node) -> None:
+        self._view = view
+        self._row = row
+        self.node = node
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.node.metadata.labels
+
+    @cached_property
+    def pods(self) -> list[PodClass]:
+        """One entry a pod that is bound here."""
+        return self._view.classes_on(self._row)
+
+    def allocatable(self, resource: str) -> int:
+        """What the node can give of a resource: cpu in thousandths, memory in bytes, others counted."""
+        column = self._view.resource(resource)
+        return int(self._view.allocatable(column)[self._row]) if column >= 0 else 0
+
+    def requested(self, resource: str) -> int:
+        """What is taken of it."""
+        column = self._view.resource(resource)
+        return int(self._view.requested(column)[self._row]) if column >= 0 else 0
+
+    def free(self, resource: str) -> int:
+        return self.allocatable(resource) - self.requested(resource)
+
+
+@runtime_checkable
+class OneFilter(Protocol):
+    def check_one(self, pod: PodClass, node: OneNode) -> Reason | None: ...
+
+
+@runtime_checkable
+class OneScorer(Protocol):
+    def score_one(self, pod: PodClass, node: OneNode) -> int: ...
+
+
+class PluginError(Exception):
+    """A plugin of somebody else's did what the contract forbids."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedFilter:
+    """A `check_one` asked about every node."""
+
+    plugin: Any
+    name: str
+    reasons: tuple[Reason, ...]
+    wakes_on: frozenset[Wake]
+
+    def check(self, pod: PodClass, view: View) -> Codes:
+        ask = self.checker_at(pod, view)
+        return np.array([ask(row) for row in range(view.size)], np.uint8)
+
+    def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
+        view.reads |= LOAD
+
+        def check_at(row: int) -> int:
+            node = view.node(row)
+            reason = None if node is None else self.plugin.check_one(pod, OneNode(view, row, node))
+            if reason is None:
+                return FITS
+            if reason not in self.reasons:
+                raise PluginError(f"plugin {self.name}: check_one gave {reason!r}, which is none of its reasons")
+            return self.reasons.index(reason) + 1
+
+        return check_at
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedScorer:
+    """A `score_one` asked about every node."""
+
+    plugin: Any
+    name: str
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        ask = self.scorer_at(pod, view)
+        return np.array([ask(row) for row in range(view.size)], np.int64)
+
+    def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
+        view.reads |= LOAD
+
+        def score_at(row: int) -> int:
+            node = view.node(row)
+            score = 0 if node is None else int(self.plugin.score_one(pod, OneNode(view, row, node)))
+            if not 0 <= score <= MAX_SCORE:
+                raise PluginError(f"plugin {self.name}: score_one gave {score}, which is not within 0..{MAX_SCORE}")
+            return score
+
+        return score_at
+
+
+def as_filter(name: str, plugin: object) -> Filter | None:
+    """The plugin as a filter, wrapped if it answers one node at a time; None if it filters nothing."""
+    if isinstance(plugin, OneFilter):
+        reasons: tuple[Reason, ...] = getattr(plugin, "reasons", ())
+        return WrappedFilter(plugin, name, reasons, getattr(plugin, "wakes_on", frozenset(Wake)))  # type: ignore[return-value]
+    return plugin if isinstance(plugin, Filter) else None
+
+
+def as_scorer(name: str, plugin: object) -> Scorer | None:
+    """The plugin as a scorer, wrapped if it answers one node at a time; None if it scores nothing."""
+    if isinstance(plugin, OneScorer):
+        return WrappedScorer(plugin, name)  # type: ignore[return-value]
+    return plugin if isinstance(plugin, Scorer) else None

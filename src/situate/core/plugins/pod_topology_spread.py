@@ -1,0 +1,174 @@
+"""PodTopologySpread: spread a pod's companions over zones, nodes or any other topology.
+
+Hard constraints refuse nodes where the pod would tip the balance, soft ones prefer nodes where it would not. A pod
+without constraints of its own gets default ones, for the companions that its services and its controller name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from situate.core.contract import Codes, Failure, Reason, Scores, Verdict, Wake
+from situate.core.model.base import INT32_MAX
+from situate.core.model.labels import SelectorError
+from situate.core.model.pod import TopologySpreadConstraint
+from situate.core.plugins.default_selector import default_selector
+from situate.core.plugins.spread_constraints import (
+    DO_NOT_SCHEDULE,
+    NAME,
+    SCHEDULE_ANYWAY,
+    Constraint,
+    Counted,
+    counted,
+    default_constraints,
+    domains_among,
+    keys_of,
+    parse_constraints,
+)
+from situate.core.plugins.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IdColumn
+from situate.core.state.view import View
+
+ZONE: Final = "topology.kubernetes.io/zone"
+SYSTEM_DEFAULTS: Final = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+
+NOT_MATCHED: Final = Reason("node(s) didn't match pod topology spread constraints", eviction_helps=True)
+NOT_LABELLED: Final = Reason(
+    "node(s) didn't match pod topology spread constraints (missing required label)", eviction_helps=False
+)
+REASONS: Final = (NOT_MATCHED, NOT_LABELLED)
+MISSING: Final = 1 + REASONS.index(NOT_LABELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class HardConstraint:
+    """One constraint, with what depends on nodes alone."""
+
+    counted: Counted
+    slack: int
+    """How many more matching pods than the emptiest domain a domain may hold before the pod comes."""
+    domains: IdColumn
+    """The domains that have an eligible node."""
+    least: int | None
+    """What the emptiest domain holds, where that does not depend on pods."""
+
+    def codes(self, view: View) -> Codes:
+        counts = self.counted.counts(view)
+        least = int(counts.take(self.domains).min()) if self.least is None else self.least
+        table: Codes = (counts > self.slack + least).view(np.uint8)
+        table[-1] = MISSING
+        return table.take(view.label(self.counted.topology_key)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that can be worked out about a pod's constraints before pods are counted."""
+
+    hard: tuple[HardConstraint, ...] = ()
+    soft: SoftPlan | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopologySpread:
+    """Defaults are those of the system, or else the ones listed."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    system_defaulted: bool = True
+
+    name: ClassVar[str] = NAME
+    reasons: ClassVar[tuple[Reason, ...]] = REASONS
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset(
+        {
+            Wake.POD_ADDED,
+            Wake.POD_DELETED,
+            Wake.POD_LABEL,
+            Wake.POD_TOLERATION,
+            Wake.NODE_ADDED,
+            Wake.NODE_DELETED,
+            Wake.NODE_LABEL,
+            Wake.NODE_TAINT,
+        }
+    )
+
+    def check(self, pod: PodClass, view: View) -> Verdict:
+        plan = self._plan(pod, view, DO_NOT_SCHEDULE)
+        if plan is None:
+            return None
+        if plan.failure is not None:
+            return plan.failure
+        if not plan.hard:
+            return None
+        codes = plan.hard[0].codes(view)
+        for constraint in plan.hard[1:]:
+            # The first constraint that refuses a node says why.
+            codes = np.where(codes, codes, constraint.codes(view))
+        return codes
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        plan = self._plan(pod, view, SCHEDULE_ANYWAY)
+        return None if plan is None or plan.soft is None else spread_scores(plan.soft, view)
+
+    def _plan(self, pod: PodClass, view: View, action: str) -> Plan | None:
+        """The plan for the pod, None if it has no constraint of this kind."""
+        if pod.spec.topology_spread_constraints:
+            return view.memo((NAME, pod.signature), lambda whole: own_plan(pod, whole))
+        defaults = SYSTEM_DEFAULTS if self.system_defaulted else self.default_constraints
+        if not any(constraint.when_unsatisfiable == action for constraint in defaults):
+            return None
+        workloads = view.workloads
+        if pod.owner is None and pod.namespace not in workloads.services:
+            return None
+        key = (NAME, pod.signature, defaults, self.system_defaulted, workloads.version)
+        return view.memo(key, lambda whole: self._default_plan(pod, defaults, whole))
+
+    def _default_plan(self, pod: PodClass, defaults: tuple[TopologySpreadConstraint, ...], view: View) -> Plan | None:
+        selector = default_selector(pod, view.workloads)
+        if not selector.requirements:
+            return None
+        hard = default_constraints(defaults, DO_NOT_SCHEDULE, selector)
+        soft = default_constraints(defaults, SCHEDULE_ANYWAY, selector)
+        # A node without a zone is still spread over by hostname, under the system's defaults.
+        needs_keys = not self.system_defaulted
+        return Plan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=needs_keys))
+
+
+def own_plan(pod: PodClass, view: View) -> Plan:
+    """The plan for the pod's own constraints."""
+    own = pod.spec.topology_spread_constraints
+    try:
+        hard = parse_constraints(own, DO_NOT_SCHEDULE, pod.labels)
+    except SelectorError as error:
+        return Plan(
+            failure=Failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
+        )
+    try:
+        soft = parse_constraints(own, SCHEDULE_ANYWAY, pod.labels)
+    except SelectorError as error:
+        # Kubernetes notices only when it comes to scoring; the outcome is the same.
+        return Plan(
+            failure=Failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
+        )
+    return Plan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=True))
+
+
+def hard_constraints(pod: PodClass, constraints: tuple[Constraint, ...], view: View) -> tuple[HardConstraint, ...]:
+    keys = keys_of(constraints)
+    return tuple(_hard(pod, one, counted(pod, one, keys, view), view) for one in constraints)
+
+
+def _hard(pod: PodClass, constraint: Constraint, counts: Counted, view: View) -> HardConstraint:
+    domains = domains_among(counts, view)
+    least = None if len(domains) else INT32_MAX
+    if len(domains) < constraint.min_domains:
+        # As if there were a domain that is still empty.
+        least = 0
+    slack = constraint.max_skew - constraint.selector.matches(pod.labels)
+    return HardConstraint(counts, slack, domains, least)

@@ -1,0 +1,184 @@
+"""How evenly a pod's companions would be spread: the score of its soft constraints.
+
+A node is the worse the more companions its domains hold. A constraint weighs the more the more domains it has, so that
+a zone does not drown in the nodes; what its skew allows is added to every node, so that small differences wash out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from situate.core.contract import MAX_SCORE, Scores
+from situate.core.plugins.spread_constraints import (
+    Constraint,
+    Counted,
+    counted,
+    keyed_nodes,
+    keys_of,
+    seen_domains,
+)
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IdColumn, IntColumn, Mask
+from situate.core.state.view import View
+from situate.core.state.vocab import ABSENT
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+Sums = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftConstraint:
+    """One constraint, with what depends on nodes alone."""
+
+    counted: Counted
+    allowance: float
+    """What its skew adds to every node."""
+    by_node: bool
+    """Hostnames are counted node by node, whatever value the label has and whichever nodes are eligible."""
+    ids: IdColumn
+    unlabelled: Mask | None
+    """Nodes that do not have its key; None if all have."""
+    blank: int
+    """The domain of empty text, where nodes without the label count as in it too; ABSENT if there is none."""
+    in_use: Mask
+    """The domains there are if every node is scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftPlan:
+    """The soft constraints of a pod."""
+
+    constraints: tuple[SoftConstraint, ...]
+    keyed: Mask
+    """The nodes that can be scored; others get 0."""
+    keyed_count: int
+
+
+def soft_plan(pod: PodClass, constraints: tuple[Constraint, ...], view: View, *, needs_keys: bool) -> SoftPlan | None:
+    """With `needs_keys` only nodes that have every constraint's key are counted and scored."""
+    if not constraints:
+        return None
+    keys = keys_of(constraints) if needs_keys else ()
+    keyed = keyed_nodes(keys, view)
+    parts = tuple(_soft(counted(pod, one, keys, view), one.max_skew, keyed, view) for one in constraints)
+    return SoftPlan(parts, keyed, int(np.count_nonzero(keyed)))
+
+
+def _soft(counts: Counted, max_skew: int, keyed: Mask, view: View) -> SoftConstraint:
+    ids, values = view.label(counts.topology_key)
+    in_use = seen_domains(ids, len(values), keyed)
+    blank = values.find("")
+    if not (in_use[ABSENT] and blank != ABSENT and in_use[blank]):
+        blank = ABSENT
+    unlabelled = ids < 0
+    return SoftConstraint(
+        counted=counts,
+        allowance=float(max_skew - 1),
+        by_node=counts.topology_key == HOSTNAME,
+        ids=ids,
+        unlabelled=unlabelled if unlabelled.any() else None,
+        blank=blank,
+        in_use=in_use,
+    )
+
+
+def spread_scores(plan: SoftPlan, view: View) -> Scores:
+    """0..100 a node: the fewer companions its domains hold, the better."""
+    feasible = view.feasible
+    if plan.keyed_count == view.size:
+        scored, count = feasible, int(np.count_nonzero(feasible))
+    else:
+        scored = feasible & plan.keyed
+        count = int(np.count_nonzero(scored))
+    if not count:
+        return np.zeros(view.size, np.int64)
+    # Which nodes are scored is settled here; None stands for all that can be, which costs less to ask about.
+    some = None if count == plan.keyed_count else scored
+    if len(plan.constraints) == 1 and not plan.constraints[0].by_node:
+        return _scores_by_domain(plan.constraints[0], view, some)
+    sums = _sums(plan.constraints[0], view, some, count)
+    for constraint in plan.constraints[1:]:
+        sums += _sums(constraint, view, some, count)
+    _round(sums)
+    scores = _normalised(sums, sums if count == view.size else sums[scored])
+    if plan.keyed_count < view.size:
+        scores *= plan.keyed
+    return scores
+
+
+def _scores_by_domain(constraint: SoftConstraint, view: View, some: Mask | None) -> Scores:
+    """The scores by a single constraint: nodes of one domain have the same, so they are worked out by domain."""
+    seen = _seen(constraint, some)
+    sums = _weighed(constraint.counted.counts(view), int(np.count_nonzero(seen)))
+    sums += constraint.allowance
+    _round(sums)
+    scores = _normalised(sums, sums[seen])
+    scores[ABSENT] = 0
+    return scores.take(constraint.ids)
+
+
+def _sums(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> Sums:
+    """What one constraint adds to each node. The array is new."""
+    if constraint.by_node:
+        by_row = _weighed(constraint.counted.counts_by_row(view, None), count)
+        by_row += constraint.allowance
+        if constraint.unlabelled is not None:
+            by_row[constraint.unlabelled] = 0.0
+        return by_row
+    table = _weighed(_counts(constraint, view), _distinct(_seen(constraint, some), constraint.blank))
+    table += constraint.allowance
+    table[ABSENT] = 0.0
+    return table.take(constraint.ids)
+
+
+def _counts(constraint: SoftConstraint, view: View) -> IntColumn:
+    counts = constraint.counted.counts(view)
+    if constraint.blank == ABSENT or constraint.unlabelled is None:
+        return counts
+    counts = counts.copy()
+    counts[constraint.blank] += constraint.counted.counts_by_row(view, constraint.counted.eligible)[
+        constraint.unlabelled
+    ].sum()
+    return counts
+
+
+def _seen(constraint: SoftConstraint, some: Mask | None) -> Mask:
+    if some is None:
+        return constraint.in_use
+    return seen_domains(constraint.ids, len(constraint.in_use) - 1, some)
+
+
+def _distinct(seen: Mask, blank: int) -> int:
+    """How many values there are. No label reads as empty text, which may be the label of others."""
+    return int(np.count_nonzero(seen)) - bool(blank != ABSENT and seen[blank] and seen[ABSENT])
+
+
+def _weighed(counts: IntColumn, domains: int) -> Sums:
+    """The more domains a constraint has, the more a pod in one of them counts."""
+    return np.multiply(counts, log(domains + 2), dtype=np.float64)
+
+
+def _round(sums: Sums) -> None:
+    """In place, halves up. Exact: a sum is 0 or at least a half."""
+    sums += 0.5
+    np.floor(sums, out=sums)
+
+
+def _normalised(sums: Sums, within: Sums) -> Scores:
+    """Turned around and stretched to 0..100, by the least and the greatest sum among the scored. Writes over `sums`.
+
+    Exact in floats: the sums are whole numbers, far too small for a quotient to be rounded up to the next one.
+    """
+    least, greatest = float(within.min()), float(within.max())
+    if greatest == 0.0:
+        return np.full(len(sums), MAX_SCORE, np.int64)
+    np.subtract(least + greatest, sums, out=sums)
+    sums *= MAX_SCORE
+    sums /= greatest
+    return sums.astype(np.int64)

@@ -1,0 +1,93 @@
+"""The table of the plugins that situate carries, one file each. It is explicit: nothing is scanned for.
+
+Order, weights and extension points are in `situate.core.config.defaults`; here is only who answers under which name,
+made from the arguments in the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from situate.core.config.resolve import ResolvedProfile
+from situate.core.config.types import (
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+)
+from situate.core.contract import MAX_SCORE
+from situate.core.plugins.dynamic_resources import DynamicResources
+from situate.core.plugins.image_locality import ImageLocality
+from situate.core.plugins.inter_pod_affinity import InterPodAffinity
+from situate.core.plugins.node_affinity import NodeAffinity
+from situate.core.plugins.node_name import NodeName
+from situate.core.plugins.node_ports import NodePorts
+from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.node_unschedulable import NodeUnschedulable
+from situate.core.plugins.node_volume_limits import NodeVolumeLimits
+from situate.core.plugins.pod_topology_spread import PodTopologySpread
+from situate.core.plugins.resource_scoring import ResourceWeight, Scoring, ShapePoint
+from situate.core.plugins.taint_toleration import TaintToleration
+from situate.core.plugins.volume_binding import VolumeBinding
+from situate.core.plugins.volume_restrictions import VolumeRestrictions
+from situate.core.plugins.volume_zone import VolumeZone
+
+SHAPE_SCALE: Final = MAX_SCORE // 10
+"""The configuration gives the scores of a shape as 0..10."""
+
+
+def _fit(profile: ResolvedProfile) -> object:
+    args = profile.args_of(NodeResourcesFitArgs)
+    given = args.scoring_strategy
+    points = given.requested_to_capacity_ratio.shape if given.requested_to_capacity_ratio is not None else ()
+    shape = tuple(ShapePoint(point.utilization, point.score * SHAPE_SCALE) for point in points)
+    scoring = Scoring(given.type, _weights(given.resources), shape)  # type: ignore[arg-type]
+    return NodeResourcesFit(frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), scoring)
+
+
+def _weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceWeight, ...]:
+    return tuple(ResourceWeight(resource.name, resource.weight) for resource in resources)
+
+
+def _balanced(profile: ResolvedProfile) -> object:
+    return NodeResourcesBalancedAllocation(_weights(profile.args_of(NodeResourcesBalancedAllocationArgs).resources))
+
+
+def _affinity(profile: ResolvedProfile) -> object:
+    return NodeAffinity(profile.args_of(NodeAffinityArgs).added_affinity)
+
+
+def _inter_pod(profile: ResolvedProfile) -> object:
+    args = profile.args_of(InterPodAffinityArgs)
+    return InterPodAffinity(args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods)
+
+
+def _spread(profile: ResolvedProfile) -> object:
+    args = profile.args_of(PodTopologySpreadArgs)
+    return PodTopologySpread(args.default_constraints, args.defaulting_type == "System")
+
+
+BUILDERS: Final[Mapping[str, Callable[[ResolvedProfile], object]]] = MappingProxyType(
+    {
+        "NodeUnschedulable": lambda _: NodeUnschedulable(),
+        "NodeName": lambda _: NodeName(),
+        "TaintToleration": lambda _: TaintToleration(),
+        "NodeAffinity": _affinity,
+        "NodePorts": lambda _: NodePorts(),
+        "NodeResourcesFit": _fit,
+        "VolumeRestrictions": lambda _: VolumeRestrictions(),
+        "NodeVolumeLimits": lambda _: NodeVolumeLimits(),
+        "VolumeBinding": lambda _: VolumeBinding(),
+        "VolumeZone": lambda _: VolumeZone(),
+        "PodTopologySpread": _spread,
+        "InterPodAffinity": _inter_pod,
+        "DynamicResources": lambda _: DynamicResources(),
+        "NodeResourcesBalancedAllocation": _balanced,
+        "ImageLocality": lambda _: ImageLocality(),
+    }
+)

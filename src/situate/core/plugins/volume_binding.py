@@ -1,0 +1,175 @@
+"""VolumeBinding: refuse nodes that a pod's bound volumes cannot reach, or where its unbound claims would get none.
+
+A claim that waits for its first consumer is given the smallest free volume that suits it and the node; failing that,
+one must be provisionable there. `decide` says which, for whoever carries it out. Nothing here reserves or binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.model.storage import PersistentVolumeClaim
+from situate.core.plugins.claims import (
+    binds_late,
+    claim_not_found,
+    claim_uses,
+    ownership_problem,
+)
+from situate.core.plugins.volume_matching import Unbound, bound_claims, unbound_claims
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.objects import StorageObjects
+from situate.core.state.view import View
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""The annotation that a claim's binding went through; its value does not matter."""
+
+UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+NODE_AFFINITY: Final = "node(s) didn't match PersistentVolume's node affinity"
+NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE: Final = "node(s) did not have enough free storage"
+VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNREADABLE: Final = "node(s) had volumes that could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod that may be placed, in the order of its volumes."""
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    unbound: tuple[PersistentVolumeClaim, ...]
+    """Those that get their volume when the pod is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done with the unbound claims of a pod that goes to some node."""
+
+    bindings: tuple[tuple[str, str], ...]
+    """(claim, volume), by name."""
+    provisions: tuple[str, ...]
+    """The claims for which a volume is to be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBinding:
+    """Bound claims and unbound ones are looked at on every node, so a node may be refused for one of each.
+
+    A node where some object cannot be read (an in-tree volume that its driver does not know, a selector that is none)
+    is refused, with the reason; Kubernetes gives up on the whole pod there.
+    """
+
+    name: ClassVar[str] = "VolumeBinding"
+    reasons: ClassVar[tuple[Reason, ...]] = tuple(
+        Reason(text, eviction_helps=False) for text in (NODE_AFFINITY, NO_VOLUME, NO_SPACE, VOLUME_GONE, UNREADABLE)
+    )
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset(
+        {
+            Wake.STORAGE_CLASS_ADDED,
+            Wake.STORAGE_CLASS_UPDATED,
+            Wake.CLAIM_ADDED,
+            Wake.CLAIM_UPDATED,
+            Wake.VOLUME_ADDED,
+            Wake.VOLUME_UPDATED,
+            Wake.NODE_ADDED,
+            Wake.NODE_LABEL,
+            Wake.CSI_NODE_ADDED,
+            Wake.CSI_NODE_UPDATED,
+            Wake.CSI_DRIVER_UPDATED,
+            Wake.CSI_CAPACITY_ADDED,
+            Wake.CSI_CAPACITY_UPDATED,
+        }
+    )
+
+    def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
+        if not pod.spec.volumes:
+            return None
+        claims = pod_claims(pod, view.storage)
+        if claims is None or isinstance(claims, Refusal):
+            return claims
+        codes = np.zeros(view.size, np.uint8)
+        for code, (_, mask) in reversed(list(enumerate(_conflicts(claims, view)[0], 1))):
+            codes[mask] = min(code, len(self.reasons))
+        return codes
+
+    def details(self, pod: PodClass, view: View) -> Sequence[tuple[str, Mask]]:
+        claims = pod_claims(pod, view.storage)
+        return _conflicts(claims, view)[0] if isinstance(claims, PodClaims) else []
+
+
+def decide(pod: PodClass, view: View, row: int) -> Decision | None:
+    """What is to be bound and made for a pod that goes to the node at a row; None if it cannot go there."""
+    claims = pod_claims(pod, view.storage)
+    if claims is None:
+        return Decision((), ())
+    if isinstance(claims, Refusal):
+        return None
+    conflicts, unbound = _conflicts(claims, view.at(row))
+    if any(mask.any() for _, mask in conflicts):
+        return None
+    return Decision(
+        tuple((claim.metadata.name, volume.metadata.name) for claim, volume in unbound.matches_at(0)),
+        tuple(claim.metadata.name for claim in unbound.provisions_at(0)),
+    )
+
+
+def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | None:
+    """The claims of a pod; None if it has none, a Refusal if one of them is in no state to be placed."""
+    uses = claim_uses(pod)
+    if not uses:
+        return None
+    found: list[PersistentVolumeClaim] = []
+    for use in uses:
+        claim = storage.claims.get((pod.namespace, use.name))
+        if claim is None:
+            return Refusal(_awaited(use.name) if use.generated else claim_not_found(use.name))
+        if problem := _problem(claim) or (ownership_problem(pod, claim) if use.generated else ""):
+            return Refusal(problem)
+        found.append(claim)
+    bound = [claim for claim in found if _is_bound(claim)]
+    unbound = [claim for claim in found if not _is_bound(claim)]
+    # One that names its volume and is not bound to it yet is for the volume controller to bind.
+    if any(claim.spec.volume_name or not binds_late(claim, storage) for claim in unbound):
+        return Refusal(UNBOUND_IMMEDIATE)
+    return PodClaims(tuple(bound), tuple(unbound))
+
+
+def _awaited(name: str) -> str:
+    return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+
+
+def _problem(claim: PersistentVolumeClaim) -> str:
+    name = claim.metadata.name
+    if claim.status.phase == "Lost":
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    return ""
+
+
+def _is_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def _conflicts(claims: PodClaims, view: View) -> tuple[list[tuple[str, Mask]], Unbound]:
+    """Each reason with the rows it holds for, in the order of `reasons`, what could not be read last; and what the
+    unbound claims get."""
+    bound, unbound = bound_claims(claims.bound, view), unbound_claims(claims.unbound, view)
+    unreadable = (*bound.unreadable, *unbound.unreadable)
+    readable = np.ones(view.size, np.bool_)
+    for _, mask in unreadable:
+        readable &= ~mask
+    conflicts = [
+        (NODE_AFFINITY, bound.elsewhere & readable),
+        (NO_VOLUME, unbound.unmatched & readable),
+        (NO_SPACE, unbound.no_space & readable),
+        (VOLUME_GONE, bound.gone & readable),
+        *unreadable,
+    ]
+    return conflicts, unbound

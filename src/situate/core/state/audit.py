@@ -1,0 +1,152 @@
+"""The audit: count everything again from the pods and nodes themselves, and compare with what is kept.
+
+Kept sums are what makes deciding fast, and what would make it wrong if one were off. Tests audit after every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from situate.core.model.requests import allocatable, pod_requests
+from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.images import ImageTable
+from situate.core.state.ports import PortTable
+from situate.core.state.vocab import ABSENT
+from situate.core.state.volumes import VolumeTable
+
+
+def audit(cluster: Cluster) -> list[str]:
+    """Every difference between what is kept and what a recount gives; nothing is changed."""
+    found: list[str] = []
+    for check in (_rows, _node_columns, _loads, _classes, _sparse_tables, _tallies, _terms):
+        found.extend(check(cluster))
+    return found
+
+
+def _differ(what: str, kept: Any, counted: Any) -> Iterator[str]:
+    if kept != counted:
+        yield f"{what}: kept {kept!r}, counted {counted!r}"
+
+
+def _rows(cluster: Cluster) -> Iterator[str]:
+    nodes, pods = cluster.nodes, cluster.pods
+    yield from _differ("node rows", nodes.rows, {name: row for row, name in enumerate(nodes.names) if name})
+    yield from _differ("present rows", np.flatnonzero(nodes.present).tolist(), sorted(nodes.rows.values()))
+    yield from _differ("pod rows", pods.rows, {pods.keys[row]: row for row in pods.rows.values()})
+    on_nodes = {row: at for at, here in enumerate(nodes.pods) for row in here}
+    yield from _differ("pods by node", on_nodes, {row: pods.node_rows[row] for row in on_nodes})
+    yield from _differ("pods on some node", sorted(on_nodes), sorted(pods.rows.values()))
+
+
+def _node_columns(cluster: Cluster) -> Iterator[str]:
+    nodes = cluster.nodes
+    for row, node in enumerate(nodes.objects):
+        room = [0] * len(cluster.resources)
+        taints: tuple[object, ...] = ()
+        if node is not None:
+            given = allocatable(node)
+            room[CPU], room[MEMORY], room[EPHEMERAL_STORAGE], room[PODS] = (
+                given.milli_cpu, given.memory, given.ephemeral_storage, given.pods,
+            )  # fmt: skip
+            for name, amount in given.scalar.items():
+                room[cluster.resources.find(name)] = amount
+            taints = node.spec.taints
+        yield from _differ(f"node row {row}: allocatable", nodes.allocatable[:, row].tolist(), room)
+        yield from _differ(f"node row {row}: taints", nodes.taint_sets[int(nodes.taint_set[row])], taints)
+        cordoned = node is not None and node.spec.unschedulable
+        yield from _differ(f"node row {row}: unschedulable", bool(nodes.unschedulable[row]), cordoned)
+        for key, column in nodes.labels.items():
+            at = int(column.ids[row])
+            value = None if node is None else node.metadata.labels.get(key)
+            yield from _differ(f"node row {row}: label {key}", None if at == ABSENT else column.values.names[at], value)
+
+
+def _loads(cluster: Cluster) -> Iterator[str]:
+    nodes, pods = cluster.nodes, cluster.pods
+    requested = np.zeros_like(nodes.requested)
+    nonzero = np.zeros_like(nodes.nonzero)
+    for row in pods.rows.values():
+        kind, node_row = pods.kind(row), pods.node_rows[row]
+        asked = pod_requests(kind.pod)
+        amounts = {CPU: asked.milli_cpu, MEMORY: asked.memory, EPHEMERAL_STORAGE: asked.ephemeral_storage, PODS: 1}
+        for column, amount in amounts.items():
+            requested[column, node_row] += amount
+        for name, amount in asked.scalar.items():
+            requested[cluster.resources.find(name), node_row] += amount
+        nonzero[:, node_row] += (asked.nonzero_milli_cpu, asked.nonzero_memory)
+    for name, kept, counted in (("requested", nodes.requested, requested), ("nonzero", nodes.nonzero, nonzero)):
+        for column, row in zip(*np.nonzero(kept != counted), strict=True):
+            yield f"{name}[{column}, {row}]: kept {kept[column, row]}, counted {counted[column, row]}"
+
+
+def _classes(cluster: Cluster) -> Iterator[str]:
+    placed: dict[PodClass, dict[int, int]] = {}
+    leaving: dict[PodClass, dict[int, int]] = {}
+    for row in cluster.pods.rows.values():
+        kind, node_row = cluster.pods.kind(row), cluster.pods.node_rows[row]
+        _count(placed.setdefault(kind, {}), node_row)
+        if cluster.pods.leaving[row]:
+            _count(leaving.setdefault(kind, {}), node_row)
+    for kind in cluster.classes.values():
+        yield from _differ(f"class {kind.id}: placed", kind.placed, placed.pop(kind, {}))
+        yield from _differ(f"class {kind.id}: leaving", kind.leaving, leaving.get(kind, {}))
+        yield from _differ(f"class {kind.id}: total", kind.total, sum(kind.placed.values()))
+    yield from _differ("classes of bound pods that are not kept", [kind.id for kind in placed], [])
+
+
+def _sparse_tables(cluster: Cluster) -> Iterator[str]:
+    ports, volumes, images = PortTable(), VolumeTable(), ImageTable()
+    for row in cluster.pods.rows.values():
+        kind, node_row = cluster.pods.kind(row), cluster.pods.node_rows[row]
+        ports.add(node_row, kind.host_ports)
+        if kind.holds_volumes:
+            volumes.add(row, node_row, kind)
+    for row, node in enumerate(cluster.nodes.objects):
+        if node is not None:
+            images.add(row, node)
+    yield from _differ("host ports", cluster.ports.taken, ports.taken)
+    yield from _differ("volumes by node", cluster.volumes.by_node, volumes.by_node)
+    yield from _differ("volumes by claim", cluster.volumes.by_claim, volumes.by_claim)
+    yield from _differ("images", cluster.images.sizes, images.sizes)
+
+
+def _tallies(cluster: Cluster) -> Iterator[str]:
+    names = cluster.objects.namespace_labels
+    for tally in cluster.tallies.values():
+        counts = np.zeros_like(tally.counts)
+        for row in cluster.pods.rows.values():
+            kind, node_row = cluster.pods.kind(row), cluster.pods.node_rows[row]
+            counted = tally.counts_leaving or not cluster.pods.leaving[row]
+            eligible = tally.eligible is None or tally.eligible.mask[node_row]
+            domain = tally.domains[node_row]
+            if counted and eligible and domain >= 0 and tally.matcher.matches(kind.namespace, kind.labels, names):
+                counts[domain] += 1
+        yield from _differ(f"tally of {tally.matcher} by {tally.topology_key}", tally.counts.tolist(), counts.tolist())
+
+
+def _terms(cluster: Cluster) -> Iterator[str]:
+    carriers: dict[Any, dict[PodClass, int]] = {}
+    for kind in cluster.classes.values():
+        if kind.total:
+            for term in kind.terms:
+                of_term = carriers.setdefault(term, {})
+                of_term[kind] = of_term.get(kind, 0) + 1
+    for entry in cluster.terms.values():
+        yield from _differ(f"carriers of {entry.term}", entry.classes, carriers.pop(entry.term, {}))
+        if entry.counts is None or entry.domains is None:
+            continue
+        counts = np.zeros_like(entry.counts)
+        for kind, times in entry.classes.items():
+            for row, amount in kind.placed.items():
+                if entry.domains[row] >= 0:
+                    counts[entry.domains[row]] += times * amount
+        yield from _differ(f"domains of {entry.term}", entry.counts.tolist(), counts.tolist())
+    yield from _differ("terms that are carried and not kept", list(carriers), [])
+
+
+def _count(counts: dict[int, int], row: int) -> None:
+    counts[row] = counts.get(row, 0) + 1

@@ -1,0 +1,91 @@
+"""KubeSchedulerConfiguration files: bytes to a configuration that can be used, and back.
+
+What is wrong with one is raised as one InputError that has all of it: a line for people who want one, and the lines.
+As kube-scheduler does, only the first document of a file is read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from situate.core.config.decode import decode
+from situate.core.config.defaults import with_defaults
+from situate.core.config.encode import encode
+from situate.core.config.problems import ConfigError
+from situate.core.config.resolve import ResolvedProfile, resolve
+from situate.core.config.types import KIND, KubeSchedulerConfiguration
+from situate.core.config.validate import validate
+from situate.wire.errors import InputError
+from situate.wire.yaml import load_yaml
+
+__all__ = ["ConfigInputError", "config_of", "dump_config", "load_config", "profiles_of"]
+
+JSON_INDENT: Final = 4  # as kubectl's
+_STR: Final = "tag:yaml.org,2002:str"
+
+
+class ConfigInputError(InputError):
+    """`problems` has every fault found, a line each, with field paths; `str()` has the first and says how many more."""
+
+    def __init__(self, problems: Sequence[str], file: str = "") -> None:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"{problems[0]}{more}", file=file, subject=KIND)
+        self.problems = tuple(problems)
+
+
+def load_config(data: bytes, file: str = "") -> KubeSchedulerConfiguration:
+    """The file's configuration, defaults set, validated. Raises InputError."""
+    documents = list(load_yaml(data, file))
+    return config_of(documents[0] if documents else None, file)
+
+
+def config_of(raw: object, file: str = "") -> KubeSchedulerConfiguration:
+    """The same of a document that somebody has read already."""
+    try:
+        config = with_defaults(decode(raw))
+    except ConfigError as error:
+        raise ConfigInputError(error.problems, file) from None
+    problems = validate(config)
+    if problems:
+        raise ConfigInputError(problems, file)
+    return config
+
+
+def profiles_of(
+    config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]], file: str = ""
+) -> tuple[ResolvedProfile, ...]:
+    """What the configuration's profiles come to, given the plugins that there are. Raises InputError."""
+    try:
+        return resolve(config, known)
+    except ConfigError as error:
+        raise ConfigInputError(error.problems, file) from None
+
+
+def dump_config(config: KubeSchedulerConfiguration, output: str = "yaml") -> str:
+    """As text that `load_config` reads back: "yaml", as kube-scheduler writes it, or "json"."""
+    document = encode(config)
+    if output == "json":
+        return json.dumps(document, indent=JSON_INDENT, ensure_ascii=False) + "\n"
+    return str(yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=float("inf")))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """In double quotes if it would be read as something else than text, as Kubernetes' own YAML writer does."""
+    return dumper.represent_scalar(_STR, text, style=None if _reads_as_text(text) else '"')
+
+
+def _reads_as_text(text: str) -> bool:
+    try:
+        return isinstance(next(load_yaml(text.encode()), None), str)
+    except InputError:
+        return True  # a mark of YAML's own: the writer sees that, and quotes it
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,93 @@
+"""Bad input, said in one line: file, object, field, what is wrong.
+
+Whoever reads bytes raises this and nothing else for what is wrong with them; whoever shows it shows `str(error)`.
+"""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["InputError", "from_decoder"]
+
+MAX_LINE = 1_000  # characters; hostile input must not fill the screen
+
+# Line breaks of every kind, and what else a terminal might act on.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_DECODER_MESSAGE = re.compile(r"(?P<text>.*?) - at `(?P<path>[^`]*)`", re.DOTALL)
+_TYPE_MISMATCH = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<got>[^`]*)`")
+_OUT_OF_RANGE = re.compile(r"Expected `int` (?P<bound>[<>]= -?[0-9]+)")
+_WORDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "a boolean",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+_QUANTITY = {"str", "int", "float"}
+
+
+class InputError(ValueError):
+    """What is wrong with the input. `str()` is the one line for people; the parts are for programs."""
+
+    def __init__(self, problem: str, *, file: str = "", subject: str = "", path: str = "") -> None:
+        super().__init__(problem, file, subject, path)
+        self.file = file
+        self.subject = subject
+        self.path = path
+        self.problem = problem
+
+    def __str__(self) -> str:
+        parts = (self.file, self.subject, self.path, self.problem)
+        line = _CONTROL.sub(" ", ": ".join(part for part in parts if part))
+        return line if len(line) <= MAX_LINE else line[:MAX_LINE] + "..."
+
+
+def from_decoder(message: str, value: object) -> tuple[str, str]:
+    """A decoder's complaint about `value`, as (field path, what is wrong) in plain words.
+
+    The decoder does not say which key of a mapping it stumbled over; `value`, the object it was given, tells.
+    """
+    found = _DECODER_MESSAGE.fullmatch(message)
+    text, path = (found["text"], found["path"]) if found else (message, "$")
+    mismatch = _TYPE_MISMATCH.fullmatch(text)
+    if mismatch is not None:
+        wanted, got = mismatch["wanted"], mismatch["got"]
+        if path.endswith("[...]"):
+            path = _with_key(path, got, value)
+        text = f"expected {_in_words(wanted)}, got {_in_words(got)}"
+    elif (bounded := _OUT_OF_RANGE.fullmatch(text)) is not None:
+        text = f"expected an integer {bounded['bound']}"
+    path = path.removesuffix("[...]")
+    return path.removeprefix("$").removeprefix("."), text
+
+
+def _in_words(types: str) -> str:
+    names = [name for name in types.split(" | ") if name != "null"] or ["null"]
+    if set(names) == _QUANTITY:
+        return "a quantity (a string or a number)"
+    return " or ".join(_WORDS.get(name, name) for name in names)
+
+
+def _with_key(path: str, got: str, value: object) -> str:
+    """Put the key of the first entry of the wrong type where the decoder wrote `[...]`."""
+    parent = path.removesuffix("[...]")
+    for step in re.findall(r"\.([^.\[]+)|\[([0-9]+)\]", parent):
+        name, index = step
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, list) and index and int(index) < len(value):
+            value = value[int(index)]
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if _type_name(entry) == got:
+                return f"{parent}[{key}]"
+    return parent
+
+
+def _type_name(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "object"
+    return "array" if isinstance(value, list) else type(value).__name__

@@ -1,0 +1,442 @@
+"""Kubernetes objects from JSON and YAML: single ones, lists, files of many documents.
+
+What is read is checked and given the API server's defaults; what cannot be used is an InputError that names the file,
+the object and the field. Kinds that scheduling does not read are counted and left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from situate.core.model.base import Model
+from situate.core.model.defaults import DEFAULT_NAMESPACE, NAMESPACED, defaulted
+from situate.core.model.meta import ObjectMeta, key_of
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import Namespace, PodDisruptionBudget, PriorityClass
+from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
+from situate.core.model.quantity import QuantityError
+from situate.core.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from situate.core.model.validate import first_problem
+from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from situate.core.state.objects import NamedObject
+from situate.wire.errors import InputError, from_decoder
+from situate.wire.yaml import MAX_BYTES, load_yaml
+
+__all__ = [
+    "KINDS",
+    "Objects",
+    "Source",
+    "decode",
+    "decode_checked",
+    "decode_node",
+    "decode_pod",
+    "objects_of",
+    "read_objects",
+]
+
+# Kind -> API group and struct. A kind of the same name in another group is another kind.
+KINDS: dict[str, tuple[str, type[Model]]] = {
+    "CSIDriver": ("storage.k8s.io", CSIDriver),
+    "CSINode": ("storage.k8s.io", CSINode),
+    "CSIStorageCapacity": ("storage.k8s.io", CSIStorageCapacity),
+    "Namespace": ("", Namespace),
+    "Node": ("", Node),
+    "PersistentVolume": ("", PersistentVolume),
+    "PersistentVolumeClaim": ("", PersistentVolumeClaim),
+    "Pod": ("", Pod),
+    "PodDisruptionBudget": ("policy", PodDisruptionBudget),
+    "PriorityClass": ("scheduling.k8s.io", PriorityClass),
+    "ReplicaSet": ("apps", ReplicaSet),
+    "ReplicationController": ("", ReplicationController),
+    "Service": ("", Service),
+    "StatefulSet": ("apps", StatefulSet),
+    "StorageClass": ("storage.k8s.io", StorageClass),
+    "VolumeAttachment": ("storage.k8s.io", VolumeAttachment),
+}
+
+_BOM = b"\xef\xbb\xbf"
+_BRACE = re.compile(rb"\s*\{")
+_BEGINS_AS_JSON = re.compile(rb'\s*\{\s*["}]')
+# ValidationError, JSON of another shape, is one of the first: catch it before.
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_Typed = TypeVar("_Typed", bound=Model)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file's name, for messages, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(slots=True)
+class Objects:
+    """Objects by kind, in the order they were read."""
+
+    pods: list[Pod] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    namespaces: list[Namespace] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+    replica_sets: list[ReplicaSet] = field(default_factory=list)
+    stateful_sets: list[StatefulSet] = field(default_factory=list)
+    replication_controllers: list[ReplicationController] = field(default_factory=list)
+    persistent_volumes: list[PersistentVolume] = field(default_factory=list)
+    persistent_volume_claims: list[PersistentVolumeClaim] = field(default_factory=list)
+    storage_classes: list[StorageClass] = field(default_factory=list)
+    csi_nodes: list[CSINode] = field(default_factory=list)
+    csi_drivers: list[CSIDriver] = field(default_factory=list)
+    csi_storage_capacities: list[CSIStorageCapacity] = field(default_factory=list)
+    volume_attachments: list[VolumeAttachment] = field(default_factory=list)
+    pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    priority_classes: list[PriorityClass] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)
+    """Kinds that scheduling does not read, such as `Deployment (apps/v1)`, and how many of each."""
+
+    def named(self) -> Iterator[NamedObject]:
+        """What a cluster knows by name: all but pods, nodes and priority classes, kind by kind."""
+        for name in self.__slots__:
+            if name not in ("pods", "nodes", "priority_classes", "ignored"):
+                yield from getattr(self, name)
+
+    def all(self) -> Iterator[Model]:
+        """Every object, kind by kind."""
+        for name in self.__slots__:
+            if name != "ignored":
+                yield from getattr(self, name)
+
+
+_LIST_OF: dict[type[Model], str] = {
+    Pod: "pods",
+    Node: "nodes",
+    Namespace: "namespaces",
+    Service: "services",
+    ReplicaSet: "replica_sets",
+    StatefulSet: "stateful_sets",
+    ReplicationController: "replication_controllers",
+    PersistentVolume: "persistent_volumes",
+    PersistentVolumeClaim: "persistent_volume_claims",
+    StorageClass: "storage_classes",
+    CSINode: "csi_nodes",
+    CSIDriver: "csi_drivers",
+    CSIStorageCapacity: "csi_storage_capacities",
+    VolumeAttachment: "volume_attachments",
+    PodDisruptionBudget: "pod_disruption_budgets",
+    PriorityClass: "priority_classes",
+}
+
+
+def read_objects(sources: Iterable[Source]) -> Objects:
+    """All objects of all files. Two objects of one kind and name are an error, wherever they are."""
+    reader = _Reader()
+    for source in sources:
+        reader.read_file(source)
+    return reader.finished()
+
+
+def objects_of(items: Iterable[bytes | msgspec.Raw], file: str = "") -> Objects:
+    """Objects that come one by one as JSON, such as the items of a list."""
+    reader = _Reader()
+    for number, item in enumerate(items, 1):
+        reader.read_json(item, _Place(file, f"item {number}"))
+    return reader.finished()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an object was found: the file, and where in it if it holds several."""
+
+    file: str = ""
+    within: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(part for part in (self.file, self.within) if part)
+
+
+# One object of a known type
+
+
+def decode(kind: type[_Typed], data: bytes | msgspec.Raw) -> _Typed:
+    """An object of a known type, from JSON. Not checked, no defaults: for bytes that an API server wrote.
+
+    An absent field and a `null` one are the same.
+    """
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.ValidationError as error:
+        return _decode_again(kind, data, _Place(), str(error))
+    except _NOT_JSON as error:
+        raise InputError(_said(error)) from None
+
+
+def decode_checked(kind: type[_Typed], data: bytes | msgspec.Raw, *, file: str = "", within: str = "") -> _Typed:
+    """An object of a known type, from JSON, checked and with the API server's defaults. Raises InputError."""
+    place = _Place(file, within)
+    try:
+        obj = _decoder(kind).decode(data)
+    except msgspec.MsgspecError:
+        obj = _convert(kind, _json(data, place), place)
+    return _usable(obj, place)
+
+
+def _usable(obj: _Typed, place: _Place) -> _Typed:
+    """The object with defaults, if nothing is wrong with it."""
+    meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
+    problem = first_problem(obj)
+    if problem is not None:
+        raise InputError(problem.text, file=place.file, subject=_named(type(obj), meta, place), path=problem.path)
+    try:
+        return defaulted(obj)
+    except QuantityError as error:
+        raise InputError(str(error), file=place.file, subject=_named(type(obj), meta, place)) from None
+
+
+def decode_pod(data: bytes | msgspec.Raw) -> Pod:
+    return decode(Pod, data)
+
+
+def decode_node(data: bytes | msgspec.Raw) -> Node:
+    return decode(Node, data)
+
+
+TOO_DEEP = "nested too deep"
+_DECODERS: dict[type[Model], msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _LIST_OF}
+
+
+def _decoder(kind: type[_Typed]) -> "msgspec.json.Decoder[_Typed]":
+    return _DECODERS[kind]
+
+
+def _json(data: bytes | msgspec.Raw, place: _Place) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except _NOT_JSON as error:
+        raise InputError(_said(error), file=place.file, subject=place.within) from None
+
+
+def _complaint(data: bytes) -> str | None:
+    """Why it is not JSON; None if it is."""
+    try:
+        _HEAD.decode(data)
+    except msgspec.ValidationError:
+        return None
+    except _NOT_JSON as error:
+        return _said(error)
+    return None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return TOO_DEEP
+    return "not UTF-8" if isinstance(error, UnicodeDecodeError) else f"not JSON: {error}"
+
+
+def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place, message: str) -> _Typed:
+    """Rare: a null where Kubernetes' own decoder shrugs, or something that is really wrong."""
+    try:
+        value = msgspec.json.decode(data)
+    except _NOT_JSON:
+        path, problem = from_decoder(message, None)
+        subject = _subject(kind, msgspec.json.decode(data, type=_NamedOnly), place)
+        raise InputError(problem, file=place.file, subject=subject, path=path) from None
+    return _convert(kind, value, place)
+
+
+def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:
+    """From plain values to an object, with nulls left out if need be."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        value = _without_nulls(value, "")
+    except RecursionError:
+        raise InputError(TOO_DEEP, file=place.file, subject=place.within) from None
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        path, problem = from_decoder(str(error), value)
+        raise InputError(problem, file=place.file, subject=_subject(kind, value, place), path=path) from None
+
+
+# In a mapping of these, Kubernetes reads null as the empty value; anywhere else as an absent field.
+_TEXT_MAPPINGS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
+_QUANTITY_MAPPINGS = frozenset(("requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"))
+
+
+def _without_nulls(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        if name in _TEXT_MAPPINGS or name in _QUANTITY_MAPPINGS:
+            empty: str | int = "" if name in _TEXT_MAPPINGS else 0
+            return {key: empty if entry is None else entry for key, entry in value.items()}
+        return {key: _without_nulls(entry, key) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list):
+        return [_without_nulls(entry, "") for entry in value]
+    return value
+
+
+class _NamedOnly(msgspec.Struct):
+    metadata: Any = None
+
+
+def _subject(kind: type[Model], value: Any, place: _Place) -> str:
+    """`Pod default/web`, from whatever can be read of it."""
+    meta = value.metadata if isinstance(value, _NamedOnly) else value.get("metadata")
+    name, namespace = (meta.get("name"), meta.get("namespace")) if isinstance(meta, Mapping) else (None, None)
+    found = ObjectMeta(name=_or_empty(name), namespace=_or_empty(namespace))
+    return _named(kind, found, place)
+
+
+def _or_empty(text: object) -> str:
+    return text if isinstance(text, str) else ""
+
+
+def _named(kind: type[Model], meta: ObjectMeta, place: _Place) -> str:
+    if not meta.name:
+        return f"{kind.__name__} ({place.within})" if place.within else kind.__name__
+    if kind in NAMESPACED and not meta.namespace:
+        return f"{kind.__name__} {DEFAULT_NAMESPACE}/{meta.name}"
+    return f"{kind.__name__} {key_of(meta)}"
+
+
+# Files of many objects
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """What an object or a list says it is. `items` stay bytes until their type is known."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+class _Reader:
+    """Gathers objects, and remembers where each came from."""
+
+    def __init__(self) -> None:
+        self._objects = Objects()
+        self._places: dict[tuple[type[Model], str], _Place] = {}
+
+    def finished(self) -> Objects:
+        """What was read, with the priorities of pods looked up."""
+        objects = self._objects
+        classes = priority_classes(objects.priority_classes)
+        for index, pod in enumerate(objects.pods):
+            try:
+                objects.pods[index] = with_priority(pod, classes)
+            except UnknownPriorityClassError as error:
+                place = self._places[Pod, key_of(pod.metadata)]
+                subject = _named(Pod, pod.metadata, place)
+                raise InputError(str(error), file=place.file, subject=subject, path="spec.priorityClassName") from None
+        return objects
+
+    def read_file(self, source: Source) -> None:
+        data = source.data.removeprefix(_BOM)
+        if len(data) > MAX_BYTES:
+            raise InputError(f"larger than {MAX_BYTES} bytes", file=source.name)
+        complaint = _complaint(data) if _BRACE.match(data) else "not JSON"
+        if complaint is None:
+            self.read_json(data, _Place(source.name))
+            return
+        try:
+            documents = list(load_yaml(data, source.name))
+        except InputError:
+            # What begins as JSON was meant to be JSON: that complaint helps more.
+            if _BEGINS_AS_JSON.match(data) and complaint != TOO_DEEP:
+                raise InputError(complaint, file=source.name) from None
+            raise
+        for number, document in enumerate(documents, 1):
+            within = f"document {number}" if len(documents) > 1 else ""
+            self._read_value(document, _Place(source.name, within), "", "")
+
+    def read_json(self, data: bytes | msgspec.Raw, place: _Place, kind: str = "", api_version: str = "") -> None:
+        """An object, or a list of them, as JSON. Items of a typed list need not say what they are."""
+        try:
+            head = _HEAD.decode(data)
+        except msgspec.ValidationError:
+            self._read_value(_json(data, place), place, kind, api_version)
+            return
+        except _NOT_JSON as error:
+            raise InputError(_said(error), file=place.file, subject=place.within) from None
+        kind, api_version = head.kind or kind, head.api_version or api_version
+        if head.items is not None and kind.endswith("List"):
+            for number, item in enumerate(head.items, 1):
+                self.read_json(item, _item(place, number), *_item_type(kind, api_version))
+            return
+        model = self._model(kind, api_version, place)
+        if model is not None:
+            try:
+                obj = _decoder(model).decode(data)
+            except msgspec.ValidationError as error:
+                obj = _decode_again(model, data, place, str(error))
+            self._add(obj, place)
+
+    def _read_value(self, value: Any, place: _Place, kind: str, api_version: str) -> None:
+        """The same, of plain values."""
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            raise InputError("expected an object", file=place.file, subject=place.within)
+        kind = _text(value, "kind", place) or kind
+        api_version = _text(value, "apiVersion", place) or api_version
+        items = value.get("items")
+        if isinstance(items, list) and kind.endswith("List"):
+            for number, item in enumerate(items, 1):
+                self._read_value(item, _item(place, number), *_item_type(kind, api_version))
+            return
+        model = self._model(kind, api_version, place)
+        if model is not None:
+            self._add(_convert(model, value, place), place)
+
+    def _model(self, kind: str, api_version: str, place: _Place) -> type[Model] | None:
+        for path, text in (("kind", kind), ("apiVersion", api_version)):
+            if not text:
+                raise InputError("Required value", file=place.file, subject=place.within, path=path)
+        group = api_version.rpartition("/")[0]
+        if kind in KINDS and KINDS[kind][0] == group:
+            return KINDS[kind][1]
+        if kind.endswith("List"):
+            return None
+        name = f"{kind} ({api_version})"
+        self._objects.ignored[name] = self._objects.ignored.get(name, 0) + 1
+        return None
+
+    def _add(self, obj: Model, place: _Place) -> None:
+        kind = type(obj)
+        obj = _usable(obj, place)
+        meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
+        key = (kind, key_of(meta))
+        if key in self._places:
+            first = str(self._places[key]) or "the same input"
+            text = f'Duplicate value: "{meta.name}": already in {first}'
+            raise InputError(text, file=place.file, subject=_named(kind, meta, place), path="metadata.name")
+        self._places[key] = place
+        getattr(self._objects, _LIST_OF[kind]).append(obj)
+
+
+def _item(place: _Place, number: int) -> _Place:
+    return _Place(place.file, f"{place.within}, item {number}" if place.within else f"item {number}")
+
+
+def _item_type(kind: str, api_version: str) -> tuple[str, str]:
+    """Items of a PodList are pods; those of a plain List say themselves what they are."""
+    return ("", "") if kind == "List" else (kind.removesuffix("List"), api_version)
+
+
+def _text(value: Mapping[str, Any], name: str, place: _Place) -> str:
+    found = value.get(name)
+    if found is None or isinstance(found, str):
+        return found or ""
+    raise InputError("expected a string", file=place.file, subject=place.within, path=name)
