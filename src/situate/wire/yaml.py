@@ -37,7 +37,9 @@ _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _MAX_NUMBER = 400  # characters; the longest float that is finite, and then some
-_UINT64_MAX = 2**64 - 1
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+_EXACT = 2.0**53  # below it, a whole float is one whole number
+_MAX_SHOWN = 120
 _TAG = "tag:yaml.org,2002:"
 _TAGGED_TYPES: dict[str, tuple[type, ...]] = {
     _TAG + "bool": (bool,),
@@ -146,28 +148,25 @@ class _Builder:
         if key is None:
             raise self._error(event, "a mapping has a key that is not text")
         if key in frame.value:
-            raise self._error(event, f'key "{key}" is given twice')
+            raise self._error(event, f'key "{_shortened(key)}" is given twice')
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, 1, 0)
         frame.key = key
 
     def _resolved(self, event: Any) -> Any:
-        tag = event.tag
-        if tag is None:
-            return _plain(event.value) if event.implicit[0] else event.value
-        if tag in _TEXT_TAGS:
-            return event.value
-        types = _TAGGED_TYPES.get(tag)
-        if types is None:
-            raise self._error(event, f"tag {tag} is not supported")
-        value = _plain(event.value)
-        if type(value) not in types:
-            raise self._error(event, f'"{event.value}" is not of its tag {tag}')
+        tag, text = event.tag, event.value
+        if tag in _TEXT_TAGS or (tag is None and not event.implicit[0]):
+            return text
+        value = _plain(text)
+        if tag is not None and type(value) not in _TAGGED_TYPES.get(tag, ()):
+            raise self._error(event, f'"{_shortened(text)}" cannot have the tag {_shortened(tag)}')
+        if type(value) is float and not math.isfinite(value):
+            raise self._error(event, f"{text} is not a number that JSON has")
         return value
 
     def _open(self, value: list[Any] | dict[str, Any], event: Any) -> None:
         if event.tag not in _COLLECTION_TAGS:
-            raise self._error(event, f"tag {event.tag} is not supported")
+            raise self._error(event, f"tag {_shortened(event.tag)} is not supported")
         stack = self._stack
         if stack and stack[-1].key is None and type(stack[-1].value) is dict:
             raise self._error(event, "a mapping has a key that is not text")
@@ -253,7 +252,7 @@ def _special(text: str) -> Any:
         return text
     if _INTEGER.fullmatch(plain):
         number = _integer(plain)
-        return number if abs(number) <= _UINT64_MAX else _finite(plain, text)
+        return number if _INT64_MIN <= number <= _UINT64_MAX else _finite(plain, text)
     return _finite(plain, text) if _FLOAT.fullmatch(plain) else text
 
 
@@ -283,7 +282,13 @@ def _as_key(value: Any) -> str | None:
     """Kubernetes' JSON has only text for keys; numbers and booleans become it."""
     if value is True or value is False:
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)
     return repr(value) if isinstance(value, int | float) else None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
 def _place(mark: Any) -> str:

@@ -172,6 +172,11 @@ CHECKS = {
         pod(app="db", apart=(term(),)),
         [ANTI_AFFINITY, ANTI_AFFINITY, EXISTING, FITS],
     ),
+    "a pod that is being deleted is company all the same": (
+        [pod("old", "c", leaving=True)],
+        pod(near=(term(),)),
+        [AFFINITY, AFFINITY, FITS, AFFINITY],
+    ),
     "a term without a selector speaks of nobody": (
         [pod("old", "a")],
         pod(apart=(term(None),)),
@@ -283,6 +288,28 @@ def test_a_node_that_took_the_row_of_another_is_judged_by_its_own_host_name() ->
     assert checked(waiting, made) == [ANTI_AFFINITY, ANTI_AFFINITY, FITS, FITS]
 
 
+def test_nodes_that_swap_their_host_names_are_judged_by_the_new_ones() -> None:
+    made = cluster(nodes={"a": {}, "b": {}})
+    waiting = pod(app="db", apart=(term(key=HOST),))
+    assert checked(waiting, made) == [FITS, FITS]
+    for name, host in (("a", "b"), ("b", "a")):
+        made.add_node(msgspec.convert({"metadata": {"name": name, "labels": {HOST: host}}}, Node))
+    made.add_pod(pod("old", "b"))
+    assert checked(waiting, made) == [FITS, ANTI_AFFINITY]
+    made.add_node(msgspec.convert({"metadata": {"name": "a", "labels": {HOST: "a"}}}, Node))
+    assert checked(waiting, made) == [ANTI_AFFINITY, ANTI_AFFINITY]
+
+
+def test_where_one_of_two_carriers_of_a_term_leaves_the_other_is_still_heard() -> None:
+    carriers = [pod(f"old-{node}", node, "db", apart=(term(),), liked=(weighted(5, "api"),)) for node in "ac"]
+    made = cluster(*carriers)
+    assert checked(pod(), made) == [EXISTING, EXISTING, EXISTING, FITS]
+    assert scored(pod(app="api"), made) == [100, 100, 100, 0]
+    made.remove_pod("default/old-a")
+    assert checked(pod(), made) == [FITS, FITS, EXISTING, FITS]
+    assert scored(pod(app="api"), made) == [0, 0, 100, 0]
+
+
 # -- scoring ---------------------------------------------------------------------------------------------------------
 
 SCORES: dict[str, tuple[list[Pod], Pod, list[int] | None]] = {
@@ -383,11 +410,5 @@ def test_terms_of_bound_pods_are_ignored_on_request_unless_the_pod_prefers_somet
 
 
 def test_it_wakes_for_bound_pods_and_node_labels() -> None:
-    assert {wake.value for wake in InterPodAffinity.wakes_on} == {
-        "pod was bound",
-        "bound pod left",
-        "bound pod's labels changed",
-        "node added",
-        "node's labels changed",
-    }
-    assert Wake.NODE_TAINT not in InterPodAffinity.wakes_on
+    pods = {Wake.POD_ADDED, Wake.POD_DELETED, Wake.POD_LABEL}
+    assert InterPodAffinity.wakes_on == pods | {Wake.NODE_ADDED, Wake.NODE_LABEL}

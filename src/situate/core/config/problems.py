@@ -42,8 +42,9 @@ def index(path: str, i: int) -> str:
     return f"{path}[{i}]"
 
 
-def invalid(path: str, value: object, detail: str) -> str:
-    return f"{path}: Invalid value: {_shown(value)}: {detail}"
+def invalid(path: str, value: object, detail: str, *, named: bool = False) -> str:
+    """`named`: the value is of a named string type there, and Go's field errors print only plain strings as such."""
+    return f"{path}: Invalid value: {go_json(value) if named else _shown(value)}: {detail}"
 
 
 def required(path: str, detail: str = "") -> str:
@@ -59,7 +60,7 @@ def forbidden(path: str, detail: str) -> str:
 
 
 def unsupported(path: str, value: str, supported: Sequence[str]) -> str:
-    # The value is of a named string type there, which Go's field errors print as JSON.
+    # All such values are of named types.
     choices = ", ".join(quoted(choice) for choice in supported)
     return f"{path}: Unsupported value: {go_json(value)}: supported values: {choices}"
 

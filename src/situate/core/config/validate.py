@@ -219,9 +219,9 @@ def _extenders(path: str, extenders: Sequence[Extender]) -> list[str]:
 
 def _managed_resource(path: str, resource: ExtenderManagedResource) -> list[str]:
     faults = qualified_name_problems(resource.name)
-    if not faults and not _is_extended(resource.name):
-        faults = ("is an invalid extended resource name",)
-    return [invalid(path, resource.name, fault) for fault in faults]
+    if faults or _is_extended(resource.name):
+        return [invalid(path, resource.name, fault, named=True) for fault in faults]
+    return [invalid(path, resource.name, "is an invalid extended resource name")]
 
 
 def _is_extended(name: str) -> bool:

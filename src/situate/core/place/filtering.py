@@ -20,6 +20,8 @@ class TurnedAway:
 
     plugin: str
     refusal: Refusal
+    last_asked: str = ""
+    """The plugin after which no other was asked; empty where all were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,23 @@ def run_filters(profile: Profile, pod: PodClass, view: View) -> Filtered:
 
 
 def combine(profile: Profile, verdicts: Sequence[Verdict], view: View) -> Filtered:
-    stopped = _stopped_before_nodes(profile, verdicts, view)
-    codes = tuple(verdict if isinstance(verdict, np.ndarray) else None for verdict in verdicts)
-    if stopped is not None:
-        nowhere = np.zeros(view.size, np.bool_)
-        if isinstance(stopped, TurnedAway):
-            return Filtered(codes, nowhere, turned_away=stopped)
-        return Filtered(codes, nowhere, failed=stopped)
     feasible = view.present.copy()
-    for answer in codes:
-        if answer is not None:
-            feasible &= answer == FITS
-    return Filtered(codes, feasible)
+    codes: list[Codes | None] = []
+    turned_away = False
+    for verdict in verdicts:
+        if isinstance(verdict, np.ndarray):
+            feasible &= verdict == FITS
+            codes.append(verdict)
+        else:
+            turned_away |= verdict is not None
+            codes.append(None)
+    if turned_away or not feasible.any():
+        stopped = _stopped_before_nodes(profile, verdicts, view)
+        if isinstance(stopped, TurnedAway):
+            return Filtered(tuple(codes), np.zeros(view.size, np.bool_), turned_away=stopped)
+        if stopped is not None:
+            return Filtered(tuple(codes), np.zeros(view.size, np.bool_), failed=stopped)
+    return Filtered(tuple(codes), feasible)
 
 
 def _stopped_before_nodes(
@@ -68,14 +75,14 @@ def _stopped_before_nodes(
             case Failure() as failure:
                 return name, failure
             case Refusal() as refusal if not refusal.eviction_helps:
-                return TurnedAway(name, refusal)
+                return TurnedAway(name, refusal, name)
             case Refusal() as refusal:
                 for_now = TurnedAway(name, refusal)
             case np.ndarray() as codes if view.size == len(codes) and (codes == RULED_OUT).any():
                 narrowing.append(name)
                 left = left & (codes != RULED_OUT)
                 if len(narrowing) > 1 and not left.any():
-                    return TurnedAway("", Refusal(disjoint(narrowing)))
+                    return TurnedAway("", Refusal(disjoint(narrowing)), name)
             case _:
                 pass
     return for_now

@@ -6,7 +6,7 @@ from typing import Final
 
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
-from situate.core.place.scoring import run_scorers
+from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
 from situate.core.state.classes import PodClass
@@ -51,7 +51,7 @@ class Placer:
         filtered = run_filters(self.profile, pod, view)
         if not filtered.feasible.any():
             return NOWHERE
-        rank = run_scorers(self.profile, pod, view, filtered.feasible).total
+        rank = totals(self.profile, pod, view, filtered.feasible)
         rank[~filtered.feasible] = -1
         return int(rank.argmax())
 

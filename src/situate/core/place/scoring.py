@@ -21,6 +21,17 @@ class Scored:
     total: IntColumn
 
 
+def totals(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> IntColumn:
+    """The weighed sum alone, for placing without an explanation."""
+    scoring = view.scoring(feasible)
+    total = np.zeros(view.size, np.int64)
+    for weighted in profile.scorers:
+        scores = weighted.scorer.score(pod, scoring)
+        if scores is not None:
+            total += scores if weighted.weight == 1 else scores * weighted.weight
+    return total
+
+
 def run_scorers(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> Scored:
     scoring = view.scoring(feasible)
     by_plugin: dict[str, Scores] = {}

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Codes, Reason, Refusal, Scores, Wake
+from situate.core.contract import RULED_OUT, Codes, Reason, Refusal, Scores, Wake
 from situate.core.model.labels import IN
 from situate.core.model.nodeselector import (
     METADATA_NAME,
@@ -82,16 +82,14 @@ def _verdict(pod: PodClass, enforced: NodeSelector | None, whole: View) -> Codes
     names = None if required is None else named_nodes(required.node_selector_terms)
     if names is not None and not names:
         return CONFLICT
-    codes: Codes = np.zeros(whole.size, np.uint8)
     mask = required_affinity_mask(pod, whole)
-    if mask is not None:
-        codes[~mask] = NOT_THE_PODS
+    codes: Codes = np.zeros(whole.size, np.uint8) if mask is None else np.multiply(~mask, NOT_THE_PODS, dtype=np.uint8)
     if enforced is not None:
         codes[~node_selector_mask(parse_terms(enforced.node_selector_terms), whole)] = NOT_ENFORCED
     if names is not None:
         _rule_out(codes, names, whole)
     # Empty rows are not asked about, and must not make it look as if somebody were refused.
-    codes[~whole.present] = FITS
+    np.multiply(codes, whole.present, out=codes)
     return sealed(codes) if codes.any() else None
 
 

@@ -8,7 +8,6 @@ from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.plugins.resource_scoring import (
@@ -19,13 +18,16 @@ from situate.core.plugins.resource_scoring import (
     amount_of,
     capacity,
     scored_columns,
+    used_column,
 )
 from situate.core.state.classes import PodClass
+from situate.core.state.columns import FloatColumn, Mask
 from situate.core.state.view import View
 
 HALF: Final = MAX_SCORE // 2
 
-Fractions = npt.NDArray[np.float64]
+Columns = Sequence[tuple[int, int, int]]
+"""(resource column, amount, weight)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,95 +42,122 @@ class NodeResourcesBalancedAllocation:
         if not self._asks(pod):
             return None
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
-        rooms = [capacity(view, column) for column, _, _ in columns]
-        used = [view.requested(column) for column, _, _ in columns]
-        amounts = [amount for _, amount, _ in columns]
-        before = evenness([_fraction(one, room) for one, room in zip(used, rooms, strict=True)], rooms)
-        full = [one + amount for one, amount in zip(used, amounts, strict=True)]
-        after = evenness([_fraction(one, room) for one, room in zip(full, rooms, strict=True)], rooms)
-        after -= before
-        after += HALF
-        # Never negative: evenness is within HALF..MAX_SCORE, so a shift divides as Go does.
-        after >>= 1
-        after += HALF
-        return after
+        score = evenness(view, columns)
+        score -= self._evenness_before(view, columns)
+        score += HALF
+        score /= 2
+        # Never negative: evenness is within HALF..MAX_SCORE, so this rounds as Go's division does.
+        np.floor(score, out=score)
+        score += HALF
+        return score.astype(np.int64)
+
+    def _evenness_before(self, view: View, columns: Columns) -> FloatColumn:
+        """How even the use is without the pod: the same for all pods that count the same resources."""
+        idle = tuple((column, 0, weight) for column, _, weight in columns)
+        cells = _cells(view, idle)
+        return view.derived(
+            (self.name, idle), lambda shown: evenness(shown, idle), lambda row: _evenness_at(_fractions_at(cells, row))
+        )
 
     def _asks(self, pod: PodClass) -> bool:
         return any(amount_of(pod.requests, resource.name, nonzero=False) for resource in self.resources)
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         """The scalar twin of `score`, with all that does not depend on the row worked out."""
-        nodes = view.cluster.nodes
-        cells = [
-            (nodes.allocatable_cells[column], nodes.requested_cells[column], amount, weight)
-            for column, amount, weight in scored_columns(self.resources, pod.requests, view, nonzero=False)
-        ]
-        return lambda row: _score_at(cells, row)
+        columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
+        after = _cells(view, columns)
+        before = _cells(view, [(column, 0, weight) for column, _, weight in columns])
+
+        def score_at(row: int) -> int:
+            gain = _evenness_at(_fractions_at(after, row)) - _evenness_at(_fractions_at(before, row))
+            return HALF + (HALF + gain) // 2
+
+        return score_at
 
 
-def _fraction(used: npt.NDArray[np.int64], room: Capacity) -> Fractions:
-    fraction: Fractions = np.true_divide(used, room.divisor)
-    return np.minimum(fraction, 1.0, out=fraction)
-
-
-def evenness(fractions: Sequence[Fractions], rooms: Sequence[Capacity]) -> Scores:
-    """100 where all fractions are equal, less the further they spread; resources that a node lacks do not count."""
-    if any(room.missing is not None for room in rooms) or len(fractions) > 2:
-        return _evenness_of_some(fractions, rooms)
-    if len(fractions) < 2:
-        return np.full(fractions[0].shape if fractions else 0, MAX_SCORE, np.int64)
-    spread = fractions[0] - fractions[1]
+def evenness(view: View, columns: Columns) -> FloatColumn:
+    """100 where the resources are used alike, less the further they spread; those that a node lacks do not count."""
+    rooms = [capacity(view, column) for column, _, _ in columns]
+    fractions = [
+        _fraction(view, column, amount, room) for (column, amount, _), room in zip(columns, rooms, strict=True)
+    ]
+    if len(fractions) != 2 or any(room.missing is not None for room in rooms):
+        return _evenness_of_some(view.size, fractions, rooms)
+    spread = fractions[0]
+    spread -= fractions[1]
     np.abs(spread, out=spread)
     spread /= 2
+    return _falling(spread)
+
+
+def _falling(spread: FloatColumn) -> FloatColumn:
     np.subtract(1.0, spread, out=spread)
     spread *= MAX_SCORE
-    return spread.astype(np.int64)
+    return np.floor(spread, out=spread)
 
 
-def _evenness_of_some(fractions: Sequence[Fractions], rooms: Sequence[Capacity]) -> Scores:
-    counted = [np.ones(len(fractions[0]), np.bool_) if room.missing is None else ~room.missing for room in rooms]
+def _fraction(view: View, column: int, amount: int, room: Capacity) -> FloatColumn:
+    """How much of a resource would be taken; of an overfull node, all."""
+    if room.exact:
+        fraction = used_column(view, column, nonzero=False) + amount
+    else:
+        fraction = (view.requested(column) + amount).astype(np.float64)
+    fraction /= room.divisor
+    if fraction.size and fraction.max() > 1.0:
+        np.minimum(fraction, 1.0, out=fraction)
+    return fraction
+
+
+def _evenness_of_some(size: int, fractions: Sequence[FloatColumn], rooms: Sequence[Capacity]) -> FloatColumn:
+    """The same for any number of resources, some of which some nodes lack."""
+    counted = [np.ones(size, np.bool_) if room.missing is None else ~room.missing for room in rooms]
     # Summed in the order of the resources, one by one, as Go does: the order of float additions is part of the result.
-    count = np.zeros(len(fractions[0]), np.int64)
-    total = np.zeros(len(fractions[0]))
+    count = np.zeros(size, np.int64)
+    total = np.zeros(size)
     for fraction, has in zip(fractions, counted, strict=True):
         total += np.where(has, fraction, 0.0)
         count += has
     mean = total / np.maximum(count, 1)
-    squares = np.zeros(len(total))
+    squares = np.zeros(size)
     for fraction, has in zip(fractions, counted, strict=True):
         off = fraction - mean
         squares += np.where(has, off * off, 0.0)
     deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
-    spread = np.where(count == 2, _half_gap(fractions, counted), deviation)
-    return ((1.0 - spread) * MAX_SCORE).astype(np.int64)
+    return _falling(np.where(count == 2, _half_gap(size, fractions, counted), deviation))
 
 
-def _half_gap(fractions: Sequence[Fractions], counted: Sequence[npt.NDArray[np.bool_]]) -> Fractions:
+def _half_gap(size: int, fractions: Sequence[FloatColumn], counted: Sequence[Mask]) -> FloatColumn:
     """Half the difference of the two fractions that count, where two do."""
-    seen = np.zeros(len(fractions[0]), np.int64)
-    gap = np.zeros(len(fractions[0]))
+    seen = np.zeros(size, np.int64)
+    gap = np.zeros(size)
     for fraction, has in zip(fractions, counted, strict=True):
         gap = np.where(has & (seen == 0), fraction, np.where(has & (seen == 1), gap - fraction, gap))
         seen += has
     return np.abs(gap / 2)
 
 
-def _score_at(cells: Cells, row: int) -> int:
-    after: list[float] = []
-    before: list[float] = []
+def _cells(view: View, columns: Columns) -> Cells:
+    nodes = view.cluster.nodes
+    return [
+        (nodes.allocatable_cells[column], nodes.requested_cells[column], amount, weight)
+        for column, amount, weight in columns
+    ]
+
+
+def _fractions_at(cells: Cells, row: int) -> list[float]:
+    found = []
     for allocatable, requested, amount, _ in cells:
         room = allocatable[row]
         if room:
-            used = requested[row]
-            after.append(min((used + amount) / room, 1.0))
-            before.append(min(used / room, 1.0))
-    return HALF + (HALF + _evenness_at(after) - _evenness_at(before)) // 2
+            taken = requested[row] + amount
+            found.append(taken / room if taken < room else 1.0)
+    return found
 
 
 def _evenness_at(fractions: list[float]) -> int:
     count = len(fractions)
     if count == 2:
-        return int((1.0 - abs((fractions[0] - fractions[1]) / 2)) * MAX_SCORE)
+        return int((1.0 - abs(fractions[0] - fractions[1]) / 2) * MAX_SCORE)
     if count < 2:
         return MAX_SCORE
     # Not sum(): from Python 3.12 on it corrects rounding, which Go does not.

@@ -1,8 +1,8 @@
 """How good a node is by how full it would be: the three strategies of NodeResourcesFit, over all nodes and for one.
 
-Kubernetes computes these in int64. Dividing float64s gives the same whole number while the dividend is below 2**53
-(the true quotient then is either whole or further from the next whole number than half a unit in the last place), and
-takes a fifth of the time; above that, integers are divided.
+Kubernetes computes these in int64. float64s give the same whole numbers, rounded down, while the dividend is below
+2**53 (the true quotient then is either whole or further from the next whole number than half a unit in the last place),
+in a tenth of the time; above that, integers are divided one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from situate.core.contract import MAX_SCORE, Scores
 from situate.core.model.requests import Requests
 from situate.core.model.resources import is_scalar
 from situate.core.state.classes import CPU, MEMORY, PodClass
-from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.columns import FloatColumn, Mask
 from situate.core.state.view import View
 
 EXACT_FLOATS: Final = 1 << 53
@@ -76,26 +76,15 @@ def scored_columns(
     return found
 
 
-def used_column(view: View, column: int, *, nonzero: bool) -> IntColumn:
-    return view.nonzero_requested(column) if nonzero and column in (CPU, MEMORY) else view.requested(column)
-
-
-def quotient(dividend: IntColumn, divisor: IntColumn, largest: int) -> IntColumn:
-    """Whole quotients of numbers that are not negative, none of the dividends above `largest`."""
-    if largest < EXACT_FLOATS:
-        exact: IntColumn = np.true_divide(dividend, divisor).astype(np.int64)
-        return exact
-    return dividend // divisor
-
-
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """One resource over all rows: what nodes can give, 1 in place of nothing so that it can be divided by."""
 
-    divisor: IntColumn
+    divisor: FloatColumn
     missing: Mask | None
     """Where a node has none of it; None if every node has some."""
-    largest: int
+    exact: bool
+    """Whether a hundred times as much is still exact as a float."""
 
 
 def capacity(view: View, column: int) -> Capacity:
@@ -103,25 +92,57 @@ def capacity(view: View, column: int) -> Capacity:
         allocatable = whole.allocatable(column)
         missing = allocatable == 0
         none_missing = not (missing & whole.present).any()
-        largest = int(allocatable.max(initial=0))
-        return Capacity(np.maximum(allocatable, 1), None if none_missing else missing, largest)
+        exact = int(allocatable.max(initial=0)) * MAX_SCORE < EXACT_FLOATS
+        return Capacity(np.maximum(allocatable, 1).astype(np.float64), None if none_missing else missing, exact)
 
     found = view.memo(("capacity", column), compute)
     rows = view.rows
     missing = found.missing
-    return Capacity(found.divisor[rows], None if missing is None else missing[rows], found.largest)
+    return Capacity(found.divisor[rows], None if missing is None else missing[rows], found.exact)
 
 
-def fraction_scores(strategy: Strategy, used: IntColumn, amount: int, room: Capacity) -> IntColumn:
+def used_column(view: View, column: int, *, nonzero: bool) -> FloatColumn:
+    """What is taken of a resource, as floats."""
+    nonzero = nonzero and column in (CPU, MEMORY)
+    nodes = view.cluster.nodes
+    cells = nodes.nonzero_cells[column] if nonzero else nodes.requested_cells[column]
+
+    def compute(shown: View) -> FloatColumn:
+        used = shown.nonzero_requested(column) if nonzero else shown.requested(column)
+        return used.astype(np.float64)
+
+    return view.derived(("used", column, nonzero), compute, cells.__getitem__)
+
+
+def percentages(strategy: Strategy, view: View, column: int, amount: int, room: Capacity) -> FloatColumn:
     """LeastAllocated: the percentage left free. Others: the percentage in use. Overfull nodes count as full."""
+    if not room.exact:
+        return _percentages_of_large(strategy, view, column, amount)
+    part = used_column(view, column, nonzero=True) + amount
     if strategy == "LeastAllocated":
-        part = room.divisor - used
-        part -= amount
-        np.maximum(part, 0, out=part)
+        np.subtract(room.divisor, part, out=part)
+        if part.size and part.min() < 0:
+            np.maximum(part, 0.0, out=part)
     else:
-        part = np.minimum(used + amount, room.divisor)
+        np.minimum(part, room.divisor, out=part)
     part *= MAX_SCORE
-    return quotient(part, room.divisor, room.largest * MAX_SCORE)
+    part /= room.divisor
+    return np.floor(part, out=part)
+
+
+def _percentages_of_large(strategy: Strategy, view: View, column: int, amount: int) -> FloatColumn:
+    """The same for amounts beyond what floats count exactly. Python's integers do not overflow where Go's would."""
+    used = view.nonzero_requested(column) if column in (CPU, MEMORY) else view.requested(column)
+    rooms, useds = view.allocatable(column).tolist(), used.tolist()
+    if strategy == "LeastAllocated":
+        parts = [
+            max(room - taken - amount, 0) * MAX_SCORE // max(room, 1) for room, taken in zip(rooms, useds, strict=True)
+        ]
+    else:
+        parts = [
+            min(taken + amount, room) * MAX_SCORE // max(room, 1) for room, taken in zip(rooms, useds, strict=True)
+        ]
+    return np.array(parts, np.float64)
 
 
 def broken_line(shape: Sequence[ShapePoint], utilization: int) -> int:
@@ -159,24 +180,23 @@ class Scoring:
         columns = scored_columns(self.resources, pod.weighs, view, nonzero=True)
         if self.strategy == "RequestedToCapacityRatio":
             return self._by_shape(columns, view)
-        total: IntColumn | None = None
-        weights: IntColumn | int = 0
+        total: FloatColumn | None = None
+        weights: FloatColumn | int = 0
         for column, amount, weight in columns:
             room = capacity(view, column)
-            part = fraction_scores(self.strategy, used_column(view, column, nonzero=True), amount, room)
+            part = percentages(self.strategy, view, column, amount, room)
             if weight != 1:
                 part *= weight
             if room.missing is not None:
                 part[room.missing] = 0
-                weights = weights + np.where(room.missing, 0, weight)
+                weights = weights + np.where(room.missing, 0.0, weight)
             else:
                 weights = weights + weight
-            total = part if total is None else total + part
+            total = part if total is None else np.add(total, part, out=total)
         if total is None:
             return np.zeros(view.size, np.int64)
-        if isinstance(weights, int):
-            return total >> 1 if weights == 2 else total // weights
-        return total // np.maximum(weights, 1)
+        total /= np.maximum(weights, 1)
+        return total.astype(np.int64)
 
     def _by_shape(self, columns: Sequence[tuple[int, int, int]], view: View) -> Scores:
         table = np.array([broken_line(self.shape, percent) for percent in range(MAX_UTILIZATION + 1)], np.int64)
@@ -184,8 +204,7 @@ class Scoring:
         weights = np.zeros(view.size, np.int64)
         for column, amount, weight in columns:
             room = capacity(view, column)
-            utilization = fraction_scores(self.strategy, used_column(view, column, nonzero=True), amount, room)
-            part = table[utilization]
+            part = table[percentages(self.strategy, view, column, amount, room).astype(np.intp)]
             counted = part > 0
             if room.missing is not None:
                 counted &= ~room.missing

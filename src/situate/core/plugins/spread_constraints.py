@@ -129,7 +129,7 @@ def _keyed(keys: tuple[str, ...], view: View) -> Mask:
 
 
 def _eligible(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> Eligible | None:
-    """The nodes that count; None if all that have the constraint's own key do, which is cheaper and widely shared."""
+    """The nodes that count; None if all do that might, which is cheaper and widely shared."""
     allowed = required_affinity_mask(pod, view) if constraint.honors_affinity else None
     affinity_key = None if allowed is None else pod.affinity_key
     tolerations_key = pod.tolerations_key if constraint.honors_taints else None
@@ -144,8 +144,9 @@ def _eligible(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view
         return sealed(mask)
 
     mask = view.memo(key, mask_over)
-    labelled = view.label(constraint.topology_key)[0] >= 0
-    return None if mask[labelled].all() else Eligible(key, mask)
+    # Who needs keys needs the constraint's own, and a tally by that key leaves out the nodes without it.
+    might = keyed_nodes((constraint.topology_key,) if keys else (), view)
+    return None if mask[might].all() else Eligible(key, mask)
 
 
 def _tolerated(pod: PodClass, view: View) -> Mask:

@@ -24,6 +24,7 @@ from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.plugins.image_locality import ImageLocality
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity
+from situate.core.plugins.node_declared_features import NodeDeclaredFeatures
 from situate.core.plugins.node_name import NodeName
 from situate.core.plugins.node_ports import NodePorts
 from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -89,5 +90,6 @@ BUILDERS: Final[Mapping[str, Callable[[ResolvedProfile], object]]] = MappingProx
         "DynamicResources": lambda _: DynamicResources(),
         "NodeResourcesBalancedAllocation": _balanced,
         "ImageLocality": lambda _: ImageLocality(),
+        "NodeDeclaredFeatures": lambda _: NodeDeclaredFeatures(),
     }
 )

@@ -17,6 +17,7 @@ from situate.core.model.labels import parse_selector
 from situate.core.model.meta import OwnerReference, controller_of
 from situate.core.model.pod import Pod, PodAffinityTerm, PodSpec, PodStatus
 from situate.core.model.requests import Requests, fit_requests, pod_requests, score_requests
+from situate.core.model.volumes import Volume
 from situate.core.state.matching import PodTerm
 from situate.core.state.vocab import Vocab
 
@@ -105,6 +106,7 @@ class PodClass:
     """Equal for pods that tolerate the same taints."""
     group: LabelGroup
     holds_volumes: bool
+    """Whether it has volumes that are looked for on the nodes: disks and claims, not secrets and the like."""
     carried: tuple[CarriedTerm, ...] = ()
     """The terms in the cluster's index that its bound pods carry, while it has any."""
     placed: dict[int, int] = field(default_factory=dict)
@@ -232,8 +234,25 @@ def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: 
         affinity_key=_encode((sorted(spec.node_selector.items()), required)),
         tolerations_key=_encode(spec.tolerations),
         group=group,
-        holds_volumes=bool(spec.volumes),
+        holds_volumes=any(map(_is_held, spec.volumes)),
     )
+
+
+def _is_held(volume: Volume) -> bool:
+    """Whether other pods may have to do without the volume, or a driver has to attach it. Every pod has a token volume,
+    so those that nobody counts must not count."""
+    held = (
+        volume.persistent_volume_claim,
+        volume.ephemeral,
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.azure_disk,
+        volume.cinder,
+        volume.portworx_volume,
+        volume.iscsi,
+        volume.rbd,
+    )
+    return any(source is not None for source in held)
 
 
 def _by_column(requests: Requests, resources: Vocab) -> tuple[tuple[int, int], ...]:

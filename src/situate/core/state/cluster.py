@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, Final
 
+import numpy.typing as npt
+
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
@@ -17,7 +19,7 @@ from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, si
 from situate.core.state.images import ImageTable
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
 from situate.core.state.objects import NamedObject, ObjectTable
-from situate.core.state.pods import NO_TIME, PodTable
+from situate.core.state.pods import NO_TIME, PodTable, leaving_as
 from situate.core.state.ports import PortTable
 from situate.core.state.terms import CarriedTerms
 from situate.core.state.topology import Tallies
@@ -53,6 +55,8 @@ class Cluster:
         """How many touched rows were forgotten before the first in the list."""
         self.memos: dict[Hashable, Any] = {}
         """What views computed from node rows alone; emptied when a node changes."""
+        self.derived: dict[Hashable, tuple[npt.NDArray[Any], int]] = {}
+        """What views computed from single rows, and the position in `touched` up to which it is right."""
         self.homeless: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
         self._idle: dict[PodClass, None] = {}
@@ -111,6 +115,7 @@ class Cluster:
     def _nodes_moved(self) -> None:
         self.epoch += 1
         self.memos.clear()
+        self.derived.clear()
         self.tallies.clear()
         self.terms.forget_counts()
 
@@ -125,7 +130,10 @@ class Cluster:
     def _new_class(self, key: bytes, pod: Pod) -> PodClass:
         found, new_group = self.classes.add(key, pod)
         if self.nodes.fit_resources():
+            # The columns moved in memory, and whoever holds cells of them must look again.
             self.epoch += 1
+            self.memos.clear()
+            self.derived.clear()
         if new_group:
             self.tallies.welcome(found.group, self.objects.namespace_labels)
         self._idle[found] = None
@@ -191,7 +199,7 @@ class Cluster:
         kind.placed[node_row] = kind.placed.get(node_row, 0) + 1
         leaving = metadata.deletion_timestamp is not None
         if leaving:
-            self.pods.leaving[pod_row] = 1
+            self.pods.leaving[pod_row] = leaving_as(pod)
             kind.leaving[node_row] = kind.leaving.get(node_row, 0) + 1
         for tally in kind.group.tallies:
             if not leaving or tally.counts_leaving:
@@ -250,7 +258,7 @@ class Cluster:
         return (
             pods.uids[pod_row] == metadata.uid
             and self.nodes.names[pods.node_rows[pod_row]] == pod.spec.node_name
-            and bool(pods.leaving[pod_row]) == (metadata.deletion_timestamp is not None)
+            and pods.leaving[pod_row] == leaving_as(pod)
             and pods.start_ms[pod_row] == _ms(pod.status.start_time)
             and pods.created_ms[pod_row] == _ms(metadata.creation_timestamp)
             and pods.kind(pod_row).signature == signature(pod)

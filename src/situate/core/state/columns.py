@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 IntColumn: TypeAlias = npt.NDArray[np.int64]
+FloatColumn: TypeAlias = npt.NDArray[np.float64]
 IdColumn: TypeAlias = npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

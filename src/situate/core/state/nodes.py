@@ -12,7 +12,7 @@ from situate.core.model.node import Node
 from situate.core.model.requests import allocatable
 from situate.core.model.tolerations import Taint
 from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, grown
+from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, grown, sealed
 from situate.core.state.vocab import ABSENT, Vocab
 
 NONZERO_CPU: Final = 0
@@ -25,6 +25,8 @@ class LabelColumn:
 
     ids: IdColumn
     values: Vocab
+    shown: IdColumn
+    """The same ids, read-only."""
 
 
 class NodeTable:
@@ -57,10 +59,19 @@ class NodeTable:
         self._look()
 
     def _look(self) -> None:
-        """Memory views of the columns: reading or writing one number through them costs a fifth of numpy's way."""
+        """Other looks at the same memory, made once: as single cells, and as read-only columns for views.
+
+        Reading or writing one number through a memory view costs a fifth of numpy's way.
+        """
         self.allocatable_cells = [column.data for column in self.allocatable]
         self.requested_cells = [column.data for column in self.requested]
         self.nonzero_cells = [column.data for column in self.nonzero]
+        self.shown_allocatable: list[IntColumn] = [sealed(column) for column in self.allocatable]
+        self.shown_requested: list[IntColumn] = [sealed(column) for column in self.requested]
+        self.shown_nonzero: list[IntColumn] = [sealed(column) for column in self.nonzero]
+        self.shown_present: Mask = sealed(self.present)
+        self.shown_unschedulable: Mask = sealed(self.unschedulable)
+        self.shown_taint_set: IdColumn = sealed(self.taint_set)
 
     def _grow_rows(self) -> None:
         capacity = self.capacity * 2
@@ -72,6 +83,7 @@ class NodeTable:
         self.nonzero = grown(self.nonzero, capacity, 0)
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, ABSENT)
+            column.shown = sealed(column.ids)
         self.capacity = capacity
         self._look()
 
@@ -140,7 +152,8 @@ class NodeTable:
         """The column of a label, built from the objects when it is first asked for."""
         column = self.labels.get(key)
         if column is None:
-            column = LabelColumn(np.full(self.capacity, ABSENT, np.intp), Vocab())
+            ids = np.full(self.capacity, ABSENT, np.intp)
+            column = LabelColumn(ids, Vocab(), sealed(ids))
             for row, node in enumerate(self.objects):
                 value = None if node is None else node.metadata.labels.get(key)
                 if value is not None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from situate.core.model.pod import Pod, PodStatus
+from situate.core.model.pod import Pod, PodCondition, PodStatus
 from situate.core.state.classes import PodClass
 
 
@@ -28,6 +28,8 @@ class BoundPod:
     created_ms: int | None
     leaving: bool
     """Whether it is being deleted."""
+    preempted: bool
+    """Whether that is because a scheduler made room for another pod."""
 
     @property
     def key(self) -> str:
@@ -35,6 +37,12 @@ class BoundPod:
 
 
 NO_TIME: Final = -(1 << 63)
+
+LEAVING: Final = 1
+PREEMPTED: Final = 2
+"""In `PodTable.leaving`: leaving, since it was preempted."""
+
+DISRUPTION_TARGET: Final = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
 
 
 class PodTable:
@@ -102,7 +110,12 @@ class PodTable:
             deletion_timestamp=timestamp_text(0) if bound.leaving else None,
         )
         start = None if bound.start_ms is None else timestamp_text(bound.start_ms)
-        status: PodStatus = msgspec.structs.replace(first.status, phase="Running", start_time=start)
+        conditions = tuple(one for one in first.status.conditions if one.type != DISRUPTION_TARGET.type)
+        if bound.preempted:
+            conditions += (DISRUPTION_TARGET,)
+        status: PodStatus = msgspec.structs.replace(
+            first.status, phase="Running", start_time=start, conditions=conditions
+        )
         spec = msgspec.structs.replace(first.spec, node_name=node_name)
         return msgspec.structs.replace(first, metadata=metadata, spec=spec, status=status)
 
@@ -119,7 +132,18 @@ class PodTable:
             start_ms=None if start == NO_TIME else start,
             created_ms=None if created == NO_TIME else created,
             leaving=bool(self.leaving[row]),
+            preempted=self.leaving[row] == PREEMPTED,
         )
+
+
+def leaving_as(pod: Pod) -> int:
+    """What stands in `PodTable.leaving` for a pod: 0 while nobody deletes it."""
+    if pod.metadata.deletion_timestamp is None:
+        return 0
+    for condition in pod.status.conditions:
+        if condition.type == DISRUPTION_TARGET.type:
+            return PREEMPTED if condition == DISRUPTION_TARGET else LEAVING
+    return LEAVING
 
 
 def timestamp_text(ms: int) -> str:

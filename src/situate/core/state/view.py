@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
@@ -28,6 +29,7 @@ from situate.core.state.topology import Eligible, Tally
 from situate.core.state.vocab import Vocab
 
 T = TypeVar("T")
+D = TypeVar("D", bound=np.generic)
 
 LOAD: Final = 1
 """Read what is bound to rows: requests, ports, volumes, pods."""
@@ -38,14 +40,14 @@ TERMS: Final = 8
 FEASIBLE: Final = 16
 """Read which nodes are feasible."""
 
-MEMO_LIMIT: Final = 4096
-"""How many memos are kept between two changes of a node."""
+MEMO_CELLS: Final = 1 << 23
+"""How many memos are kept between two changes of a node, counted in cells: a memo may be as long as there are rows."""
 
 
 class View:
     """Columns of the nodes, counts of the pods on them, and the objects around them, as of now."""
 
-    __slots__ = ("_added", "_feasible", "_removed", "_row", "cluster", "reads", "size", "tallies_read")
+    __slots__ = ("_added", "_feasible", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read")
 
     def __init__(
         self,
@@ -62,6 +64,8 @@ class View:
         self._added = added
         self._feasible = feasible
         self.size = cluster.nodes.size if row is None else 1
+        self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
+        """The rows of the cluster that this view shows."""
         self.reads = 0
         self.tallies_read: list[Tally | CarriedTerm] = []
 
@@ -93,11 +97,6 @@ class View:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> slice:
-        """The rows of the cluster that this view shows."""
-        return slice(0, self.size) if self._row is None else slice(self._row, self._row + 1)
-
-    @property
     def names(self) -> list[str]:
         """Node names by row; empty where no node is."""
         return self.cluster.nodes.names[self.rows]
@@ -105,7 +104,7 @@ class View:
     @property
     def present(self) -> Mask:
         """Rows that hold a node: others are left over from nodes that went."""
-        return sealed(self.cluster.nodes.present[self.rows])
+        return self.cluster.nodes.shown_present[self.rows]
 
     @property
     def node_count(self) -> int:
@@ -114,7 +113,7 @@ class View:
 
     @property
     def unschedulable(self) -> Mask:
-        return sealed(self.cluster.nodes.unschedulable[self.rows])
+        return self.cluster.nodes.shown_unschedulable[self.rows]
 
     def node(self, row: int) -> Node | None:
         """The node at a row of this view."""
@@ -133,7 +132,7 @@ class View:
         The ids of a label are also the domains of the topology of that key.
         """
         column = self.cluster.nodes.label(key)
-        return sealed(column.ids[self.rows]), column.values
+        return column.shown[self.rows], column.values
 
     def by_taint_set(self, answer: Callable[[tuple[Taint, ...]], T]) -> list[T]:
         """Ask a question of each distinct set of taints, once; the answers by set id (see `taint_set`)."""
@@ -142,7 +141,7 @@ class View:
     @property
     def taint_set(self) -> IdColumn:
         """For each row, which distinct set of taints its node has."""
-        return sealed(self.cluster.nodes.taint_set[self.rows])
+        return self.cluster.nodes.shown_taint_set[self.rows]
 
     def image_holders(self, name: str) -> Mapping[int, int]:
         """Cluster row -> size in bytes, of the nodes that have an image."""
@@ -154,11 +153,34 @@ class View:
         if key in memos:
             found: T = memos[key]
             return found
-        made = compute(View(self.cluster))
-        if len(memos) >= MEMO_LIMIT:
+        whole = View(self.cluster)
+        made = compute(whole)
+        if len(memos) >= MEMO_CELLS // (whole.size + 1):
             memos.clear()
         memos[key] = made
         return made
+
+    def derived(
+        self, key: Hashable, compute: Callable[[View], npt.NDArray[D]], at: Callable[[int], float]
+    ) -> npt.NDArray[D]:
+        """A column worked out row by row from what a node has and what is bound to it: `compute` for all, `at` for one.
+
+        It is kept, and only the rows where a pod came or went since are worked out again.
+        """
+        self.reads |= LOAD
+        if self._removed or self._added:
+            return compute(self)
+        cluster = self.cluster
+        position = cluster.touched_base + len(cluster.touched)
+        found = cluster.derived.get(key)
+        if found is None or found[1] < cluster.touched_base:
+            column = compute(View(cluster))
+        else:
+            column = found[0]
+            for row in cluster.touched[found[1] - cluster.touched_base :]:
+                column[row] = at(row)
+        cluster.derived[key] = (column, position)
+        return column[self.rows]
 
     # -- load ----------------------------------------------------------------------------------------------------
 
@@ -167,23 +189,23 @@ class View:
         return self.cluster.resources.find(name)
 
     def allocatable(self, column: int) -> IntColumn:
-        return sealed(self.cluster.nodes.allocatable[column, self.rows])
+        return self.cluster.nodes.shown_allocatable[column][self.rows]
 
     def requested(self, column: int) -> IntColumn:
         """What is taken of a resource, `pods` being a resource too."""
         self.reads |= LOAD
-        base = self.cluster.nodes.requested[column, self.rows]
+        base = self.cluster.nodes.shown_requested[column][self.rows]
         if not (self._removed or self._added):
-            return sealed(base)
+            return base
         return self._changed(base, lambda kind: next((amount for at, amount in kind.takes if at == column), 0))
 
     def nonzero_requested(self, column: int) -> IntColumn:
         """CPU or MEMORY as scoring counts them: who asks for none counts for a little."""
         self.reads |= LOAD
         which = NONZERO_CPU if column == 0 else NONZERO_MEMORY
-        base = self.cluster.nodes.nonzero[which, self.rows]
+        base = self.cluster.nodes.shown_nonzero[which][self.rows]
         if not (self._removed or self._added):
-            return sealed(base)
+            return base
         return self._changed(base, lambda kind: kind.nonzero[which])
 
     def _changed(self, base: IntColumn, amount: Callable[[PodClass], int]) -> IntColumn:
@@ -206,6 +228,11 @@ class View:
         """What this view changes of the cluster: the class of each pod, with -1 if it was taken away, 1 if added."""
         self.reads |= LOAD
         return [(kind, sign) for kind, _, sign, _ in self._delta()]
+
+    def gone(self) -> list[BoundPod]:
+        """The bound pods that an overlay takes away, on whatever row."""
+        self.reads |= LOAD
+        return [self.cluster.pods.bound(pod) for pod in self._removed]
 
     def pods_on(self, row: int) -> list[BoundPod]:
         """The pods bound to the node at a row of this view, in order of arrival, without those an overlay adds."""
@@ -257,7 +284,8 @@ class View:
             for taken in kind.host_ports if at >= 0 else ():
                 if (taken.protocol, taken.port) == (port.protocol, port.port):
                     addresses = found.setdefault(at, {})
-                    addresses[taken.ip] = addresses.get(taken.ip, 0) + sign
+                    # Kubernetes does not count who holds a port: when one of two goes, it is free.
+                    addresses[taken.ip] = 0 if sign < 0 else addresses.get(taken.ip, 0) + 1
         return {at: held for at, held in ((at, _positive(addresses)) for at, addresses in found.items()) if held}
 
     # -- topology ------------------------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""Disruption budgets: whose eviction would break one.
+
+They are read as the disruption controller left them in their status; nothing is counted again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
+from situate.core.model.policy import PodDisruptionBudget
+from situate.core.state.classes import PodClass
+from situate.core.state.pods import BoundPod
+
+
+class Budgets:
+    """All budgets of a cluster, for one attempt at preemption."""
+
+    __slots__ = ("_budgets", "_by_class")
+
+    def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:
+        chosen = [(budget, _selector(budget)) for budget in budgets]
+        self._budgets = [(budget, selector) for budget, selector in chosen if selector.requirements]
+        self._by_class: dict[int, tuple[int, ...]] = {}
+
+    def split(self, pods: Sequence[BoundPod]) -> tuple[list[BoundPod], list[BoundPod]]:
+        """Those whose eviction would break a budget if all before them went too, and the others; the order is kept."""
+        if not self._budgets:
+            return [], list(pods)
+        left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
+        breaking: list[BoundPod] = []
+        harmless: list[BoundPod] = []
+        for pod in pods:
+            breaks = False
+            for at in self._of(pod.kind):
+                if pod.name in self._budgets[at][0].status.disrupted_pods:
+                    continue  # Its eviction is under way and counted already.
+                left[at] -= 1
+                breaks |= left[at] < 0
+            (breaking if breaks else harmless).append(pod)
+        return breaking, harmless
+
+    def _of(self, kind: PodClass) -> tuple[int, ...]:
+        """The budgets, by index, that speak of pods of a class."""
+        found = self._by_class.get(kind.id)
+        if found is None:
+            found = self._by_class[kind.id] = tuple(
+                at
+                for at, (budget, selector) in enumerate(self._budgets)
+                if budget.metadata.namespace == kind.namespace and kind.labels and selector.matches(kind.labels)
+            )
+        return found
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    """Here an empty selector speaks of nobody, as does one that cannot be read."""
+    try:
+        return parse_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING

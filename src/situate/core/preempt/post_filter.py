@@ -1,0 +1,56 @@
+"""What is tried for a pod that fits nowhere, one remedy after another: Kubernetes' PostFilter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.core.place.diagnosis import Diagnosis
+from situate.core.place.profile import Profile
+from situate.core.preempt.options import PreemptionOptions
+from situate.core.preempt.preempting import preempt
+from situate.core.preempt.remedy import ERROR, NOTHING_TO_TRY, UNSCHEDULABLE, Remedy, refused
+from situate.core.state.classes import PodClass
+from situate.core.state.view import View
+
+DYNAMIC_RESOURCES: Final = "DynamicResources"
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+
+NO_CLAIMS: Final = "no new claims to deallocate"
+NOT_FOUND: Final = "not found"
+
+
+def post_filter(
+    profile: Profile,
+    pod: PodClass,
+    view: View,
+    diagnosis: Diagnosis,
+    options: PreemptionOptions,
+    *,
+    nominated_node: str = "",
+    offset: int = 0,
+) -> Remedy:
+    """The first remedy that helps or fails; if none does, what all of them said."""
+    said: list[Remedy] = []
+    for name in profile.remedies:
+        if name == DYNAMIC_RESOURCES:
+            remedy = _deallocate(profile, diagnosis)
+        elif name == DEFAULT_PREEMPTION:
+            remedy = preempt(profile, pod, view, diagnosis, options, nominated_node=nominated_node, offset=offset)
+        else:
+            continue
+        if remedy.code != UNSCHEDULABLE:
+            return remedy
+        said.append(remedy)
+    return refused(", ".join(remedy.message for remedy in said)) if said else NOTHING_TO_TRY
+
+
+def _deallocate(profile: Profile, diagnosis: Diagnosis) -> Remedy:
+    """Claims are not read yet, so there is none to give back.
+
+    Kubernetes' plugin fails if it was not asked about the pod before: when another turned the pod away first.
+    """
+    order = profile.before_nodes or tuple(plugin.name for plugin in profile.filters)
+    asked = order
+    if diagnosis.turned_away is not None and diagnosis.turned_away.last_asked in order:
+        asked = order[: order.index(diagnosis.turned_away.last_asked) + 1]
+    return refused(NO_CLAIMS) if DYNAMIC_RESOURCES in asked else refused(NOT_FOUND, ERROR)

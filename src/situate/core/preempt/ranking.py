@@ -1,0 +1,42 @@
+"""Which of the nodes where room can be made: the one that does the least harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from situate.core.preempt.importance import started
+from situate.core.state.pods import BoundPod
+
+ABOVE_ALL_NEGATIVE: Final = 1 << 31
+"""Added to each priority before they are summed, so that one more victim never looks better than one less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node, and who must leave it: never nobody."""
+
+    row: int
+    victims: tuple[BoundPod, ...]
+    """The most important first."""
+    violations: int
+    """How many of them a disruption budget protects."""
+
+
+def harm(candidate: Candidate) -> tuple[int, int, int, int, int, int]:
+    """What is compared, first to last; less is better. Kubernetes leaves what is equal in all to chance."""
+    victims = candidate.victims
+    highest = victims[0].kind.priority
+    return (
+        candidate.violations,
+        highest,
+        sum(pod.kind.priority + ABOVE_ALL_NEGATIVE for pod in victims),
+        len(victims),
+        -min(started(pod) for pod in victims if pod.kind.priority == highest),
+        candidate.row,
+    )
+
+
+def least_harmful(candidates: Sequence[Candidate]) -> Candidate:
+    return min(candidates, key=harm)
