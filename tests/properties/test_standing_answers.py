@@ -328,4 +328,4 @@ def _best(cluster: Cluster, kind: PodClass) -> int:
 
 
 TestClusterHistory = ClusterHistory.TestCase
-TestClusterHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestClusterHistory.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)

@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
                 raise
             raise BadInput(f"{error.filename}: {error.strerror}") from error
         except Exception as error:
-            if not _is_input_error(error):
+            if not _is_somebody_elses(error):
                 raise
             raise BadInput(str(error)) from error
         return result
@@ -90,10 +90,15 @@ def one_line(text: str) -> str:
     return shown if len(shown) <= MAX_ERROR_CHARS else shown[: MAX_ERROR_CHARS - 1] + "…"
 
 
-def _is_input_error(error: Exception) -> bool:
+def _is_somebody_elses(error: Exception) -> bool:
+    """Whether it is the input that is wrong, or a plugin that is not ours."""
     from situate.wire.errors import InputError
 
-    return isinstance(error, InputError)
+    if isinstance(error, InputError):
+        return True
+    from situate.core.plugins.faults import PluginError
+
+    return isinstance(error, PluginError)
 
 
 def _silence_stdout() -> None:

@@ -35,11 +35,9 @@ PROGRESS_EVERY = 100_000
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep answers between pods of one class.")
-@click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scheduler configuration."
-)
+@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scheduler configuration.")
 def bench(file: Path, cache: str, config: Path | None) -> None:
     """Place the pending pods of FILE in order, and print one line of JSON: how many, how fast, on how many nodes."""
     from situate.cli.profiles import read_profiles

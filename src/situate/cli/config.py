@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from situate.cli import BAD_INPUT, one_line
+from situate.cli.files import read_file
+from situate.cli.profiles import installed
 
 if TYPE_CHECKING:
     from situate.core.config.types import KubeSchedulerConfiguration
-
-STDIN = "-"
 
 
 @click.group()
@@ -28,13 +27,13 @@ def validate(file: str) -> None:
     """Read FILE as kube-scheduler would, and say what is wrong with it.
 
     Prints one line if the configuration is good, else a line for each problem and exits with 2. Plugins of others
-    (named as `package.module:Class` or `path/to/file.py:Class`) are taken to exist: they are not imported.
+    are not imported: those that an installed package offers, and those that the file names by where they are
+    (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
     """
     from situate.wire.config import ConfigInputError, load_config, profiles_of
 
-    data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     try:
-        loaded = load_config(data, file)
+        loaded = load_config(read_file(file), file)
         profiles = profiles_of(loaded, _known(loaded), file)
     except ConfigInputError as error:
         for problem in error.problems:
@@ -56,8 +55,10 @@ def default(output: str) -> None:
 
 
 def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:
-    """kube-scheduler's own plugins; and those of others that the file names by where they are, whatever they do."""
+    """kube-scheduler's own plugins, and those of others that the file enables, whatever they turn out to implement."""
     from situate.core.config.defaults import KNOWN, OTHERS_POINTS, enabled_names
 
-    named = (name for profile in loaded.profiles if profile.plugins for name in enabled_names(profile.plugins))
-    return {**KNOWN, **{name: OTHERS_POINTS for name in named if ":" in name}}
+    enabled = (name for profile in loaded.profiles if profile.plugins for name in enabled_names(profile.plugins))
+    others = [name for name in enabled if name not in KNOWN]
+    offered = installed() if others else {}
+    return {**KNOWN, **{name: OTHERS_POINTS for name in others if ":" in name or name in offered}}

@@ -41,7 +41,7 @@ SHOWN_CHARS = 300
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 def conformance(paths: tuple[Path, ...]) -> None:
     """Compare our decisions with kube-scheduler's, as recorded in PATHS (files, or folders of them).
 

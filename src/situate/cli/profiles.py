@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from importlib.metadata import entry_points
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from situate.cli.files import read_file
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.metadata import EntryPoint
+
     from situate.core.config.types import KubeSchedulerConfiguration
     from situate.core.engine.profile import Deciding
 
@@ -25,15 +30,19 @@ def read_profiles(path: Path | None) -> dict[str, Deciding]:
     from situate.core.config.defaults import default_configuration
     from situate.core.config.problems import ConfigError
     from situate.core.engine.profile import build_profiles
+    from situate.core.plugins.faults import PluginError
     from situate.wire.config import ConfigInputError, load_config
+    from situate.wire.errors import InputError
 
     if path is None:
         return build_profiles(default_configuration())
-    config = load_config(path.read_bytes(), str(path))
+    config = load_config(read_file(path), str(path))
     try:
         return build_profiles(config, plugins_of_others(config, path))
     except ConfigError as error:
         raise ConfigInputError(error.problems, str(path)) from None
+    except PluginError as error:
+        raise InputError(str(error), file=str(path)) from error
 
 
 def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[str, type]:
@@ -41,7 +50,6 @@ def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[st
     from situate.core.config.defaults import KNOWN, enabled_names
     from situate.core.config.types import Plugins
 
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     found: dict[str, type] = {}
     for profile in config.profiles:
         for name in enabled_names(profile.plugins or Plugins()):
@@ -49,9 +57,16 @@ def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[st
                 continue
             if ":" in name:
                 found[name] = _named(name, path)
-            elif name in installed:
-                found[name] = _class(installed[name].load(), name, path)
+            elif (point := installed().get(name)) is not None:
+                found[name] = _class(_loaded(point.load, name, path), name, path)
     return found
+
+
+def installed() -> dict[str, EntryPoint]:
+    """The plugins that installed packages offer, by name. Nothing is imported."""
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _named(name: str, path: Path) -> type:
@@ -62,22 +77,29 @@ def _named(name: str, path: Path) -> type:
 
 
 def _module(where: str, name: str, path: Path) -> Any:
-    try:
-        return importlib.import_module(where)
-    except Exception as error:  # somebody else's code: whatever it raises is the reason why it cannot be used
-        raise _unusable(name, path, f"{type(error).__name__}: {error}") from error
+    return _loaded(lambda: importlib.import_module(where), name, path)
 
 
 def _file_module(file: Path, name: str, path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"situate_plugin_{file.stem}", file)
+    """The module of a lone file; the same one for each class that is asked of it."""
+    spec = importlib.util.spec_from_file_location(f"situate plugin {file.resolve()}", file)
     if spec is None or spec.loader is None or not file.is_file():
         raise _unusable(name, path, f"no such file: {file}")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # as above
-        raise _unusable(name, path, f"{type(error).__name__}: {error}") from error
+    if spec.name in sys.modules:
+        return sys.modules[spec.name]
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
+    _loaded(lambda: spec.loader.exec_module(module), name, path)  # type: ignore[union-attr]
     return module
+
+
+def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
+    """What somebody else's module gives when it is run; whatever it raises is the reason why it cannot be used."""
+    from situate.core.plugins.faults import told
+
+    try:
+        return load()
+    except (Exception, SystemExit) as error:
+        raise _unusable(name, path, told(error)) from error
 
 
 def _class(found: object, name: str, path: Path) -> type:

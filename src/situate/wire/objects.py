@@ -172,22 +172,13 @@ def decode(kind: type[_Typed], data: bytes | msgspec.Raw) -> _Typed:
 
     An absent field and a `null` one are the same.
     """
-    try:
-        return _decoder(kind).decode(data)
-    except msgspec.ValidationError as error:
-        return _decode_again(kind, data, _Place(), str(error))
-    except _NOT_JSON as error:
-        raise InputError(_said(error)) from None
+    return _decode(kind, data, _Place())
 
 
 def decode_checked(kind: type[_Typed], data: bytes | msgspec.Raw, *, file: str = "", within: str = "") -> _Typed:
     """An object of a known type, from JSON, checked and with the API server's defaults. Raises InputError."""
     place = _Place(file, within)
-    try:
-        obj = _decoder(kind).decode(data)
-    except msgspec.MsgspecError:
-        obj = _convert(kind, _json(data, place), place)
-    return _usable(obj, place)
+    return _usable(_decode(kind, data, place), place)
 
 
 def _usable(obj: _Typed, place: _Place) -> _Typed:
@@ -214,8 +205,14 @@ TOO_DEEP = "nested too deep"
 _DECODERS: dict[type[Model], msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _LIST_OF}
 
 
-def _decoder(kind: type[_Typed]) -> "msgspec.json.Decoder[_Typed]":
-    return _DECODERS[kind]
+def _decode(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place) -> _Typed:
+    decoder: msgspec.json.Decoder[_Typed] = _DECODERS[kind]
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        return _decode_again(kind, data, place, str(error))
+    except _NOT_JSON as error:
+        raise InputError(_said(error), file=place.file, subject=place.within) from None
 
 
 def _json(data: bytes | msgspec.Raw, place: _Place) -> Any:
@@ -290,7 +287,7 @@ class _NamedOnly(msgspec.Struct):
 
 def _subject(kind: type[Model], value: Any, place: _Place) -> str:
     """`Pod default/web`, from whatever can be read of it."""
-    meta = value.metadata if isinstance(value, _NamedOnly) else value.get("metadata")
+    meta = value.get("metadata") if isinstance(value, Mapping) else getattr(value, "metadata", None)
     name, namespace = (meta.get("name"), meta.get("namespace")) if isinstance(meta, Mapping) else (None, None)
     found = ObjectMeta(name=_or_empty(name), namespace=_or_empty(namespace))
     return _named(kind, found, place)
@@ -377,11 +374,7 @@ class _Reader:
             return
         model = self._model(kind, api_version, place)
         if model is not None:
-            try:
-                obj = _decoder(model).decode(data)
-            except msgspec.ValidationError as error:
-                obj = _decode_again(model, data, place, str(error))
-            self._add(obj, place)
+            self._add(_decode(model, data, place), place)
 
     def _read_value(self, value: Any, place: _Place, kind: str, api_version: str) -> None:
         """The same, of plain values."""

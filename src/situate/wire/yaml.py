@@ -91,7 +91,7 @@ def _documents(parser: Any, file: str) -> Iterator[Any]:
 class _Frame:
     """A list or mapping that is not finished."""
 
-    __slots__ = ("anchor", "height", "key", "merged", "nodes_before", "value")
+    __slots__ = ("anchor", "height", "key", "nodes_before", "own_keys", "value")
 
     def __init__(self, value: Any, anchor: str | None, nodes_before: int) -> None:
         self.value = value
@@ -99,7 +99,8 @@ class _Frame:
         self.nodes_before = nodes_before
         self.height = 1
         self.key: Any = None
-        self.merged: list[Any] = []
+        # Of a mapping into which others were merged, the keys that it has itself.
+        self.own_keys: set[str] | None = None
 
 
 class _Builder:
@@ -147,8 +148,10 @@ class _Builder:
         key = value if type(value) is str else _as_key(value)
         if key is None:
             raise self._error(event, "a mapping has a key that is not text")
-        if key in frame.value:
+        if key in (frame.value if frame.own_keys is None else frame.own_keys):
             raise self._error(event, f'key "{_shortened(key)}" is given twice')
+        if frame.own_keys is not None:
+            frame.own_keys.add(key)
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, 1, 0)
         frame.key = key
@@ -179,9 +182,6 @@ class _Builder:
 
     def _close(self, event: Any) -> None:
         frame = self._stack.pop()
-        for mapping in frame.merged:
-            for key, value in mapping.items():
-                frame.value.setdefault(key, value)
         if frame.anchor is not None:
             self._anchors[frame.anchor] = (frame.value, self._nodes - frame.nodes_before + 1, frame.height)
         self._add(frame.value, frame.height, event)
@@ -218,15 +218,19 @@ class _Builder:
             return
         key, frame.key = frame.key, None
         if key is _MERGE:
-            frame.merged.extend(self._mergeable(value, event))
+            self._merge(frame, value, event)
         else:
             into[key] = value
 
-    def _mergeable(self, value: Any, event: Any) -> list[Any]:
+    def _merge(self, frame: _Frame, value: Any, event: Any) -> None:
+        """Keys after `<<` win over merged ones, and merged ones over keys before it, as kubectl has it."""
         mappings = value if type(value) is list else [value]
         if not all(type(one) is dict for one in mappings):
             raise self._error(event, "only mappings can be merged with <<")
-        return mappings
+        if frame.own_keys is None:
+            frame.own_keys = set(frame.value)
+        for mapping in reversed(mappings):
+            frame.value.update(mapping)
 
     def _error(self, event: Any, problem: str) -> InputError:
         return InputError(problem, file=self._file, path=_place(event.start_mark))

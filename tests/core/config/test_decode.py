@@ -175,8 +175,10 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
             "PodTopologySpread",
             {"defaultConstraints": [{"labelSelector": {"matchLabel": {}}}]},
             [
-                "strict decoding error: unknown field "
-                '"profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector.matchLabel"'
+                (
+                    "strict decoding error: unknown field "
+                    '"profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector.matchLabel"'
+                )
             ],
             id="an unknown field far down",
         ),
@@ -190,9 +192,11 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
             "InterPodAffinity",
             {"kind": "NodeResourcesFitArgs"},
             [
-                "profiles[0].pluginConfig[0].args: args for plugin InterPodAffinity were not of type "
-                "InterPodAffinityArgs.kubescheduler.config.k8s.io, got "
-                "NodeResourcesFitArgs.kubescheduler.config.k8s.io"
+                (
+                    "profiles[0].pluginConfig[0].args: args for plugin InterPodAffinity were not of type "
+                    "InterPodAffinityArgs.kubescheduler.config.k8s.io, got "
+                    "NodeResourcesFitArgs.kubescheduler.config.k8s.io"
+                )
             ],
             id="another plugin's arguments",
         ),
@@ -200,8 +204,10 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
             "InterPodAffinity",
             {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
             [
-                'profiles[0].pluginConfig[0].args: no kind "InterPodAffinityArgs" is registered for version '
-                '"kubescheduler.config.k8s.io/v1beta3"'
+                (
+                    'profiles[0].pluginConfig[0].args: no kind "InterPodAffinityArgs" is registered for version '
+                    '"kubescheduler.config.k8s.io/v1beta3"'
+                )
             ],
             id="arguments of an old version",
         ),
@@ -209,8 +215,10 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
             "InterPodAffinity",
             {"kind": ["x"]},
             [
-                "profiles[0].pluginConfig[0].args: couldn't get version/kind; "
-                "kind: Invalid value: array: must be of type string"
+                (
+                    "profiles[0].pluginConfig[0].args: couldn't get version/kind; "
+                    "kind: Invalid value: array: must be of type string"
+                )
             ],
             id="a list for the arguments' kind",
         ),

@@ -390,6 +390,14 @@ def test_only_feasible_nodes_set_the_scale() -> None:
     assert scored(waiting, made, feasible="a") == [0]
 
 
+def test_where_no_node_is_nothing_is_refused_and_nothing_is_ranked() -> None:
+    made = Cluster()
+    waiting = pod(near=(term(),), apart=(term(key=HOST),), liked=(weighted(1),))
+    assert checked(waiting, made) == []
+    assert scored(waiting, made) is None
+    assert scored(waiting, cluster(pod("old", "a")), feasible="") == []
+
+
 def test_a_hard_weight_of_zero_leaves_required_terms_of_bound_pods_out() -> None:
     made = cluster(pod("old", "a", "db", near=(term(),)))
     assert scored(pod(), made) == [100, 100, 0, 0]

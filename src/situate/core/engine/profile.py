@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from situate.core.config.defaults import KNOWN, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration
+from situate.core.contract import Filter, Scorer
 from situate.core.place.profile import Profile, Weighted
-from situate.core.plugins.one_at_a_time import as_filter, as_scorer
+from situate.core.plugins.faults import PluginError
+from situate.core.plugins.others import as_filter, as_scorer, made
 from situate.core.plugins.table import BUILDERS
 from situate.core.preempt.options import PreemptionOptions
 
@@ -46,21 +47,29 @@ def points_of(kind: type) -> frozenset[str]:
 
 
 def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding:
-    made: dict[str, object] = {}
+    filters: dict[str, Filter | None] = {}
+    scorers: dict[str, Scorer | None] = {}
     for name in dict.fromkeys((*resolved.points["filter"], *resolved.points["score"])):
         if name in BUILDERS:
-            made[name] = BUILDERS[name](resolved)
+            plugin = BUILDERS[name](resolved)
+            filters[name] = plugin if isinstance(plugin, Filter) else None
+            scorers[name] = plugin if isinstance(plugin, Scorer) else None
         elif name in others:
-            made[name] = others[name](**_arguments(resolved.args.get(name)))
-    filters = [as_filter(name, made[name]) for name in resolved.points["filter"] if name in made]
-    scorers = [(as_scorer(name, made[name]), weight) for name, weight in resolved.scorers if name in made]
+            plugin = made(name, others[name], resolved.args.get(name))
+            filters[name], scorers[name] = as_filter(name, plugin), as_scorer(name, plugin)
+    _nobody_left_out(resolved, others)
     args = resolved.args_of(DefaultPreemptionArgs)
+    asked = [(name, filters.get(name)) for name in resolved.points["filter"]]
     return Deciding(
         Profile(
             scheduler_name=resolved.scheduler_name,
-            filters=tuple(plugin for plugin in filters if plugin is not None),
-            scorers=tuple(Weighted(scorer, weight) for scorer, weight in scorers if scorer is not None),
-            before_nodes=resolved.points["preFilter"],
+            filters=tuple(plugin for _, plugin in asked if plugin is not None),
+            scorers=tuple(
+                Weighted(scorer, weight)
+                for name, weight in resolved.scorers
+                if (scorer := scorers.get(name)) is not None
+            ),
+            before_nodes=_before_nodes(resolved, others),
             remedies=resolved.points["postFilter"],
         ),
         PreemptionOptions(
@@ -69,6 +78,15 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
     )
 
 
-def _arguments(given: Any) -> dict[str, Any]:
-    """The arguments of a plugin of others: its constructor's keywords, as they stand in the file."""
-    return dict(given) if isinstance(given, Mapping) else {}
+def _nobody_left_out(resolved: ResolvedProfile, others: Mapping[str, type]) -> None:
+    """`check` runs at filter and `score` at score: enabled elsewhere alone, a plugin of others would never be asked."""
+    for at, runs in (("preFilter", "filter"), ("preScore", "score")):
+        for name in resolved.points[at]:
+            if name in others and name not in resolved.points[runs]:
+                raise PluginError(name, f"is enabled at {at} and not at {runs}, where it would run")
+
+
+def _before_nodes(resolved: ResolvedProfile, others: Mapping[str, type]) -> tuple[str, ...]:
+    """Who may turn a pod away before any node is looked at. One `check` of others does both, wherever it is enabled."""
+    named = resolved.points["preFilter"]
+    return (*named, *(name for name in resolved.points["filter"] if name in others and name not in named))

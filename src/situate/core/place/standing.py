@@ -153,13 +153,14 @@ class Standing:
         self._base_ok = self._all_fit([f for f in self._filters if f.check_at is None], base.present.copy())
         self._load_ok = self._all_fit(self._by_row_filters, np.ones(base.size, np.bool_))
         self._feasible = self._base_ok & self._load_ok
+        self._unscored = self._stopped or not self._feasible.any()
         self._scorers = [self._ask_scorer(weighted.scorer, weighted.weight) for weighted in profile.scorers]
         self._by_row_scorers = [s for s in self._scorers if s.score_at is not None]
         self._watched_scorers = [s for s in self._scorers if s.score_at is None and (s.reads or s.versions)]
         self._sum_scores()
 
     def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
-        if self._stopped:
+        if self._unscored:
             return _Scoring(scorer, weight, None, 0, (), None)
         view = View(self._cluster, feasible=self._feasible)
         scores = scorer.score(self.pod, view)
@@ -240,9 +241,22 @@ class Standing:
                 flipped |= self._refresh_row(row)
         if flipped:
             moved |= FEASIBLE
+            if not self._scorable():
+                return
+        if self._unscored:
+            return
         for scoring in self._watched_scorers:
             if _is_stale(scoring, moved):
                 self._rescore(scoring)
+
+    def _scorable(self) -> bool:
+        """Whether scores are to be kept up: not while nothing is feasible. When something is again, all are asked."""
+        if not self._feasible.any():
+            self._unscored = True
+        elif self._unscored:
+            self._build()
+            return False
+        return not self._unscored
 
     def _moved(self, load: bool) -> int:
         cluster = self._cluster

@@ -30,6 +30,9 @@ the one that it names, so the codes of several terms are joined by their maximum
 
 NAME: Final = "InterPodAffinity"
 
+PREFERRED: Final = (TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
+SCORED: Final = (TermKind.REQUIRED_AFFINITY, *PREFERRED)
+
 
 @dataclass(frozen=True, slots=True)
 class OwnTerms:
@@ -105,10 +108,6 @@ class InterPodAffinity:
         if term.kind is TermKind.REQUIRED_AFFINITY:
             return self.hard_pod_affinity_weight
         return _signed(term)
-
-
-PREFERRED: Final = (TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
-SCORED: Final = (TermKind.REQUIRED_AFFINITY, *PREFERRED)
 
 
 # -- the pod's own terms ---------------------------------------------------------------------------------------------
@@ -225,11 +224,11 @@ def _sums(view: View, weighed: list[tuple[str, IntColumn, int]]) -> IntColumn:
 
 
 def _range(sums: IntColumn, feasible: Mask) -> tuple[int, int]:
-    """The least and the greatest sum of a feasible node."""
+    """The least and the greatest sum of a feasible node; the same number where no node is."""
     if np.count_nonzero(feasible) < feasible.size:
         sums = sums[feasible]
-        if not sums.size:
-            return 0, 0
+    if not sums.size:
+        return 0, 0
     return int(np.minimum.reduce(sums)), int(np.maximum.reduce(sums))
 
 

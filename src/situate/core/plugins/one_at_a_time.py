@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from situate.core.contract import FITS, MAX_SCORE, Codes, Filter, Reason, Scorer, Scores, Wake
+from situate.core.contract import FITS, MAX_SCORE, Codes, Reason, Scores, Wake
 from situate.core.model.node import Node
+from situate.core.plugins.faults import PluginError, ask
 from situate.core.state.classes import PodClass
 from situate.core.state.view import LOAD, View
 
@@ -65,20 +66,6 @@ class OneNode:
         return self.allocatable(resource) - self.requested(resource)
 
 
-@runtime_checkable
-class OneFilter(Protocol):
-    def check_one(self, pod: PodClass, node: OneNode) -> Reason | None: ...
-
-
-@runtime_checkable
-class OneScorer(Protocol):
-    def score_one(self, pod: PodClass, node: OneNode) -> int: ...
-
-
-class PluginError(Exception):
-    """A plugin of somebody else's did what the contract forbids."""
-
-
 @dataclass(frozen=True, slots=True)
 class WrappedFilter:
     """A `check_one` asked about every node."""
@@ -89,19 +76,22 @@ class WrappedFilter:
     wakes_on: frozenset[Wake]
 
     def check(self, pod: PodClass, view: View) -> Codes:
-        ask = self.checker_at(pod, view)
-        return np.array([ask(row) for row in range(view.size)], np.uint8)
+        check_at = self.checker_at(pod, view)
+        return np.array([check_at(row) for row in range(view.size)], np.uint8)
 
     def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         view.reads |= LOAD
 
         def check_at(row: int) -> int:
             node = view.node(row)
-            reason = None if node is None else self.plugin.check_one(pod, OneNode(view, row, node))
+            if node is None:
+                return FITS
+            reason = ask(self.name, "check_one", lambda: self.plugin.check_one(pod, OneNode(view, row, node)))
             if reason is None:
                 return FITS
-            if reason not in self.reasons:
-                raise PluginError(f"plugin {self.name}: check_one gave {reason!r}, which is none of its reasons")
+            if not isinstance(reason, Reason) or reason not in self.reasons:
+                what = f"check_one gave {reason!r} for node {node.metadata.name}"
+                raise PluginError(self.name, f"{what}, which is none of its reasons")
             return self.reasons.index(reason) + 1
 
         return check_at
@@ -115,32 +105,20 @@ class WrappedScorer:
     name: str
 
     def score(self, pod: PodClass, view: View) -> Scores:
-        ask = self.scorer_at(pod, view)
-        return np.array([ask(row) for row in range(view.size)], np.int64)
+        score_at = self.scorer_at(pod, view)
+        return np.array([score_at(row) for row in range(view.size)], np.int64)
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         view.reads |= LOAD
 
         def score_at(row: int) -> int:
             node = view.node(row)
-            score = 0 if node is None else int(self.plugin.score_one(pod, OneNode(view, row, node)))
-            if not 0 <= score <= MAX_SCORE:
-                raise PluginError(f"plugin {self.name}: score_one gave {score}, which is not within 0..{MAX_SCORE}")
-            return score
+            if node is None:
+                return 0
+            score = ask(self.name, "score_one", lambda: self.plugin.score_one(pod, OneNode(view, row, node)))
+            if not isinstance(score, int | np.integer) or not 0 <= score <= MAX_SCORE:
+                what = f"score_one gave {score!r} for node {node.metadata.name}"
+                raise PluginError(self.name, f"{what}, which is not an integer within 0..{MAX_SCORE}")
+            return int(score)
 
         return score_at
-
-
-def as_filter(name: str, plugin: object) -> Filter | None:
-    """The plugin as a filter, wrapped if it answers one node at a time; None if it filters nothing."""
-    if isinstance(plugin, OneFilter):
-        reasons: tuple[Reason, ...] = getattr(plugin, "reasons", ())
-        return WrappedFilter(plugin, name, reasons, getattr(plugin, "wakes_on", frozenset(Wake)))  # type: ignore[return-value]
-    return plugin if isinstance(plugin, Filter) else None
-
-
-def as_scorer(name: str, plugin: object) -> Scorer | None:
-    """The plugin as a scorer, wrapped if it answers one node at a time; None if it scores nothing."""
-    if isinstance(plugin, OneScorer):
-        return WrappedScorer(plugin, name)  # type: ignore[return-value]
-    return plugin if isinstance(plugin, Scorer) else None

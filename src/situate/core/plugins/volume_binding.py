@@ -13,13 +13,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.model.claims import claim_not_found, ownership_problem
 from situate.core.model.storage import PersistentVolumeClaim
-from situate.core.plugins.claims import (
-    binds_late,
-    claim_not_found,
-    claim_uses,
-    ownership_problem,
-)
+from situate.core.plugins.claims import binds_late, claim_uses
 from situate.core.plugins.volume_matching import Unbound, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
@@ -129,7 +125,7 @@ def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | 
         claim = storage.claims.get((pod.namespace, use.name))
         if claim is None:
             return Refusal(_awaited(use.name) if use.generated else claim_not_found(use.name))
-        if problem := _problem(claim) or (ownership_problem(pod, claim) if use.generated else ""):
+        if problem := _problem(claim) or (ownership_problem(pod.pod.metadata, claim) if use.generated else ""):
             return Refusal(problem)
         found.append(claim)
     bound = [claim for claim in found if _is_bound(claim)]

@@ -11,6 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from situate.core.model.claims import claim_class
+from situate.core.model.csi_migration import MigrationError, handle, in_tree_plugin, is_migrated, migrated_affinity
 from situate.core.model.labels import EVERYTHING, Selector, SelectorError, parse_selector, requirement
 from situate.core.model.nodeselector import NodeSelector, Term, parse_terms
 from situate.core.model.quantity import parse_quantity, value
@@ -21,8 +23,6 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
-from situate.core.plugins.claims import claim_class, volume_class
-from situate.core.plugins.csi_migration import MigrationError, handle, in_tree_plugin, is_migrated, migrated_affinity
 from situate.core.plugins.nodeselection import node_selector_mask, term_mask
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.objects import StorageObjects
@@ -209,10 +209,9 @@ def _suitable(
     Kubernetes takes any of the smallest; here it is the first by name.
     """
     selector = EVERYTHING if claim.spec.selector is None else parse_selector(claim.spec.selector)
-    class_name = claim_class(claim)
     prebound, free = [], []
-    for volume in storage.volumes.values():
-        if volume_class(volume) != class_name or not _large_enough(volume, claim):
+    for volume in storage.volumes_of_class.get(claim_class(claim), {}).values():
+        if not _large_enough(volume, claim):
             continue
         if volume.spec.claim_ref is not None:
             if _is_made_for(volume, claim):

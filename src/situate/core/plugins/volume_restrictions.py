@@ -11,8 +11,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.model.claims import READ_WRITE_ONCE_POD, claim_not_found
 from situate.core.model.volumes import Volume
-from situate.core.plugins.claims import READ_WRITE_ONCE_POD, claim_not_found, named_claims
+from situate.core.plugins.claims import named_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 

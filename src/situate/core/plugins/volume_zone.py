@@ -8,15 +8,15 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Codes, Reason, Refusal, Wake
-from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
-from situate.core.plugins.claims import (
+from situate.core.model.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
     claim_not_found,
     class_not_found,
-    named_claims,
     volume_not_found,
 )
+from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
+from situate.core.plugins.claims import named_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects

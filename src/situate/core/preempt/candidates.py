@@ -66,9 +66,7 @@ def search(trial: Trial, rows: Sequence[int], options: PreemptionOptions, offset
     return found
 
 
-def _try(
-    trial: Trial, budgets: Budgets, row: int, found: Search, wanted: int, options: PreemptionOptions
-) -> None:
+def _try(trial: Trial, budgets: Budgets, row: int, found: Search, wanted: int, options: PreemptionOptions) -> None:
     outcome = victims_on(trial, budgets, row)
     if not isinstance(outcome, Candidate):
         found.refused[row] = outcome

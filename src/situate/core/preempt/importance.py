@@ -9,7 +9,7 @@ from situate.core.preempt.quicksort import order_of
 from situate.core.state.pods import BoundPod
 
 NOT_STARTED: Final = 1 << 62
-"""When a pod that has not started will have started: later than any other. Kubernetes takes the time of the question."""
+"""The start of a pod that has not started: later than any other. Kubernetes takes the time of the question."""
 
 
 def started(pod: BoundPod) -> int:

@@ -20,7 +20,7 @@ from situate.core.preempt.freed import Emptied, freed
 from situate.core.state.classes import PODS, PodClass
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.ports import conflicts
-from situate.core.state.view import LOAD, TERMS, View
+from situate.core.state.view import LOAD, View
 
 Texts = tuple[str, ...]
 """Why a node was refused; at least one."""
@@ -92,15 +92,19 @@ def prepare(profile: Profile, pod: PodClass, view: View) -> Trial:
 
 
 def _questions(profile: Profile, pod: PodClass, view: View) -> tuple[Question, ...]:
-    """A filter that has no say on the pod has none in a trial either."""
+    """The filters that have a say on the pod, or may have once pods are gone.
+
+    Evictions change what is bound to rows, and tallies. They also change which terms are carried at all, but a term
+    that spoke of the pod has been read as a tally, and no new one comes.
+    """
     found = []
     for plugin in profile.filters:
         probe = view.without(())
         verdict = plugin.check(pod, probe)
-        if verdict is None:
-            continue
-        moves = probe.reads & (LOAD | TERMS) or probe.tallies_read or not isinstance(verdict, np.ndarray)
-        found.append(Question(plugin, None if moves else verdict))  # type: ignore[arg-type]
+        if probe.reads & LOAD or probe.tallies_read or isinstance(verdict, (Refusal, Failure)):
+            found.append(Question(plugin, None))
+        elif verdict is not None:
+            found.append(Question(plugin, verdict))
     return tuple(found)
 
 
@@ -114,10 +118,7 @@ def refusal(trial: Trial, here: View) -> Texts | None:
 
 def fits(trial: Trial, here: View) -> bool:
     """Whether every filter but room lets the pod onto an overlay of one row that is not hopeless."""
-    for plugin in trial.asked_again:
-        if not _passes(plugin.check(trial.pod, here)):
-            return False
-    return True
+    return all(_passes(plugin.check(trial.pod, here)) for plugin in trial.asked_again)
 
 
 def why_hopeless(trial: Trial, rows: list[int]) -> dict[int, Texts]:

@@ -37,7 +37,7 @@ def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
 def _not_reprieved(
     trial: Trial, row: int, pods: Sequence[BoundPod], room: dict[int, int], gone: dict[int, BoundPod]
 ) -> list[BoundPod]:
-    """Those of these pods that must go. Those that need not are taken out of `gone`, and their requests out of `room`."""
+    """Those of these pods that must go. Who need not is taken out of `gone`, and what it asks for out of `room`."""
     victims = []
     for pod in pods:
         if _may_stay(trial, row, pod, room, gone):
@@ -62,7 +62,7 @@ def _may_stay(trial: Trial, row: int, pod: BoundPod, room: dict[int, int], gone:
 
 
 def _has_room(kind: PodClass, room: dict[int, int]) -> bool:
-    for column, amount in kind.takes:
+    for column, amount in kind.takes:  # noqa: SIM110 - asked of every pod; a generator costs more than the comparison
         if column in room and room[column] < amount:
             return False
     return True

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
+from situate.core.state.attached import AttachedTable
 from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, signature
 from situate.core.state.images import ImageTable
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
@@ -47,6 +48,7 @@ class Cluster:
         self.images = ImageTable()
         self.volumes = VolumeTable()
         self.objects = ObjectTable()
+        self.attached = AttachedTable(self.nodes, self.pods, self.volumes, self.objects.storage)
         self.tallies = Tallies()
         self.terms = CarriedTerms()
         self.epoch = 0
@@ -80,6 +82,7 @@ class Cluster:
             return self._change_node(row, node)
         row = self.nodes.add(node)
         self.images.add(row, node)
+        self.attached.touch(row)
         self._nodes_moved()
         for pod in self.homeless.pop(node.metadata.name, {}).values():
             self.add_pod(pod)
@@ -109,6 +112,7 @@ class Cluster:
         if node is not None:
             self.images.remove(row, node)
         self.nodes.remove(row)
+        self.attached.touch(row)
         self._nodes_moved()
         return True
 
@@ -210,6 +214,7 @@ class Cluster:
             self.ports.add(node_row, kind.host_ports)
         if kind.holds_volumes:
             self.volumes.add(pod_row, node_row, kind)
+            self.attached.touch(node_row)
         self._touch(node_row)
         return pod_row
 
@@ -236,6 +241,7 @@ class Cluster:
             self.ports.remove(node_row, kind.host_ports)
         if kind.holds_volumes:
             self.volumes.remove(pod_row, node_row, kind)
+            self.attached.touch(node_row)
         kind.total -= 1
         if not kind.total:
             if kind.terms:
@@ -277,9 +283,14 @@ class Cluster:
 
     def put_object(self, item: NamedObject) -> bool:
         """A storage object, service, controller, budget or namespace came or changed."""
-        return self._namespaces_may_move(self.objects.put(item))
+        before = self.attached.reached(item)
+        changed = self.objects.put(item)
+        if changed:
+            self.attached.touch(*before, *self.attached.reached(item))
+        return self._namespaces_may_move(changed)
 
     def forget_object(self, item: NamedObject) -> bool:
+        self.attached.touch(*self.attached.reached(item))
         return self._namespaces_may_move(self.objects.forget(item))
 
     def _namespaces_may_move(self, changed: bool) -> bool:

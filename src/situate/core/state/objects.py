@@ -5,10 +5,11 @@ They are few and read by name, so they are dictionaries; each family has a versi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar, assert_never
 
 from situate.core.model.base import EMPTY
+from situate.core.model.claims import volume_class
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
     CSIDriver,
@@ -37,7 +38,34 @@ class StorageObjects:
         self.csi_drivers: dict[str, CSIDriver] = {}
         self.capacities: dict[Key, CSIStorageCapacity] = {}
         self.attachments: dict[str, VolumeAttachment] = {}
+        self.volumes_of_class: dict[str, dict[str, PersistentVolume]] = {}
+        self.attachments_on: dict[str, dict[str, VolumeAttachment]] = {}
+        """Node name -> its attachments by name."""
         self.version = 0
+
+    def put_volume(self, item: PersistentVolume) -> bool:
+        before = self.volumes.get(item.metadata.name)
+        if not _store(self.volumes, item.metadata.name, item):
+            return False
+        _refile(self.volumes_of_class, volume_class, before, item)
+        return True
+
+    def forget_volume(self, name: str) -> bool:
+        before = self.volumes.pop(name, None)
+        _refile(self.volumes_of_class, volume_class, before, None)
+        return before is not None
+
+    def put_attachment(self, item: VolumeAttachment) -> bool:
+        before = self.attachments.get(item.metadata.name)
+        if not _store(self.attachments, item.metadata.name, item):
+            return False
+        _refile(self.attachments_on, _attached_to, before, item)
+        return True
+
+    def forget_attachment(self, name: str) -> bool:
+        before = self.attachments.pop(name, None)
+        _refile(self.attachments_on, _attached_to, before, None)
+        return before is not None
 
 
 class WorkloadObjects:
@@ -132,7 +160,7 @@ class ObjectTable:
             case PersistentVolumeClaim():
                 changed = _store(storage.claims, (namespace, name), item)
             case PersistentVolume():
-                changed = _store(storage.volumes, name, item)
+                changed = storage.put_volume(item)
             case StorageClass():
                 changed = _store(storage.classes, name, item)
             case CSINode():
@@ -142,7 +170,7 @@ class ObjectTable:
             case CSIStorageCapacity():
                 changed = _store(storage.capacities, (namespace, name), item)
             case VolumeAttachment():
-                changed = _store(storage.attachments, name, item)
+                changed = storage.put_attachment(item)
             case _:
                 assert_never(item)
         storage.version += changed
@@ -155,7 +183,7 @@ class ObjectTable:
             case PersistentVolumeClaim():
                 gone = storage.claims.pop((namespace, name), None) is not None
             case PersistentVolume():
-                gone = storage.volumes.pop(name, None) is not None
+                gone = storage.forget_volume(name)
             case StorageClass():
                 gone = storage.classes.pop(name, None) is not None
             case CSINode():
@@ -165,7 +193,7 @@ class ObjectTable:
             case CSIStorageCapacity():
                 gone = storage.capacities.pop((namespace, name), None) is not None
             case VolumeAttachment():
-                gone = storage.attachments.pop(name, None) is not None
+                gone = storage.forget_attachment(name)
             case _:
                 assert_never(item)
         storage.version += gone
@@ -180,3 +208,23 @@ def _store(shelf: dict[K, T], key: K, item: T) -> bool:
         return False
     shelf[key] = item
     return True
+
+
+Filed = TypeVar("Filed", PersistentVolume, VolumeAttachment)
+
+
+def _refile(
+    shelves: dict[str, dict[str, Filed]], shelf_of: Callable[[Filed], str], before: Filed | None, after: Filed | None
+) -> None:
+    """Move an object to the shelf where it belongs now; None where it was or is nowhere."""
+    if before is not None:
+        shelf = shelves[shelf_of(before)]
+        del shelf[before.metadata.name]
+        if not shelf:
+            del shelves[shelf_of(before)]
+    if after is not None:
+        shelves.setdefault(shelf_of(after), {})[after.metadata.name] = after
+
+
+def _attached_to(attachment: VolumeAttachment) -> str:
+    return attachment.spec.node_name

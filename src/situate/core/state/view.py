@@ -17,6 +17,7 @@ import numpy.typing as npt
 from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.tolerations import Taint
+from situate.core.state.attached import NOTHING_ATTACHED, NodeVolumes, node_volumes
 from situate.core.state.classes import HostPort, PodClass, TermKind
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
@@ -263,6 +264,51 @@ class View:
             if kind.holds_volumes and self._relative(row) >= 0:
                 found.setdefault(self._relative(row), []).append(kind)
         return found
+
+    def volume_room(self, driver: str) -> tuple[IntColumn, IntColumn]:
+        """How many volumes a driver has attached, overlays included, and how many it can attach, by row.
+
+        Where it sets itself no limit that is NO_LIMIT, and its volumes are not counted.
+        """
+        self.reads |= LOAD | STORAGE
+        table = self.cluster.attached
+        table.refresh()
+        used, limit = table.used(driver)[self.rows], table.limit(driver)[self.rows]
+        moved = self._volumes_moved()
+        if moved:
+            used = used.copy()
+            for row in moved:
+                used[row] = self.volumes_on(row).used.get(driver, 0)
+        return sealed(used), sealed(limit)
+
+    def volumes_on(self, row: int) -> NodeVolumes:
+        """What is attached to the node at a row of this view, overlays included."""
+        self.reads |= LOAD | STORAGE
+        if row in self._volumes_moved():
+            absolute = self._absolute(row)
+            kinds = self.at(absolute).volume_holders().get(0, [])
+            return node_volumes(self.cluster.nodes.names[absolute], kinds, self.cluster.objects.storage)
+        self.cluster.attached.refresh()
+        return self.cluster.attached.rows.get(self._absolute(row), NOTHING_ATTACHED)
+
+    def volume_problems(self) -> dict[int, str]:
+        """Row of this view -> why the volumes of some pod there cannot be counted, overlays included; no other rows."""
+        self.reads |= LOAD | STORAGE
+        self.cluster.attached.refresh()
+        kept = self.cluster.attached.problems
+        found = {self._relative(row): text for row, text in kept.items() if self._relative(row) >= 0}
+        for row in self._volumes_moved():
+            found.pop(row, None)
+            if problem := self.volumes_on(row).problem:
+                found[row] = problem
+        return found
+
+    def _volumes_moved(self) -> dict[int, None]:
+        """The rows of this view where an overlay adds or takes away a pod with volumes."""
+        if not (self._removed or self._added):
+            return {}
+        rows = (self._relative(row) for kind, row, _, _ in self._delta() if kind.holds_volumes)
+        return {row: None for row in rows if row >= 0}
 
     def claim_users(self, namespace: str, claim: str) -> list[BoundPod]:
         """The bound pods, on any node, that use a claim."""

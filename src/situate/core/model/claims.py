@@ -1,0 +1,59 @@
+"""What can be said of one claim or volume by itself: its class, whose it is, Kubernetes' words for a missing one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.core.model.meta import ObjectMeta, controller_of
+from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
+
+__all__ = [
+    "READ_WRITE_ONCE_POD",
+    "WAIT_FOR_FIRST_CONSUMER",
+    "claim_class",
+    "claim_not_found",
+    "class_not_found",
+    "generated_name",
+    "ownership_problem",
+    "volume_class",
+    "volume_not_found",
+]
+
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that named the class before there was a field; it still goes first."""
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+
+def claim_class(claim: PersistentVolumeClaim) -> str:
+    """The name of the class a claim asks for; empty if it asks for none."""
+    return claim.metadata.annotations.get(BETA_STORAGE_CLASS, claim.spec.storage_class_name or "")
+
+
+def volume_class(volume: PersistentVolume) -> str:
+    return volume.metadata.annotations.get(BETA_STORAGE_CLASS, volume.spec.storage_class_name)
+
+
+def generated_name(pod: ObjectMeta, volume_name: str) -> str:
+    """The name of the claim that is made for an ephemeral volume of a pod."""
+    return f"{pod.name}-{volume_name}"
+
+
+def ownership_problem(pod: ObjectMeta, claim: PersistentVolumeClaim) -> str:
+    """What is wrong with a claim that is to be an ephemeral volume's: it must be the pod's own. Empty if nothing."""
+    owner, its = controller_of(claim.metadata), claim.metadata
+    if owner is not None and owner.uid == pod.uid:
+        return ""
+    return f"PVC {its.namespace}/{its.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
+
+
+def claim_not_found(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    return f'persistentvolume "{name}" not found'
+
+
+def class_not_found(name: str) -> str:
+    return f'storageclass.storage.k8s.io "{name}" not found'

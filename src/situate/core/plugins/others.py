@@ -1,0 +1,121 @@
+"""Plugins of others, held to the contract: a wrong answer is an error, and never a wrong placement.
+
+Only plugins that are not ours come through here; the built-in ones are held to the contract by their tests. What is
+checked costs a pass or two over each answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from situate.core.contract import (
+    MAX_SCORE,
+    RULED_OUT,
+    Codes,
+    Failure,
+    Filter,
+    Reason,
+    Refusal,
+    Scorer,
+    Scores,
+    Verdict,
+    Wake,
+)
+from situate.core.plugins.faults import PluginError, ask
+from situate.core.plugins.one_at_a_time import WrappedFilter, WrappedScorer
+from situate.core.state.classes import PodClass
+from situate.core.state.view import View
+
+MAX_REASONS: Final = RULED_OUT - 1
+"""A code is a byte, and two of its values have a meaning already."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFilter:
+    """Somebody's `check`, each answer of which is looked at."""
+
+    plugin: Any
+    name: str
+    reasons: tuple[Reason, ...]
+    wakes_on: frozenset[Wake]
+
+    def check(self, pod: PodClass, view: View) -> Verdict:
+        verdict = ask(self.name, "check", lambda: self.plugin.check(pod, view))
+        if verdict is None or isinstance(verdict, Refusal | Failure):
+            return verdict
+        codes: Codes = _column(self.name, "check", verdict, np.dtype(np.uint8), view)
+        wrong = np.flatnonzero((codes > len(self.reasons)) & (codes != RULED_OUT) & view.present)
+        if wrong.size:
+            what = f"check gave code {codes[wrong[0]]} for node {view.names[wrong[0]]}"
+            raise PluginError(self.name, f"{what}, and it has {len(self.reasons)} reasons")
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedScorer:
+    """Somebody's `score`, each answer of which is looked at."""
+
+    plugin: Any
+    name: str
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        answer = ask(self.name, "score", lambda: self.plugin.score(pod, view))
+        if answer is None:
+            return None
+        scores: Scores = _column(self.name, "score", answer, np.dtype(np.int64), view)
+        reads = view.reads
+        wrong = np.flatnonzero(((scores < 0) | (scores > MAX_SCORE)) & view.feasible)
+        view.reads = reads  # which nodes are feasible was read here, not by the plugin
+        if wrong.size:
+            what = f"score gave {scores[wrong[0]]} for node {view.names[wrong[0]]}"
+            raise PluginError(self.name, f"{what}, which is not within 0..{MAX_SCORE}")
+        return scores
+
+
+def made(name: str, kind: type, arguments: object) -> object:
+    """The plugin, with the arguments that stand in the configuration as its constructor's keywords."""
+    if not isinstance(arguments, Mapping | None):
+        raise PluginError(name, "its args in pluginConfig are not an object")
+    return ask(name, f"{kind.__name__}(...)", lambda: kind(**(arguments or {})))
+
+
+def as_filter(name: str, plugin: object) -> Filter | None:
+    """The plugin as a filter, under the name that the configuration gives it; None if it filters nothing."""
+    wakes_on = getattr(plugin, "wakes_on", frozenset(Wake))
+    if hasattr(plugin, "check"):
+        return CheckedFilter(plugin, name, _reasons(name, plugin), wakes_on)  # type: ignore[return-value]
+    if hasattr(plugin, "check_one"):
+        return WrappedFilter(plugin, name, _reasons(name, plugin), wakes_on)  # type: ignore[return-value]
+    return None
+
+
+def as_scorer(name: str, plugin: object) -> Scorer | None:
+    """The plugin as a scorer; None if it scores nothing."""
+    if hasattr(plugin, "score"):
+        return CheckedScorer(plugin, name)  # type: ignore[return-value]
+    return WrappedScorer(plugin, name) if hasattr(plugin, "score_one") else None  # type: ignore[return-value]
+
+
+def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:
+    """Why it may refuse a node. One that only ever turns whole pods away needs none."""
+    reasons = getattr(plugin, "reasons", ())
+    if not isinstance(reasons, tuple) or not all(isinstance(reason, Reason) for reason in reasons):
+        raise PluginError(name, "its reasons are not a tuple of Reason")
+    if len(reasons) > MAX_REASONS:
+        raise PluginError(name, f"it has {len(reasons)} reasons, and may have {MAX_REASONS}")
+    return reasons
+
+
+def _column(name: str, what: str, answer: object, dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:
+    """A copy of the answer, if it is one number of the right type a node. The plugin may do as it likes with its own."""
+    if not isinstance(answer, np.ndarray):
+        raise PluginError(name, f"{what} gave {type(answer).__name__}, not an array of {dtype}")
+    if answer.dtype != dtype or answer.shape != (view.size,):
+        shape = "x".join(str(length) for length in answer.shape) or "no"
+        raise PluginError(name, f"{what} gave {shape} values of {answer.dtype}, not {view.size} of {dtype}")
+    return np.array(answer)

@@ -1,0 +1,184 @@
+"""What the file leaves open is filled in as kube-scheduler fills it in."""
+
+from typing import Any
+
+import pytest
+
+from situate.core.config.decode import decode
+from situate.core.config.defaults import BUILT_IN, DEFAULT_PLUGINS, KNOWN, default_configuration, with_defaults
+from situate.core.config.duration import SECOND
+from situate.core.config.types import (
+    ARGS,
+    EXTENSION_POINTS,
+    ClientConnection,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    LeaderElection,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+)
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def filled(**fields: Any) -> KubeSchedulerConfiguration:
+    return with_defaults(decode(HEAD | fields))
+
+
+def filled_args(plugin: str, args: dict[str, Any]) -> Any:
+    config = filled(profiles=[{"pluginConfig": [{"name": plugin, "args": args}]}])
+    return config.profiles[0].plugin_config[0].args
+
+
+def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weights() -> None:
+    assert [(ref.name, ref.weight) for ref in DEFAULT_PLUGINS.multi_point.enabled] == [
+        ("SchedulingGates", 0),
+        ("PrioritySort", 0),
+        ("NodeUnschedulable", 0),
+        ("NodeName", 0),
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        ("NodePorts", 0),
+        ("NodeResourcesFit", 1),
+        ("VolumeRestrictions", 0),
+        ("NodeVolumeLimits", 0),
+        ("VolumeBinding", 0),
+        ("VolumeZone", 0),
+        ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
+        ("DefaultPreemption", 0),
+        ("NodeResourcesBalancedAllocation", 1),
+        ("ImageLocality", 1),
+        ("DefaultBinder", 0),
+        ("NodeDeclaredFeatures", 0),
+    ]
+
+
+def test_plugins_behind_a_gate_exist_without_being_enabled() -> None:
+    assert [plugin.name for plugin in BUILT_IN if not plugin.default] == [
+        "GangScheduling",
+        "TopologyPlacementGenerator",
+        "PodGroupPodsCount",
+    ]
+
+
+def test_plugins_implement_extension_points_that_there_are() -> None:
+    assert {point for points in KNOWN.values() for point in points} <= set(EXTENSION_POINTS)
+    assert all(KNOWN.values())
+
+
+def test_arguments_belong_to_plugins_that_there_are() -> None:
+    assert set(ARGS) <= set(KNOWN)
+
+
+def test_with_no_configuration_there_is_one_profile_with_all_arguments() -> None:
+    config = default_configuration()
+    assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
+    assert {entry.name: entry.args for entry in config.profiles[0].plugin_config} == {
+        plugin: kind() for plugin, kind in ARGS.items()
+    }
+    assert [entry.name for entry in config.profiles[0].plugin_config] == sorted(ARGS)
+
+
+def test_a_lone_profile_needs_no_name() -> None:
+    assert filled(profiles=[{}]).profiles[0].scheduler_name == "default-scheduler"
+
+
+def test_an_empty_name_is_not_filled_in() -> None:
+    assert filled(profiles=[{"schedulerName": ""}]).profiles[0].scheduler_name == ""
+
+
+def test_of_several_profiles_none_is_named_for_you() -> None:
+    names = [profile.scheduler_name for profile in filled(profiles=[{}, {"schedulerName": "b"}]).profiles]
+    assert names == [None, "b"]
+
+
+def test_zero_and_empty_count_as_not_given_for_the_lease_and_the_client() -> None:
+    config = filled(
+        leaderElection={"leaseDuration": "0s", "renewDeadline": "0s", "retryPeriod": "0s", "resourceLock": ""},
+        clientConnection={"qps": 0, "burst": 0, "contentType": ""},
+    )
+    assert config.leader_election == LeaderElection()
+    assert config.client_connection == ClientConnection()
+
+
+def test_what_is_given_for_the_lease_stays() -> None:
+    assert filled(leaderElection={"leaseDuration": "30s"}).leader_election.lease_duration == 30 * SECOND
+
+
+@pytest.mark.parametrize(
+    "fields, contention",
+    [
+        pytest.param({}, True, id="both are on"),
+        pytest.param({"enableProfiling": False}, False, id="contention follows profiling"),
+        pytest.param({"enableContentionProfiling": False}, False, id="contention alone can be off"),
+        pytest.param({"enableProfiling": False, "enableContentionProfiling": True}, True, id="or on"),
+    ],
+)
+def test_contention_profiling_follows_profiling_unless_said(fields: dict[str, Any], contention: bool) -> None:
+    assert filled(**fields).enable_contention_profiling is contention
+
+
+def test_given_arguments_stay_first_and_the_missing_ones_follow_by_name() -> None:
+    given = [{"name": "VolumeBinding"}, {"name": "example:Mine", "args": {"a": 1}}, {"name": "InterPodAffinity"}]
+    names = [entry.name for entry in filled(profiles=[{"pluginConfig": given}]).profiles[0].plugin_config]
+    assert names == [
+        "VolumeBinding",
+        "example:Mine",
+        "InterPodAffinity",
+        "DefaultPreemption",
+        "DynamicResources",
+        "NodeAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+    ]
+
+
+def test_a_disabled_plugin_gets_no_arguments() -> None:
+    plugins = Plugins(multi_point=PluginSet(disabled=(PluginRef(name="NodeAffinity"),)))
+    config = with_defaults(KubeSchedulerConfiguration(profiles=(KubeSchedulerProfile(plugins=plugins),)))
+    assert "NodeAffinity" not in [entry.name for entry in config.profiles[0].plugin_config]
+
+
+def test_a_plugin_enabled_at_one_point_alone_gets_its_arguments() -> None:
+    plugins = Plugins(
+        multi_point=PluginSet(disabled=(PluginRef(name="NodeAffinity"),)),
+        filter=PluginSet(enabled=(PluginRef(name="NodeAffinity"),)),
+    )
+    config = with_defaults(KubeSchedulerConfiguration(profiles=(KubeSchedulerProfile(plugins=plugins),)))
+    assert PluginConfig(name="NodeAffinity", args=ARGS["NodeAffinity"]()) in config.profiles[0].plugin_config
+
+
+def test_a_resource_without_weight_weighs_one() -> None:
+    resources = [{"name": "cpu"}, {"name": "memory", "weight": 0}, {"name": "example.com/gpu", "weight": 5}]
+    weighted = (
+        ResourceSpec(name="cpu", weight=1),
+        ResourceSpec(name="memory", weight=1),
+        ResourceSpec(name="example.com/gpu", weight=5),
+    )
+    fit = filled_args("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated", "resources": resources}})
+    assert fit.scoring_strategy.resources == weighted
+    assert filled_args("NodeResourcesBalancedAllocation", {"resources": resources}).resources == weighted
+
+
+def test_without_resources_cpu_and_memory_are_scored() -> None:
+    fit = filled_args("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated", "resources": []}})
+    assert fit.scoring_strategy.resources == NodeResourcesFitArgs().scoring_strategy.resources
+    balanced = filled_args("NodeResourcesBalancedAllocation", {"resources": []})
+    assert balanced == NodeResourcesBalancedAllocationArgs()
+
+
+def test_a_strategy_without_type_stays_without() -> None:
+    assert filled_args("NodeResourcesFit", {"scoringStrategy": {}}).scoring_strategy.type == ""
+
+
+def test_an_empty_defaulting_type_is_system() -> None:
+    assert filled_args("PodTopologySpread", {"defaultingType": ""}) == PodTopologySpreadArgs(defaulting_type="System")
