@@ -29,7 +29,7 @@ __all__ = [
 
 def container(name: str = "c", **fields: Any) -> Container:
     """`requests` and `limits` may be given beside the container's own fields; so may cpu= and memory=."""
-    requests = {key: fields.pop(key) for key in ("cpu", "memory") if key in fields}
+    requests: dict[str, RawQuantity] = {key: fields.pop(key) for key in ("cpu", "memory") if key in fields}
     requests.update(fields.pop("requests", {}))
     limits: Mapping[str, RawQuantity] = fields.pop("limits", {})
     if requests or limits:

@@ -63,12 +63,15 @@ type podVerdict struct {
 func main() {
 	kept := flag.String("kept", "", "also write here the scenarios that were answered; those the scheduler could not answer are left out of both")
 	ties := flag.Bool("ties", false, "say on standard error where several preemption candidates are equally good")
+	timed := flag.Bool("bench", false, "place the pending pods of a bench workload, and print how fast that was")
+	percentage := flag.Int("percentage", 0, "with -bench: percentageOfNodesToScore; 0 leaves it to the scheduler")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: oracle [-kept OUT.scenarios.jsonl[.gz]] IN.scenarios.jsonl[.gz] OUT.verdicts.jsonl[.gz]   (- is standard input or output)")
+		fmt.Fprintln(os.Stderr, "       oracle -bench [-percentage N] WORKLOAD.json")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() != 2 {
+	if *timed != (flag.NArg() == 1) || !*timed && flag.NArg() != 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -78,6 +81,12 @@ func main() {
 		fail(err)
 	}
 	metrics.Register()
+	if *timed {
+		if err := bench(flag.Arg(0), int32(*percentage)); err != nil {
+			fail(err)
+		}
+		return
+	}
 	if err := run(flag.Arg(0), flag.Arg(1), *kept, *ties); err != nil {
 		fail(err)
 	}

@@ -91,26 +91,41 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
             data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:
             raise InputError("is empty", file=str(file)) from None
+        except OSError as error:  # a device, a pipe
+            raise InputError(f"cannot be mapped: {error.strerror}", file=str(file)) from None
     workload = decode_workload(memoryview(data), str(file))
     cluster = Cluster()
     gc.disable()
     try:
         for node in _decoded(Node, workload.nodes, file, "nodes"):
-            if not cluster.add_node(node) or len(cluster.nodes.rows) != cluster.nodes.size:
+            if node.metadata.name in cluster.nodes.rows:
                 raise InputError("two nodes have this name", file=str(file), subject=f"Node {node.metadata.name}")
+            cluster.add_node(node)
         for count, pod in enumerate(_decoded(Pod, workload.bound, file, "bound"), 1):
             if not pod.spec.node_name:
                 raise InputError("is not bound", file=str(file), subject=_subject(pod), path="spec.nodeName")
+            if _key(pod) in cluster.pods.rows:
+                raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
             cluster.add_pod(pod)
             if count % PROGRESS_EVERY == 0 and sys.stderr.isatty():
                 click.echo(f"read {count} of {len(workload.bound)} bound pods", err=True)
-        return cluster, list(_decoded(Pod, workload.pending, file, "pending"))
+        pending = list(_decoded(Pod, workload.pending, file, "pending"))
     finally:
         gc.enable()
+    seen: set[str] = set()
+    for pod in pending:
+        if _key(pod) in seen or _key(pod) in cluster.pods.rows:
+            raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
+        seen.add(_key(pod))
+    return cluster, pending
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _subject(pod: Pod) -> str:
-    return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    return f"Pod {_key(pod)}"
 
 
 def _decoded(kind: type[T], items: list[msgspec.Raw], file: Path, path: str) -> Iterator[T]:

@@ -5,9 +5,12 @@ A family is a pair of files, FAMILY.scenarios.jsonl and FAMILY.verdicts.jsonl, g
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 import re
 import sys
+import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +20,7 @@ import click
 
 if TYPE_CHECKING:
     from situate.core.engine.decision import Decision
+    from situate.core.engine.profile import Deciding
     from situate.core.state.cluster import Cluster
 
 SCENARIOS = re.compile(r"(?P<family>.+)\.scenarios\.jsonl(?P<zipped>\.gz)?")
@@ -35,6 +39,8 @@ COMPARED = (
     "preemptMessage",
 )
 """The fields of a verdict that are compared. A field that is absent and one that is empty are the same."""
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
 
 SHOWN_CHARS = 300
 """How much of an expected or found value one line shows."""
@@ -65,6 +71,8 @@ def _pairs(paths: tuple[Path, ...]) -> list[tuple[Path, Path]]:
 
     found: dict[Path, Path] = {}
     for path in paths:
+        if not path.exists():
+            raise InputError(file=str(path), problem=os.strerror(errno.ENOENT))
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         scenarios = [file for file in files if SCENARIOS.fullmatch(file.name)]
         if not scenarios and not (path.is_file() and ".verdicts.jsonl" in path.name):
@@ -89,8 +97,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from (line for line in file if line.strip())
-    except (EOFError, gzip.BadGzipFile) as error:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                if len(line) > MAX_LINE_BYTES:
+                    raise InputError(file=str(path), problem=f"has a line of more than {MAX_LINE_BYTES} bytes")
+                if line.strip():
+                    yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(file=str(path), problem=f"cannot be unzipped: {error}") from error
 
 
@@ -108,37 +120,61 @@ def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, list[
         scenario = decode_scenario(scenario_line, f"{scenarios}:{number}")
         try:
             verdict = msgspec.json.decode(verdict_line)
-        except msgspec.DecodeError as error:
-            raise InputError(file=f"{verdicts}:{number}", problem=f"is not JSON: {error}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(file=f"{verdicts}:{number}", problem=f"not JSON: {error}") from error
         yield _compare(scenario, verdict, f"{verdicts}:{number}")
 
 
-def _compare(scenario: Any, verdict: Any, place: str) -> tuple[int, list[str]]:
+def _compare(scenario: Any, verdict: Any, file: str) -> tuple[int, list[str]]:
     """Ask about every waiting pod of a scenario; how many there were, and the differences."""
     from situate.core.engine.decision import decide
-    from situate.core.engine.profile import build_profiles
     from situate.core.state.cluster import Cluster
     from situate.core.state.view import View
-    from situate.wire.errors import InputError
 
-    expected = verdict.get("pods") if isinstance(verdict, dict) and verdict.get("id") == scenario.id else None
-    if not isinstance(expected, list) or len(expected) != len(scenario.pending):
-        raise InputError(file=place, problem=f"is not a verdict on the {len(scenario.pending)} pods of {scenario.id}")
-    profiles = build_profiles(scenario.config)
+    expected = _expected(scenario, verdict, file)
+    profiles = _profiles(scenario, file)
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     found: list[str] = []
     for pod, wanted in zip(scenario.pending, expected, strict=True):
-        deciding = profiles[pod.spec.scheduler_name]
-        decision = decide(deciding, cluster.class_of(pod), View(cluster))
+        decision = decide(profiles[pod.spec.scheduler_name], cluster.class_of(pod), View(cluster))
         got = as_verdict(decision, cluster)
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         for field in COMPARED:
             if (wanted.get(field) or None) != (got.get(field) or None):
                 found.append(f"{scenario.id} {key} {field}: expected {_shown(wanted, field)}, got {_shown(got, field)}")
         if scenario.sequence and wanted.get("chosen"):
-            cluster.add_pod(_bound(pod, wanted["chosen"]))
+            cluster.add_pod(_bound(pod, str(wanted["chosen"])))
     return len(expected), found
+
+
+def _expected(scenario: Any, verdict: Any, file: str) -> list[dict[str, Any]]:
+    """The verdict on each waiting pod. Raises InputError if it is on others."""
+    from situate.wire.errors import InputError
+
+    pods = verdict.get("pods") if isinstance(verdict, dict) and verdict.get("id") == scenario.id else None
+    if isinstance(pods, list) and len(pods) == len(scenario.pending) and all(isinstance(one, dict) for one in pods):
+        return pods
+    raise InputError(file=file, problem=f"is not a verdict on the {len(scenario.pending)} pods of {scenario.id}")
+
+
+def _profiles(scenario: Any, file: str) -> dict[str, Deciding]:
+    """What decides for the waiting pods of a scenario. Raises InputError if nothing does for one of them."""
+    from situate.core.config.problems import ConfigError
+    from situate.core.engine.profile import build_profiles
+    from situate.wire.config import ConfigInputError
+    from situate.wire.errors import InputError
+
+    try:
+        profiles = build_profiles(scenario.config)
+    except ConfigError as error:
+        raise ConfigInputError(error.problems, f"{file}: {scenario.id}") from None
+    for pod in scenario.pending:
+        if pod.spec.scheduler_name not in profiles:
+            subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+            problem = f'no profile has this name: "{pod.spec.scheduler_name}"'
+            raise InputError(problem, file=f"{file}: {scenario.id}", subject=subject, path="spec.schedulerName")
+    return profiles
 
 
 def _bound(pod: Any, node: str) -> Any:

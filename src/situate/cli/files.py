@@ -35,11 +35,15 @@ def _read(file: BinaryIO, name: str) -> bytes:
 
 def read_sources(names: Iterable[str]) -> Iterator[Source]:
     """Files of objects, in the order given; a folder stands for the files in it that end like one, by name."""
+    from situate.wire.errors import InputError
     from situate.wire.objects import Source
 
     for name in names:
         for path in [name] if name == STDIN or not Path(name).is_dir() else _files_in(Path(name)):
-            yield Source("standard input" if path == STDIN else str(path), read_file(path))
+            source = Source("standard input" if path == STDIN else str(path), read_file(path))
+            if not source.data.strip():
+                raise InputError("is empty", file=source.name)
+            yield source
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, unique
 from typing import Final
 
 import numpy as np
@@ -59,15 +60,25 @@ class Finding:
     chosen: Ranked | None
     runner_up: Ranked | None
     refused: tuple[Refused, ...]
+    """Empty where nobody asked for it, too."""
     message: str
     """The text of the FailedScheduling event; empty where a node was found."""
-    told: str
-    """The same, without what preemption had to say."""
+    remedy: str
+    """What preemption had to say: the end of the message."""
     every_node: tuple[Ranked | NodeRefused, ...] | None
     """In node order; None where nobody asked for it."""
 
 
-def summarise(decision: Decision, names: Sequence[str], row: int | None, *, every_node: bool) -> Finding:
+@unique
+class Detail(Enum):
+    """How much is kept of a decision. What nobody is going to look at takes time at thousands of nodes."""
+
+    PLACE = 0
+    REASONS = 1
+    EVERY_NODE = 2
+
+
+def summarise(decision: Decision, names: Sequence[str], row: int | None, detail: Detail) -> Finding:
     """`names` are the node names by row, `row` that of the node that the pod takes, if one was feasible."""
     feasible = np.flatnonzero(decision.filtered.feasible).tolist()
     return Finding(
@@ -75,16 +86,11 @@ def summarise(decision: Decision, names: Sequence[str], row: int | None, *, ever
         feasible=len(feasible),
         chosen=None if row is None else _ranked(decision, names, row),
         runner_up=None if row is None else _runner_up(decision, names, row),
-        refused=_refused(decision.diagnosis, names),
+        refused=() if detail is Detail.PLACE else _refused(decision.diagnosis, names),
         message=decision.message,
-        told="" if decision.scored is not None else _told(decision),
-        every_node=_every_node(decision, names, feasible) if every_node else None,
+        remedy="" if decision.remedy is None else decision.remedy.message,
+        every_node=_every_node(decision, names, feasible) if detail is Detail.EVERY_NODE else None,
     )
-
-
-def _told(decision: Decision) -> str:
-    failed = decision.filtered.failed
-    return decision.diagnosis.message() if failed is None else failed[1].text
 
 
 def _ranked(decision: Decision, names: Sequence[str], row: int) -> Ranked:

@@ -40,11 +40,13 @@ def place(names: tuple[str, ...], config: str | None, output: str, every_node: b
     if every_node and output not in FOR_PROGRAMS:
         raise BadInput("--every-node needs -o json or -o yaml")
     objects = _read(names)
+    from situate.cli.findings import Detail
     from situate.cli.profiles import read_profiles  # after reading: what is wrong with a file is soon said
     from situate.cli.rehearsal import Outcome, rehearse
 
     profiles = read_profiles(None if config is None else Path(config))
-    rehearsed = rehearse(objects, profiles, every_node=every_node, progress=_progress)
+    detail = Detail.EVERY_NODE if every_node else Detail.PLACE if output == "table" else Detail.REASONS
+    rehearsed = rehearse(objects, profiles, detail=detail, progress=_progress)
     click.echo(_shown(rehearsed, output), nl=False)
     _note(objects, rehearsed)
     if any(one.outcome is Outcome.REFUSED for one in rehearsed.placements):
@@ -60,6 +62,8 @@ def _read(names: tuple[str, ...]) -> Objects:
     finally:
         gc.enable()
     gc.freeze()
+    if not objects.ignored and next(objects.all(), None) is None:
+        raise BadInput(f"{', '.join(names)}: no object in there")
     return objects
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from situate.cli.findings import Finding, summarise
+from situate.cli.findings import Detail, Finding, summarise
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.profile import Deciding
 from situate.core.model.labels import SelectorError, parse_selector
@@ -83,12 +83,12 @@ class Rehearsed:
     """How many bound pods are on nodes that are not there: they count nowhere."""
 
 
-def rehearse(objects: Objects, profiles: Mapping[str, Deciding], *, every_node: bool, progress: Progress) -> Rehearsed:
+def rehearse(objects: Objects, profiles: Mapping[str, Deciding], *, detail: Detail, progress: Progress) -> Rehearsed:
     """Place the waiting pods of these objects on their nodes."""
     cluster = Cluster()
     cluster.load(objects.nodes, objects.named(), objects.pods)
     homeless = sum(len(pods) for pods in cluster.homeless.values())
-    stage = _Stage(cluster, profiles, every_node)
+    stage = _Stage(cluster, profiles, detail)
     waiting = in_order(objects.pods)
     placements = []
     for count, pod in enumerate(waiting, 1):
@@ -115,10 +115,10 @@ def _key(pod: Pod) -> str:
 class _Stage:
     """The cluster that is played on."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], every_node: bool) -> None:
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], detail: Detail) -> None:
         self._cluster = cluster
         self._profiles = profiles
-        self._every_node = every_node
+        self._detail = detail
         self._in_vain: dict[PodClass, Finding] = {}
         """What was found about classes that fit nowhere, since something last changed: pods often wait in hundreds."""
 
@@ -142,7 +142,7 @@ class _Stage:
     def _carry_out(self, pod: Pod, kind: PodClass, decision: Decision) -> Placement:
         names = self._cluster.nodes.names
         row = self._chosen(pod, decision)
-        finding = summarise(decision, names, row, every_node=self._every_node)
+        finding = summarise(decision, names, row, self._detail)
         if row is not None:
             self._put(pod, kind, row)
             return Placement(pod, Outcome.PLACED, names[row], finding=finding)

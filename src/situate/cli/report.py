@@ -32,7 +32,7 @@ def _pod(placement: Placement) -> dict[str, Any]:
         "scores": None if ranked is None else dict(ranked.scores),
         "runnerUp": None,
         "feasible": None,
-        "refused": [],
+        "refusals": [],
         "evicted": list(placement.evicted),
         "message": placement.message,
     }
@@ -45,7 +45,7 @@ def _found(finding: Finding) -> dict[str, Any]:
     values: dict[str, Any] = {
         "runnerUp": None if finding.runner_up is None else _ranked(finding.runner_up),
         "feasible": finding.feasible,
-        "refused": [_refused(one) for one in finding.refused],
+        "refusals": [_refused(one) for one in finding.refused],
     }
     if finding.every_node is not None:
         values["nodes"] = [_ranked(one) if isinstance(one, Ranked) else _node(one) for one in finding.every_node]
@@ -61,7 +61,7 @@ def _refused(refused: Refused) -> dict[str, Any]:
         "reason": refused.reason,
         "plugin": refused.plugin or None,
         "code": refused.code,
-        "nodes": refused.count,
+        "count": refused.count,
         "examples": list(refused.examples),
     }
 

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Final, assert_never
 
-from situate.cli.findings import Finding, Ranked, Refused
+from situate.cli.findings import EXAMPLES, Finding, Ranked, Refused
 from situate.cli.rehearsal import Outcome, Placement, Rehearsed
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
-    from rich.text import Text
 
 WIDTH: Final = 100
 """In characters, where the output is not a terminal, which has a width of its own."""
 WIDE_WIDTH: Final = 160
 HEADINGS: Final = ("POD", "NODE", "SCORE", "WHY")
+GAP: Final = 2
+"""Blanks between two columns."""
 NONE: Final = "-"
 NOBODY_WAITS: Final = "no pod waits for a node"
 
@@ -49,32 +50,32 @@ def table(rehearsed: Rehearsed, *, wide: bool, terminal_width: int | None, colou
         emoji=False,
     )
     if rehearsed.placements:
-        grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for heading in HEADINGS[:-1]:
-            grid.add_column(heading, overflow="fold", max_width=width // 3, justify=_justified(heading))
-        grid.add_column(HEADINGS[-1], overflow="fold", min_width=width // 4)
-        for placement in rehearsed.placements:
-            grid.add_row(*_cells(placement, wide))
+        rows = [_cells(placement, wide) for placement in rehearsed.placements]
+        grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        for heading, column_width in zip(HEADINGS, _widths(rows, width), strict=True):
+            justified: JustifyMethod = "right" if heading == "SCORE" else "left"
+            grid.add_column(heading, width=column_width, overflow="fold", justify=justified)
+        for placement, cells in zip(rehearsed.placements, rows, strict=True):
+            grid.add_row(*cells, style=_STYLES[placement.outcome])
         console.print(grid)
         console.print()
     console.print(sums(rehearsed))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def _justified(heading: str) -> JustifyMethod:
-    return "right" if heading == "SCORE" else "left"
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Each column as wide as its widest cell, but none may crowd out the last, which gets what is left."""
+    most = max(width // 3, 1)
+    columns = list(zip(HEADINGS, *rows, strict=True))
+    taken = [min(max(len(cell) for cell in column), most) for column in columns[:-1]]
+    return [*taken, max(width - sum(taken) - GAP * len(HEADINGS), 1)]
 
 
-def _cells(placement: Placement, wide: bool) -> Sequence[Text]:
-    from rich.text import Text
-
-    lines = [why(placement)]
-    if wide:
-        lines += details(placement)
+def _cells(placement: Placement, wide: bool) -> tuple[str, ...]:
+    lines = [why(placement, whole=True), *details(placement)] if wide else [why(placement)]
     ranked = placement.finding.chosen if placement.finding is not None else None
     score = NONE if ranked is None else str(ranked.total)
-    cells = (placement.key, placement.node or NONE, score, "\n".join(printable(line) for line in lines))
-    return [Text(cell, style=_STYLES[placement.outcome]) for cell in cells]
+    return placement.key, placement.node or NONE, score, "\n".join(printable(line) for line in lines)
 
 
 def printable(text: str) -> str:
@@ -82,18 +83,19 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def why(placement: Placement) -> str:
-    """The reason in one line."""
+def why(placement: Placement, *, whole: bool = False) -> str:
+    """The reason in one line; `whole` is with what preemption had to say."""
     finding = placement.finding
     if finding is None:
         return placement.message
+    told = finding.message if whole else finding.message.removesuffix(finding.remedy).rstrip()
     match placement.outcome:
         case Outcome.PLACED:
             return _why_best(placement, finding)
         case Outcome.PREEMPTING:
-            return f"{_evicting(placement)}; before: {finding.told}"
+            return f"{_evicting(placement)}; before that, {told}"
         case Outcome.REFUSED | Outcome.GATED | Outcome.LEAVING | Outcome.FOREIGN:
-            return finding.told
+            return told
         case _:
             assert_never(placement.outcome)
 
@@ -110,7 +112,7 @@ def _why_best(placement: Placement, finding: Finding) -> str:
 
 def _compared(chosen: Ranked, runner_up: Ranked) -> str:
     ahead = chosen.total - runner_up.total
-    return f"{ahead} ahead of {runner_up.node}" if ahead else f"level with {runner_up.node}, and before it in order"
+    return f"{ahead} ahead of {runner_up.node}" if ahead else f"tied with {runner_up.node}, the first wins"
 
 
 def _evicting(placement: Placement) -> str:
@@ -119,25 +121,26 @@ def _evicting(placement: Placement) -> str:
 
 
 def details(placement: Placement) -> list[str]:
-    """What `wide` adds: the scores of the node, who was refused, and the whole message."""
+    """What `wide` adds: the scores of the node, and which nodes were refused for what."""
     finding = placement.finding
     if finding is None:
         return []
     lines = []
     if finding.chosen is not None:
-        scores = ", ".join(f"{plugin} {score}" for plugin, score in finding.chosen.scores.items())
-        lines.append(f"scores: {scores}" if scores else "scores: none")
-    if finding.refused:
-        lines.append(f"refused: {'; '.join(_refused(one) for one in finding.refused)}")
-    if placement.message:
-        lines.append(f"message: {placement.message}")
-    return lines
+        scores = (f"{plugin} {score}" for plugin, score in finding.chosen.scores.items())
+        lines.append(f"scores: {', '.join(scores) or 'none'}")
+    by_reason: dict[str, list[Refused]] = {}
+    for one in finding.refused:
+        by_reason.setdefault(one.reason, []).append(one)
+    return lines + [f"refused: {_refused(reason, those)}" for reason, those in by_reason.items()]
 
 
-def _refused(refused: Refused) -> str:
-    more = refused.count - len(refused.examples)
-    named = ", ".join((*refused.examples, *((f"{more} more",) if more else ())))
-    return f"{refused.count} {refused.reason} ({named})"
+def _refused(reason: str, those: Sequence[Refused]) -> str:
+    """One reason may stand twice: where evicting pods could help, and where not."""
+    count = sum(one.count for one in those)
+    named = [name for one in those for name in one.examples][:EXAMPLES]
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    return f"{count} {reason}: {', '.join(named)}{more}"
 
 
 def sums(rehearsed: Rehearsed) -> str:

@@ -141,7 +141,10 @@ def read_objects(sources: Iterable[Source]) -> Objects:
     """All objects of all files. Two objects of one kind and name are an error, wherever they are."""
     reader = _Reader()
     for source in sources:
-        reader.read_file(source)
+        try:
+            reader.read_file(source)
+        except MemoryError:
+            raise InputError("too large to be held in memory", file=source.name) from None
     return reader.finished()
 
 
@@ -193,16 +196,29 @@ def _usable(obj: _Typed, place: _Place) -> _Typed:
         raise InputError(str(error), file=place.file, subject=_named(type(obj), meta, place)) from None
 
 
+TOO_DEEP = "nested too deep"
+_DECODERS: dict[type[Model], msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _LIST_OF}
+
+
+# The two kinds that come by the hundred thousand: straight to the decoder, and to `decode` only for what is wrong.
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_node = msgspec.json.Decoder(Node).decode
+
+
 def decode_pod(data: bytes | msgspec.Raw) -> Pod:
-    return decode(Pod, data)
+    """A pod, from JSON that an API server wrote."""
+    try:
+        return _decode_pod(data)
+    except _NOT_JSON:
+        return decode(Pod, data)
 
 
 def decode_node(data: bytes | msgspec.Raw) -> Node:
-    return decode(Node, data)
-
-
-TOO_DEEP = "nested too deep"
-_DECODERS: dict[type[Model], msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _LIST_OF}
+    """A node, from JSON that an API server wrote."""
+    try:
+        return _decode_node(data)
+    except _NOT_JSON:
+        return decode(Node, data)
 
 
 def _decode(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place) -> _Typed:
@@ -255,11 +271,12 @@ def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        value = _without_nulls(value, "")
-    except RecursionError:
-        raise InputError(TOO_DEEP, file=place.file, subject=place.within) from None
+        pass
     try:
+        value = _without_nulls(value, "")
         return msgspec.convert(value, kind)
+    except RecursionError:
+        raise InputError(TOO_DEEP, file=place.file, subject=_subject(kind, value, place)) from None
     except msgspec.ValidationError as error:
         path, problem = from_decoder(str(error), value)
         raise InputError(problem, file=place.file, subject=_subject(kind, value, place), path=path) from None
@@ -319,6 +336,26 @@ class _Head(msgspec.Struct, rename="camel"):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
+MAX_LISTS = 10  # lists in lists in lists
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a list says of its items, which need not say it themselves; and how many lists are around them."""
+
+    kind: str = ""
+    api_version: str = ""
+    lists: int = 0
+
+    def of_items(self, kind: str, api_version: str, place: _Place) -> "_Told":
+        """Items of a PodList are pods; those of a plain List say themselves what they are."""
+        if self.lists >= MAX_LISTS:
+            raise InputError(f"lists nested deeper than {MAX_LISTS} levels", file=place.file)
+        if kind == "List":
+            return _Told(lists=self.lists + 1)
+        return _Told(kind.removesuffix("List"), api_version, self.lists + 1)
+
+
 class _Reader:
     """Gathers objects, and remembers where each came from."""
 
@@ -356,38 +393,41 @@ class _Reader:
             raise
         for number, document in enumerate(documents, 1):
             within = f"document {number}" if len(documents) > 1 else ""
-            self._read_value(document, _Place(source.name, within), "", "")
+            self._read_value(document, _Place(source.name, within), _Told())
 
-    def read_json(self, data: bytes | msgspec.Raw, place: _Place, kind: str = "", api_version: str = "") -> None:
-        """An object, or a list of them, as JSON. Items of a typed list need not say what they are."""
+    def read_json(self, data: bytes | msgspec.Raw, place: _Place, told: "_Told | None" = None) -> None:
+        """An object, or a list of them, as JSON."""
+        told = told or _Told()
         try:
             head = _HEAD.decode(data)
         except msgspec.ValidationError:
-            self._read_value(_json(data, place), place, kind, api_version)
+            self._read_value(_json(data, place), place, told)
             return
         except _NOT_JSON as error:
             raise InputError(_said(error), file=place.file, subject=place.within) from None
-        kind, api_version = head.kind or kind, head.api_version or api_version
+        kind, api_version = head.kind or told.kind, head.api_version or told.api_version
         if head.items is not None and kind.endswith("List"):
+            inner = told.of_items(kind, api_version, place)
             for number, item in enumerate(head.items, 1):
-                self.read_json(item, _item(place, number), *_item_type(kind, api_version))
+                self.read_json(item, _item(place, number), inner)
             return
         model = self._model(kind, api_version, place)
         if model is not None:
             self._add(_decode(model, data, place), place)
 
-    def _read_value(self, value: Any, place: _Place, kind: str, api_version: str) -> None:
+    def _read_value(self, value: Any, place: _Place, told: "_Told") -> None:
         """The same, of plain values."""
         if value is None:
             return
         if not isinstance(value, dict):
             raise InputError("expected an object", file=place.file, subject=place.within)
-        kind = _text(value, "kind", place) or kind
-        api_version = _text(value, "apiVersion", place) or api_version
+        kind = _text(value, "kind", place) or told.kind
+        api_version = _text(value, "apiVersion", place) or told.api_version
         items = value.get("items")
         if isinstance(items, list) and kind.endswith("List"):
+            inner = told.of_items(kind, api_version, place)
             for number, item in enumerate(items, 1):
-                self._read_value(item, _item(place, number), *_item_type(kind, api_version))
+                self._read_value(item, _item(place, number), inner)
             return
         model = self._model(kind, api_version, place)
         if model is not None:
@@ -421,11 +461,6 @@ class _Reader:
 
 def _item(place: _Place, number: int) -> _Place:
     return _Place(place.file, f"{place.within}, item {number}" if place.within else f"item {number}")
-
-
-def _item_type(kind: str, api_version: str) -> tuple[str, str]:
-    """Items of a PodList are pods; those of a plain List say themselves what they are."""
-    return ("", "") if kind == "List" else (kind.removesuffix("List"), api_version)
 
 
 def _text(value: Mapping[str, Any], name: str, place: _Place) -> str:

@@ -139,6 +139,16 @@ def test_a_document_that_is_something_else_is_refused(document: object, problem:
             id="text for a rate",
         ),
         pytest.param(
+            {"clientConnection": {"qps": True}},
+            ["clientConnection.qps: Invalid value: true: must be of type number"],
+            id="a boolean for a rate",
+        ),
+        pytest.param(
+            {"clientConnection": {"qps": 1e39}},
+            ["clientConnection.qps: Invalid value: 1e+39: must be of type number"],
+            id="a rate that does not fit",
+        ),
+        pytest.param(
             {"clientConnection": {"qps": float("nan")}},
             ["clientConnection.qps: Invalid value: NaN: must be of type number"],
             id="not a number",
@@ -210,6 +220,12 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
                 )
             ],
             id="arguments of an old version",
+        ),
+        pytest.param(
+            "InterPodAffinity",
+            {"apiVersion": "a/b/c"},
+            ["profiles[0].pluginConfig[0].args: unexpected GroupVersion string: a/b/c"],
+            id="arguments of a version with two slashes",
         ),
         pytest.param(
             "InterPodAffinity",

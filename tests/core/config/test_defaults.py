@@ -62,10 +62,10 @@ def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weigh
 
 
 def test_plugins_behind_a_gate_exist_without_being_enabled() -> None:
-    assert [plugin.name for plugin in BUILT_IN if not plugin.default] == [
-        "GangScheduling",
-        "TopologyPlacementGenerator",
-        "PodGroupPodsCount",
+    assert [(plugin.name, plugin.weight) for plugin in BUILT_IN if not plugin.default] == [
+        ("GangScheduling", 0),
+        ("TopologyPlacementGenerator", 0),
+        ("PodGroupPodsCount", 1),
     ]
 
 

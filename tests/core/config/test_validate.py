@@ -6,7 +6,7 @@ import pytest
 
 from situate.core.config.decode import decode
 from situate.core.config.defaults import default_configuration, with_defaults
-from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
 from situate.core.config.validate import validate
 
 V1 = "kubescheduler.config.k8s.io/v1"
@@ -34,6 +34,11 @@ def test_the_default_configuration_is_valid() -> None:
 
 def test_a_configuration_without_profiles_has_not_had_its_defaults_set() -> None:
     assert validate(KubeSchedulerConfiguration()) == ["profiles: Required value"]
+
+
+def test_a_profile_may_have_no_plugins() -> None:
+    profile = KubeSchedulerProfile(scheduler_name="a")
+    assert validate(KubeSchedulerConfiguration(profiles=(profile,))) == []
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,13 @@ def test_the_size_is_that_of_the_first_node_that_has_it() -> None:
     assert score(cluster, pod(["app:v1"])) == [0, expected, expected]
 
 
+def test_an_image_that_a_node_lists_twice_has_its_first_size() -> None:
+    cluster = Cluster()
+    listed = (ContainerImage(names=("app:v1",), size_bytes=600 * MIB), ContainerImage(names=("app:v1",), size_bytes=1))
+    cluster.add_node(Node(metadata=ObjectMeta(name="n0"), status=NodeStatus(images=listed)))
+    assert score(cluster, pod(["app:v1"])) == [100 * (600 - 23) // (1000 - 23)]
+
+
 def test_a_narrowed_view_has_the_score_of_its_row() -> None:
     cluster = cluster_of({"app:v1": 500 * MIB}, {})
     kind = cluster.class_of(pod(["app:v1"]))

@@ -187,6 +187,14 @@ def test_without_a_preference_it_sits_out() -> None:
     assert score(cluster_of(**THREE), pod(), [True] * 3, rules(has("zone"))) is None
 
 
+def test_without_a_preference_all_score_0_where_the_profile_does_not_let_it_sit_out() -> None:
+    cluster = cluster_of(**THREE)
+    view = View(cluster).scoring(np.array([True] * 3))
+    scores = NodeAffinity(may_sit_out=False).score(cluster.class_of(pod()), view)
+    assert scores is not None
+    assert scores.tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     "preferred",
     [

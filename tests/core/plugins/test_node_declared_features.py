@@ -66,3 +66,9 @@ def test_a_feature_is_needed_by(spec: PodSpec, expected: list[int]) -> None:
 )
 def test_no_feature_is_needed_by(spec: PodSpec) -> None:
     assert check(spec, cluster_of(())) is None
+
+
+def test_declared_features_are_read_as_sorted_as_the_api_server_demands() -> None:
+    cluster = cluster_of((HOST_NETWORK, RESTART_ALL), ("Another", RESTART_ALL, "Zonal"), ("Another", "Zonal"))
+    assert check(PodSpec(containers=(RESTARTING,)), cluster) == [1, 0, 1]
+    assert check(PodSpec(host_network=True, host_users=False), cluster) == [0, 1, 1]

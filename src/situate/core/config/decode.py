@@ -277,8 +277,6 @@ def _wrong_type(path: str, raw: object, expected: str) -> str:
 
 
 def _short(raw: object) -> str:
-    if isinstance(raw, Mapping | list | tuple):
-        return _json_type(raw)
     text = go_json(raw) if isinstance(raw, str | int | float | bool | None) else _json_type(raw)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 

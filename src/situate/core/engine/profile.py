@@ -10,6 +10,7 @@ from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration
 from situate.core.contract import Filter, Scorer
 from situate.core.place.profile import Profile, Weighted
+from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.faults import PluginError
 from situate.core.plugins.others import as_filter, as_scorer, made
 from situate.core.plugins.table import BUILDERS
@@ -49,7 +50,7 @@ def points_of(kind: type) -> frozenset[str]:
 def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding:
     filters: dict[str, Filter | None] = {}
     scorers: dict[str, Scorer | None] = {}
-    for name in dict.fromkeys((*resolved.points["filter"], *resolved.points["score"])):
+    for name in dict.fromkeys(name for point in ("filter", "score", "preFilter") for name in resolved.points[point]):
         if name in BUILDERS:
             plugin = BUILDERS[name](resolved)
             filters[name] = plugin if isinstance(plugin, Filter) else None
@@ -59,11 +60,10 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
             filters[name], scorers[name] = as_filter(name, plugin), as_scorer(name, plugin)
     _nobody_left_out(resolved, others)
     args = resolved.args_of(DefaultPreemptionArgs)
-    asked = [(name, filters.get(name)) for name in resolved.points["filter"]]
     return Deciding(
         Profile(
             scheduler_name=resolved.scheduler_name,
-            filters=tuple(plugin for _, plugin in asked if plugin is not None),
+            filters=_asked(resolved, filters),
             scorers=tuple(
                 Weighted(scorer, weight)
                 for name, weight in resolved.scorers
@@ -75,6 +75,16 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
         PreemptionOptions(
             args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets
         ),
+    )
+
+
+def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:
+    """The filters; last, for what they say before nodes are looked at, those that are enabled at preFilter alone."""
+    at_filter = [filters.get(name) for name in resolved.points["filter"]]
+    earlier = [filters.get(name) for name in resolved.points["preFilter"] if name not in resolved.points["filter"]]
+    return (
+        *(plugin for plugin in at_filter if plugin is not None),
+        *(before_nodes(plugin) for plugin in earlier if plugin is not None),
     )
 
 

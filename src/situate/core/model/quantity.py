@@ -4,8 +4,8 @@ A quantity is a whole number of billionths: finer parts are rounded up, away fro
 costs time linear in the text, whose length and exponent are bounded, so that no text can be expensive. Objects keep
 quantities as they were written; whoever needs the number reads it here.
 
-Where Kubernetes is careless we are not: beyond int64, its Value() and MilliValue() overflow, and here stop at its ends; a
-suffix without digits is zero to it, and an error here.
+Where Kubernetes is careless we are not: beyond int64, its Value() and MilliValue() overflow, and here stop at its ends;
+a suffix without digits is zero to it, and an error here.
 """
 
 import re

@@ -27,7 +27,7 @@ from situate.core.plugins.nodeselection import (
     required_affinity_mask,
     term_mask,
 )
-from situate.core.plugins.normalise import Ranking, ranked, settled
+from situate.core.plugins.normalise import Ranking, constant, ranked, settled
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
 from situate.core.state.view import View
@@ -42,6 +42,8 @@ class NodeAffinity:
     """Required terms refuse, preferred terms add their weight to the score."""
 
     added_affinity: Rules | None = None
+    may_sit_out: bool = True
+    """Whether a pod that prefers nothing has no score, rather than 0: not where preScore is disabled."""
 
     name: ClassVar[str] = "NodeAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -61,7 +63,7 @@ class NodeAffinity:
     def score(self, pod: PodClass, view: View) -> Scores | None:
         weighted = _preferred(self.added_affinity) + _preferred(_rules(pod.spec))
         if not weighted:
-            return None
+            return None if self.may_sit_out else constant(0, view)
         return settled((self.name, "weights", weighted), lambda whole: _weights(weighted, whole), view)
 
 

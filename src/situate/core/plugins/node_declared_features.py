@@ -56,7 +56,12 @@ def _undeclared(needed: tuple[str, ...], whole: View) -> Codes:
     """Node by node: hardly a pod needs any of this, so declared features are not worth a column."""
 
     def code(node: Node | None) -> int:
-        return FITS if node is None or all(one in node.status.declared_features for one in needed) else UNDECLARED
+        return FITS if node is None or all(_declared(one, node) for one in needed) else UNDECLARED
 
     codes: Codes = sealed(np.fromiter((code(whole.node(row)) for row in range(whole.size)), np.uint8, whole.size))
     return codes
+
+
+def _declared(feature: str, node: Node) -> bool:
+    """The API server demands that the list be sorted, so Kubernetes looks no further than where a feature would be."""
+    return next((one for one in node.status.declared_features if one >= feature), None) == feature

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Scores
+from situate.core.plugins.normalise import constant
 from situate.core.plugins.resource_scoring import (
     CPU_AND_MEMORY,
     Capacity,
@@ -35,12 +36,14 @@ class NodeResourcesBalancedAllocation:
     """Compares how evenly resources are used with the pod and without it. Sits out for pods that ask for none."""
 
     resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
+    may_sit_out: bool = True
+    """Whether a pod that asks for none has no score, rather than 0: not where preScore is disabled."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         if not self._asks(pod):
-            return None
+            return None if self.may_sit_out else constant(0, view)
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         score = evenness(view, columns)
         score -= self._evenness_before(view, columns)

@@ -83,7 +83,9 @@ def _by_driver(volumes: Mapping[str, str]) -> dict[str, int]:
 
 
 def _exceeds(wanted: Mapping[str, str], here: NodeVolumes) -> bool:
-    """Whether these volumes are too many for a node; what its pods have attached already is not attached again."""
+    """Whether volumes that would be too many if all of them were new are: some may be attached already."""
+    if here.attached.keys().isdisjoint(wanted):
+        return True
     new = {volume: driver for volume, driver in wanted.items() if volume not in here.attached}
     return any(
         here.used.get(driver, 0) + count > here.limits[driver]

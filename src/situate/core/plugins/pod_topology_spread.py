@@ -30,7 +30,7 @@ from situate.core.plugins.spread_constraints import (
 )
 from situate.core.plugins.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
 from situate.core.state.classes import PodClass
-from situate.core.state.columns import IdColumn
+from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -45,6 +45,8 @@ NOT_LABELLED: Final = Reason(
 )
 REASONS: Final = (NOT_MATCHED, NOT_LABELLED)
 MISSING: Final = 1 + REASONS.index(NOT_LABELLED)
+FEW_DOMAINS: Final = 7
+"""Up to this many domains, that of no label included: at most 64 tables a key are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,16 @@ class HardConstraint:
         least = int(counts.take(self.domains).min()) if self.least is None else self.least
         table: Codes = (counts > self.slack + least).view(np.uint8)
         table[-1] = MISSING
-        return table.take(view.label(self.counted.topology_key)[0])
+        return codes_by_row(table, self.counted.topology_key, view)
+
+
+def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
+    """The code of each row's domain. Few domains have few tables: what one comes to is kept until a node changes."""
+    if len(table) > FEW_DOMAINS:
+        return table.take(view.label(topology_key)[0])
+    key = (NAME, "codes", topology_key, table.tobytes())
+    codes: Codes = view.memo(key, lambda whole: sealed(table.take(whole.label(topology_key)[0])))
+    return codes[view.rows]
 
 
 @dataclass(frozen=True, slots=True)

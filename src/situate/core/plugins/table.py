@@ -56,11 +56,17 @@ def _weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceWeight, ...]:
 
 
 def _balanced(profile: ResolvedProfile) -> object:
-    return NodeResourcesBalancedAllocation(_weights(profile.args_of(NodeResourcesBalancedAllocationArgs).resources))
+    weights = _weights(profile.args_of(NodeResourcesBalancedAllocationArgs).resources)
+    return NodeResourcesBalancedAllocation(weights, _may_sit_out(NodeResourcesBalancedAllocation.name, profile))
 
 
 def _affinity(profile: ResolvedProfile) -> object:
-    return NodeAffinity(profile.args_of(NodeAffinityArgs).added_affinity)
+    return NodeAffinity(profile.args_of(NodeAffinityArgs).added_affinity, _may_sit_out(NodeAffinity.name, profile))
+
+
+def _may_sit_out(name: str, profile: ResolvedProfile) -> bool:
+    """It is at preScore that a plugin says that it has nothing to score."""
+    return name in profile.points["preScore"]
 
 
 def _inter_pod(profile: ResolvedProfile) -> object:

@@ -1,29 +1,20 @@
-"""Which nodes suit a pod's claims, over all rows at once: where bound volumes can be reached, which free volume each
-unbound claim would get, and where one could be made.
+"""Which nodes suit a pod's claims, over all rows at once: where the bound ones can be used, which free volume each
+unbound one would get, and where one could be made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from situate.core.model.claims import claim_class
-from situate.core.model.csi_migration import MigrationError, handle, in_tree_plugin, is_migrated, migrated_affinity
-from situate.core.model.labels import EVERYTHING, Selector, SelectorError, parse_selector, requirement
-from situate.core.model.nodeselector import NodeSelector, Term, parse_terms
-from situate.core.model.quantity import parse_quantity, value
-from situate.core.model.storage import (
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeNodeAffinity,
-)
-from situate.core.plugins.nodeselection import node_selector_mask, term_mask
+from situate.core.model.labels import EVERYTHING, Selector, SelectorError, parse_selector
+from situate.core.model.quantity import parse_quantity
+from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
+from situate.core.plugins.volume_reach import STORAGE, affinity_terms, allowed, has_space, lowest, places, reached
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.objects import StorageObjects
 from situate.core.state.view import View
@@ -32,11 +23,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim whose volume is being made for a node."""
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-STORAGE: Final = "storage"
 NOTHING: Final = -1
-
-PARSED_SELECTORS: Final = 16_384
-"""How many node selectors of volumes are kept parsed: local volumes have one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +43,12 @@ class Match:
 
     claim: PersistentVolumeClaim
     volumes: Sequence[PersistentVolume]
+    names: Mapping[str, int]
+    """The index of each volume by its name."""
     chosen: IdColumn
+
+    def at(self, row: int) -> PersistentVolume | None:
+        return None if self.chosen[row] == NOTHING else self.volumes[self.chosen[row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +63,8 @@ class Unbound:
 
     def matches_at(self, row: int) -> Iterator[tuple[PersistentVolumeClaim, PersistentVolume]]:
         for match in self.matches:
-            if match.chosen[row] != NOTHING:
-                yield match.claim, match.volumes[match.chosen[row]]
+            if (volume := match.at(row)) is not None:
+                yield match.claim, volume
 
     def provisions_at(self, row: int) -> Iterator[PersistentVolumeClaim]:
         return (claim for claim, mask in self.provisions if mask[row])
@@ -80,56 +72,18 @@ class Unbound:
 
 def bound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Bound:
     nowhere = np.zeros(view.size, np.bool_)
-    elsewhere = nowhere.copy()
-    left = ~nowhere
+    elsewhere, left = nowhere.copy(), ~nowhere
     unreadable: list[tuple[str, Mask]] = []
     for claim in claims:
         volume = view.storage.volumes.get(claim.spec.volume_name)
         if volume is None:
             return Bound(elsewhere, left, tuple(unreadable))
-        try:
-            reached = _reached(volume, view)
-        except MigrationError as error:
-            moved = left & _handed_over(volume, view)
-            unreadable.append((f"could not translate pv: {error}", moved))
-            reached = affinity_mask(volume.spec.node_affinity, view) & ~moved
-        elsewhere |= left & ~reached
-        left &= reached
+        mask, problem, rows = reached(volume, view)
+        if problem:
+            unreadable.append((problem, rows & left))
+        elsewhere |= left & ~mask
+        left &= mask
     return Bound(elsewhere, nowhere, tuple(unreadable))
-
-
-def _reached(volume: PersistentVolume, view: View) -> Mask:
-    """The rows a bound volume can be reached from; where its plugin was handed over, in its driver's topology."""
-    reached = affinity_mask(volume.spec.node_affinity, view)
-    plugin = in_tree_plugin(volume.spec)
-    if plugin is None or not plugin.driver:
-        return reached
-    moved = _handed_over(volume, view)
-    if not moved.any():
-        return reached
-    handle(volume.spec, volume.metadata.labels)
-    return np.where(moved, affinity_mask(migrated_affinity(volume, plugin), view), reached)
-
-
-def _handed_over(volume: PersistentVolume, view: View) -> Mask:
-    """The rows where the plugin of an in-tree volume was handed over to its driver."""
-    plugin = in_tree_plugin(volume.spec)
-    nodes = view.storage.csi_nodes
-    handed_over = (plugin is not None and is_migrated(plugin, nodes.get(name)) for name in view.names)
-    return np.fromiter(handed_over, np.bool_, view.size)
-
-
-def affinity_mask(affinity: VolumeNodeAffinity | None, view: View) -> Mask:
-    """The rows that a volume's node affinity allows."""
-    if affinity is None or affinity.required is None:
-        return np.ones(view.size, np.bool_)
-    return node_selector_mask(_label_terms(affinity.required), view)
-
-
-@lru_cache(maxsize=PARSED_SELECTORS)
-def _label_terms(selector: NodeSelector) -> tuple[Term, ...]:
-    """Only labels count: what a volume asks of a node's fields is checked for errors, and not read."""
-    return tuple(Term(labels=term.labels) for term in parse_terms(selector.node_selector_terms))
 
 
 def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Unbound:
@@ -162,15 +116,14 @@ def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Unbou
 
 def _match_all(claims: Sequence[PersistentVolumeClaim], rows: Mask, view: View) -> list[Match]:
     """Give each claim a free volume where there is one. A volume goes to one claim only."""
-    taken: dict[str, Mask] = {}
-    found = []
+    found: list[Match] = []
     for claim in claims:
         try:
             prebound, free = _suitable(claim, view.storage)
         except SelectorError as error:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             raise SelectorError(f"error creating internal label selector for claim: {key}: {error}") from None
-        found.append(_match(claim, prebound, free, rows, taken, view))
+        found.append(_match(claim, prebound, free, rows, found, view))
     return found
 
 
@@ -179,26 +132,29 @@ def _match(
     prebound: Sequence[PersistentVolume],
     free: Sequence[PersistentVolume],
     rows: Mask,
-    taken: dict[str, Mask],
+    earlier: Sequence[Match],
     view: View,
 ) -> Match:
+    volumes = (*prebound, *free)
+    terms = [affinity_terms(volume.spec.node_affinity) for volume in volumes]
+    names = {volume.metadata.name: at for at, volume in enumerate(volumes)}
+    if not prebound and all(names.keys().isdisjoint(match.names) for match in earlier):
+        chosen = lowest(terms, view)
+        return Match(claim, volumes, names, np.where(rows & (chosen < len(volumes)), chosen, NOTHING))
     chosen = np.full(view.size, NOTHING, np.intp)
     left = rows.copy()
-    for at, volume in enumerate((*prebound, *free)):
-        here = left & affinity_mask(volume.spec.node_affinity, view)
-        own = taken.get(volume.metadata.name)
-        if own is not None:
-            here &= ~own
+    for at, volume in enumerate(volumes):
+        untaken = left.copy()
+        for match in earlier:
+            if (other := match.names.get(volume.metadata.name)) is not None:
+                untaken &= match.chosen != other
+        here = untaken & places(terms[at], view)
         chosen[here] = at
-        taken[volume.metadata.name] = here if own is None else own | here
-        if at < len(prebound):
-            # Where a volume that was made for the claim cannot be reached, no other will do.
-            left &= np.zeros(view.size, np.bool_) if own is None else own
-        else:
-            left &= ~here
+        # Where a volume that was made for the claim cannot be reached, no other will do.
+        left = left & ~(untaken if at < len(prebound) else here)
         if not left.any():
             break
-    return Match(claim, (*prebound, *free), chosen)
+    return Match(claim, volumes, names, chosen)
 
 
 def _suitable(
@@ -211,7 +167,7 @@ def _suitable(
     selector = EVERYTHING if claim.spec.selector is None else parse_selector(claim.spec.selector)
     prebound, free = [], []
     for volume in storage.volumes_of_class.get(claim_class(claim), {}).values():
-        if not _large_enough(volume, claim):
+        if not _is_usable(volume, claim):
             continue
         if volume.spec.claim_ref is not None:
             if _is_made_for(volume, claim):
@@ -223,7 +179,7 @@ def _suitable(
     return prebound, free
 
 
-def _large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """What is asked even of a volume that was made for the claim."""
     return (
         volume.metadata.deletion_timestamp is None
@@ -270,52 +226,7 @@ def _not_provided(provisions: Sequence[tuple[PersistentVolumeClaim, Mask]], view
         if made is None or made.provisioner in ("", NO_PROVISIONER):
             unmatched |= wanted
             continue
-        allowed = _allowed(made, view)
-        unmatched |= wanted & ~allowed
-        no_space |= wanted & allowed & ~_has_space(claim, made, view)
+        may = allowed(made, view)
+        unmatched |= wanted & ~may
+        no_space |= wanted & may & ~has_space(claim, made, view)
     return unmatched, no_space
-
-
-def _allowed(made: StorageClass, view: View) -> Mask:
-    """The rows where the class lets volumes be made."""
-    if not made.allowed_topologies:
-        return np.ones(view.size, np.bool_)
-    terms = []
-    for term in made.allowed_topologies:
-        try:
-            demands = tuple(requirement(one.key, "In", one.values) for one in term.match_label_expressions)
-        except SelectorError:
-            continue
-        if demands:
-            terms.append(Term(labels=demands))
-    return node_selector_mask(tuple(terms), view)
-
-
-def _has_space(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
-    """The rows from which a driver that tells its free space has enough of it."""
-    asked = claim.spec.resources.requests.get(STORAGE)
-    driver = view.storage.csi_drivers.get(made.provisioner)
-    if asked is None or driver is None or not driver.spec.storage_capacity:
-        return np.ones(view.size, np.bool_)
-    size = value(asked)
-    mask = np.zeros(view.size, np.bool_)
-    for capacity in view.storage.capacities.values():
-        if capacity.storage_class_name == made.metadata.name and _holds(capacity, size):
-            mask |= _accessible(capacity, view)
-    return mask
-
-
-def _holds(capacity: CSIStorageCapacity, size: int) -> bool:
-    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    return limit is not None and value(limit) >= size
-
-
-def _accessible(capacity: CSIStorageCapacity, view: View) -> Mask:
-    nowhere = np.zeros(view.size, np.bool_)
-    if capacity.node_topology is None:
-        return nowhere
-    try:
-        selector = parse_selector(capacity.node_topology)
-    except SelectorError:
-        return nowhere
-    return nowhere if selector.nothing else term_mask(Term(labels=selector.requirements), view)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
 from situate.core.model.policy import PodDisruptionBudget
+from situate.core.preempt.evictable import Evictable
 from situate.core.state.classes import PodClass
-from situate.core.state.pods import BoundPod
 
 
 class Budgets:
@@ -23,17 +23,17 @@ class Budgets:
         self._budgets = [(budget, selector) for budget, selector in chosen if selector.requirements]
         self._by_class: dict[int, tuple[int, ...]] = {}
 
-    def split(self, pods: Sequence[BoundPod]) -> tuple[list[BoundPod], list[BoundPod]]:
+    def split(self, pods: Sequence[Evictable]) -> tuple[list[Evictable], list[Evictable]]:
         """Those whose eviction would break a budget if all before them went too, and the others; the order is kept."""
         if not self._budgets:
             return [], list(pods)
         left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
-        breaking: list[BoundPod] = []
-        harmless: list[BoundPod] = []
+        breaking: list[Evictable] = []
+        harmless: list[Evictable] = []
         for pod in pods:
             breaks = False
             for at in self._of(pod.kind):
-                if pod.name in self._budgets[at][0].status.disrupted_pods:
+                if pod.key.partition("/")[2] in self._budgets[at][0].status.disrupted_pods:
                     continue  # Its eviction is under way and counted already.
                 left[at] -= 1
                 breaks |= left[at] < 0

@@ -55,7 +55,7 @@ def search(trial: Trial, rows: Sequence[int], options: PreemptionOptions, offset
     budgets = Budgets(trial.view.budgets)
     start = offset % len(rows) if rows else 0
     for row in (*rows[start:], *rows[:start]):
-        if not trial.victims_at(row):
+        if not trial.lower_count(row):
             found.refused[row] = NO_VICTIMS
         elif trial.hopeless[row]:
             found.hopeless.append(row)

@@ -47,7 +47,7 @@ def preempt(
     trial = prepare(profile, pod, view)
     found = search(trial, rows, options, offset)
     if found.candidates:
-        return _chosen(least_harmful(found.candidates))
+        return _chosen(view, least_harmful(found.candidates))
     if found.contradictory:
         names = (view.names[row] for row in found.contradictory)
         return _told(_joined([f'expected at least one victim pod on node "{name}"' for name in names]), ERROR)
@@ -66,10 +66,11 @@ def _not_eligible(pod: PodClass, view: View, diagnosis: Diagnosis, nominated_nod
     return None
 
 
-def _chosen(best: Candidate) -> Remedy:
+def _chosen(view: View, best: Candidate) -> Remedy:
     """Who is being deleted already is not evicted again."""
-    victims = sorted((victim for victim in best.victims if not victim.leaving), key=lambda victim: victim.key)
-    return Remedy(best.row, tuple(victims), SUCCESS, "")
+    by_name = sorted(best.victims, key=lambda victim: victim.key)
+    victims = (view.cluster.pods.bound(victim.row) for victim in by_name)
+    return Remedy(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
 
 
 def _nowhere(view: View, told: Mapping[int, Texts]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from situate.core.preempt.importance import started
-from situate.core.state.pods import BoundPod
+from situate.core.preempt.evictable import Evictable
 
 ABOVE_ALL_NEGATIVE: Final = 1 << 31
 """Added to each priority before they are summed, so that one more victim never looks better than one less."""
@@ -18,7 +17,7 @@ class Candidate:
     """A node, and who must leave it: never nobody."""
 
     row: int
-    victims: tuple[BoundPod, ...]
+    victims: tuple[Evictable, ...]
     """The most important first."""
     violations: int
     """How many of them a disruption budget protects."""
@@ -33,7 +32,7 @@ def harm(candidate: Candidate) -> tuple[int, int, int, int, int, int]:
         highest,
         sum(pod.kind.priority + ABOVE_ALL_NEGATIVE for pod in victims),
         len(victims),
-        -min(started(pod) for pod in victims if pod.kind.priority == highest),
+        -min(pod.started for pod in victims if pod.kind.priority == highest),
         candidate.row,
     )
 

@@ -1,38 +1,32 @@
 """Trials: would the pod fit on a node if some pods were gone from it?
 
-A filter whose answer does not depend on bound pods is asked once for all nodes; the view tells which those are, since
-it remembers what was read. Room is arithmetic on columns. Only the other filters are asked about overlays, one node at
-a time, and only on nodes that neither rules out.
+Room is arithmetic on columns, and what no eviction can change is known for all nodes. Only the other filters are asked
+about overlays, one node at a time, and only on nodes that neither rules out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Codes, Detailed, Failure, Filter, Refusal, Verdict
+from situate.core.contract import FITS, RULED_OUT, Failure, Refusal
 from situate.core.place.filtering import ruled_out
 from situate.core.place.profile import Profile
+from situate.core.plugins.node_ports import NodePorts
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.preempt.evictable import Evictable, lower_on
 from situate.core.preempt.freed import Emptied, freed
+from situate.core.preempt.sway import Question, questions
 from situate.core.state.classes import PODS, PodClass
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.ports import conflicts
-from situate.core.state.view import LOAD, View
+from situate.core.state.view import View
 
-Texts = tuple[str, ...]
+Texts: TypeAlias = tuple[str, ...]
 """Why a node was refused; at least one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One filter that has a say on the pod."""
-
-    plugin: Filter
-    settled: Codes | None
-    """Its answer for every row, where that is the same whoever is evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,98 +36,91 @@ class Trial:
     pod: PodClass
     view: View
     questions: tuple[Question, ...]
-    """In the order in which the profile asks."""
-    asked_again: tuple[Filter, ...]
-    """The filters that must be asked on each overlay: all that are not settled, but for room."""
+    unsettled: tuple[Question, ...]
+    """Those that must be asked on overlays: all that evictions may change, but for room."""
     slack: Mapping[int, IntColumn]
     """Resource column -> what is left at each row if all pods of lower priority go and the pod comes."""
     freed: Mapping[int, IntColumn]
     """Resource column -> what those pods take; `pods`, that is how many they are, is always there."""
     hopeless: Mask
     """Rows where the pod does not fit even if all pods of lower priority go, as far as columns tell."""
-    ports_count: bool
 
-    def victims_at(self, row: int) -> int:
+    def lower_count(self, row: int) -> int:
         """How many pods of lower priority are on a node."""
         return int(self.freed[PODS][row])
 
     def room_at(self, row: int) -> dict[int, int]:
+        """Resource column -> how much may come back, if all pods of lower priority are gone."""
         return {column: int(slack[row]) for column, slack in self.slack.items()}
-
-    def holds_wanted_port(self, kind: PodClass) -> bool:
-        """Whether pods of a class hold a host port that the pod asks for."""
-        if not self.ports_count:
-            return False
-        return any(
-            (taken.protocol, taken.port) == (port.protocol, port.port) and conflicts(port.ip, (taken.ip,))
-            for port in self.pod.host_ports
-            for taken in kind.host_ports
-        )
 
 
 def prepare(profile: Profile, pod: PodClass, view: View) -> Trial:
-    questions = _questions(profile, pod, view)
-    fit = next((one.plugin for one in questions if isinstance(one.plugin, NodeResourcesFit)), None)
-    asked = fit.asked(pod, view) if fit is not None else []
-    freed_of = freed(view, pod.priority, dict.fromkeys((PODS, *(column for column, _ in asked))))
+    asked = questions(profile, pod, view)
+    fit = next((one.plugin for one in asked if isinstance(one.plugin, NodeResourcesFit)), None)
+    wanted = dict(fit.asked(pod, view)) if fit is not None else {}
+    freed_of = freed(view, pod.priority, {**wanted, PODS: 0})
     slack = {
         column: view.allocatable(column) - view.requested(column) + freed_of[column] - amount
-        for column, amount in asked
+        for column, amount in wanted.items()
     }
     hopeless = np.zeros(view.size, np.bool_)
     for left in slack.values():
         hopeless |= left < 0
-    for one in questions:
-        if one.settled is not None:
-            hopeless |= one.settled != FITS
-    asked_again = tuple(one.plugin for one in questions if one.settled is None and one.plugin is not fit)
-    ports_count = any(plugin.name == "NodePorts" for plugin in asked_again)
-    return Trial(pod, view, questions, asked_again, slack, freed_of, hopeless, ports_count)
+    for one in asked:
+        if (refused := one.refused_for_good(view)) is not None:
+            hopeless |= refused
+    unsettled = tuple(one for one in asked if not one.settled and one.plugin is not fit)
+    return Trial(pod, view, tuple(asked), unsettled, slack, freed_of, hopeless)
 
 
-def _questions(profile: Profile, pod: PodClass, view: View) -> tuple[Question, ...]:
-    """The filters that have a say on the pod, or may have once pods are gone.
-
-    Evictions change what is bound to rows, and tallies. They also change which terms are carried at all, but a term
-    that spoke of the pod has been read as a tally, and no new one comes.
-    """
-    found = []
-    for plugin in profile.filters:
-        probe = view.without(())
-        verdict = plugin.check(pod, probe)
-        if probe.reads & LOAD or probe.tallies_read or isinstance(verdict, (Refusal, Failure)):
-            found.append(Question(plugin, None))
-        elif verdict is not None:
-            found.append(Question(plugin, verdict))
-    return tuple(found)
-
-
-def refusal(trial: Trial, here: View) -> Texts | None:
-    """Why the pod does not fit on an overlay of one row that is not hopeless; None if it does."""
-    for plugin in trial.asked_again:
-        if (texts := _refusal_of(plugin, trial.pod, here)) is not None:
-            return texts
+def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
+    """Why the pod does not fit on a node that is not hopeless, all of lower priority gone; None if it does."""
+    overlay: View | None = None
+    for question in trial.unsettled:
+        if question.by_anyone or any(pod.kind in question.by_kinds for pod in gone):
+            overlay = overlay or trial.view.without(gone).at(row)
+            if (texts := _refusal_of(question, trial.pod, overlay)) is not None:
+                return texts
     return None
 
 
-def fits(trial: Trial, here: View) -> bool:
-    """Whether every filter but room lets the pod onto an overlay of one row that is not hopeless."""
-    return all(_passes(plugin.check(trial.pod, here)) for plugin in trial.asked_again)
+def may_stay(trial: Trial, row: int, pod: Evictable, gone: Sequence[Evictable]) -> bool:
+    """Whether all but room lets a pod come back to a node where the preemptor fits while it and `gone` are gone."""
+    overlay: View | None = None
+    for question in trial.unsettled:
+        if isinstance(question.plugin, NodePorts):
+            # An overlay frees a host port when one of its holders goes, so it cannot tell that another came back.
+            if holds_wanted_port(pod.kind, trial.pod):
+                return False
+        elif question.by_anyone or pod.kind in question.by_kinds:
+            overlay = overlay or trial.view.without(gone).at(row)
+            if _refusal_of(question, trial.pod, overlay) is not None:
+                return False
+    return True
 
 
-def why_hopeless(trial: Trial, rows: list[int]) -> dict[int, Texts]:
+def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
+    """Whether pods of one class hold a host port that a pod of another asks for."""
+    return any(
+        (taken.protocol, taken.port) == (port.protocol, port.port) and conflicts(port.ip, (taken.ip,))
+        for port in pod.host_ports
+        for taken in holder.host_ports
+    )
+
+
+def why_hopeless(trial: Trial, rows: Sequence[int]) -> dict[int, Texts]:
     """What the first filter that refuses each hopeless row says, with all pods of lower priority gone from it."""
-    emptied = Emptied(trial.view, trial.freed)
-    short = _told_of_room(trial, emptied)
+    short = _short_of(trial) if rows else {}
     return {row: _first_refusal(trial, row, short) for row in rows}
 
 
-def _told_of_room(trial: Trial, emptied: Emptied) -> dict[int, list[str]]:
+def _short_of(trial: Trial) -> dict[int, list[str]]:
     """Row -> what it is short of, pods of lower priority gone."""
+    emptied = Emptied(trial.view, trial.freed)
     found: dict[int, list[str]] = {}
-    for one in trial.questions:
-        if isinstance(one.plugin, NodeResourcesFit):
-            for text, mask in one.plugin.details(trial.pod, emptied):
+    for question in trial.questions:
+        if isinstance(question.plugin, NodeResourcesFit):
+            for text, mask in question.plugin.details(trial.pod, emptied):
                 for row in np.flatnonzero(mask).tolist():
                     found.setdefault(row, []).append(text)
     return found
@@ -141,43 +128,34 @@ def _told_of_room(trial: Trial, emptied: Emptied) -> dict[int, list[str]]:
 
 def _first_refusal(trial: Trial, row: int, short: Mapping[int, list[str]]) -> Texts:
     overlay: View | None = None
-    for one in trial.questions:
-        if one.settled is not None:
-            if one.settled[row] != FITS:
-                return _texts(one.plugin, trial.pod, trial.view.at(row), int(one.settled[row]))
-        elif isinstance(one.plugin, NodeResourcesFit):
+    for question in trial.questions:
+        if question.settled:
+            if question.codes is not None and question.codes[row] != FITS:
+                return _texts(question, trial.pod, trial.view.at(row), int(question.codes[row]))
+        elif isinstance(question.plugin, NodeResourcesFit):
             if row in short:
                 return tuple(short[row])
         else:
-            overlay = overlay or emptied_at(trial, row)
-            if (texts := _refusal_of(one.plugin, trial.pod, overlay)) is not None:
+            overlay = overlay or trial.view.without(lower_on(trial.view, row, trial.pod.priority)).at(row)
+            if (texts := _refusal_of(question, trial.pod, overlay)) is not None:
                 return texts
     raise LookupError(f"nothing refuses node row {row}")
 
 
-def emptied_at(trial: Trial, row: int) -> View:
-    """One row with all its pods of lower priority gone."""
-    lower = [pod for pod in trial.view.pods_on(row) if pod.kind.priority < trial.pod.priority]
-    return trial.view.without(lower).at(row)
-
-
-def _passes(verdict: Verdict) -> bool:
-    return verdict is None or (isinstance(verdict, np.ndarray) and verdict[0] == FITS)
-
-
-def _refusal_of(plugin: Filter, pod: PodClass, here: View) -> Texts | None:
-    verdict = plugin.check(pod, here)
+def _refusal_of(question: Question, pod: PodClass, here: View) -> Texts | None:
+    """Why a filter refuses the one row of a view; None if it does not."""
+    verdict = question.plugin.check(pod, here)
     if verdict is None:
         return None
     if isinstance(verdict, (Refusal, Failure)):
         return (verdict.text,)
     code = int(verdict[0])
-    return None if code == FITS else _texts(plugin, pod, here, code)
+    return None if code == FITS else _texts(question, pod, here, code)
 
 
-def _texts(plugin: Filter, pod: PodClass, here: View, code: int) -> Texts:
+def _texts(question: Question, pod: PodClass, here: View, code: int) -> Texts:
     if code == RULED_OUT:
-        return (ruled_out((plugin.name,)),)
-    if isinstance(plugin, Detailed):
-        return tuple(text for text, mask in plugin.details(pod, here) if mask[0])
-    return (plugin.reasons[code - 1].text,)
+        return (ruled_out((question.plugin.name,)),)
+    if question.detailed is not None:
+        return tuple(text for text, mask in question.detailed.details(pod, here) if mask[0])
+    return (question.plugin.reasons[code - 1].text,)

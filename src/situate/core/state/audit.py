@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from situate.core.model.base import INT64_MAX
 from situate.core.model.requests import allocatable, pod_requests
-from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodClass
+from situate.core.state.attached import NO_LIMIT, NOTHING_ATTACHED, NodeVolumes, node_volumes
+from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, LabelGroup, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.images import ImageTable
+from situate.core.state.objects import StorageObjects
 from situate.core.state.ports import PortTable
 from situate.core.state.vocab import ABSENT
 from situate.core.state.volumes import VolumeTable
@@ -22,7 +25,8 @@ from situate.core.state.volumes import VolumeTable
 def audit(cluster: Cluster) -> list[str]:
     """Every difference between what is kept and what a recount gives; nothing is changed."""
     found: list[str] = []
-    for check in (_rows, _node_columns, _loads, _classes, _sparse_tables, _tallies, _terms):
+    checks = (_rows, _node_columns, _loads, _classes, _groups, _sparse_tables, _shelves, _attached, _tallies, _terms)
+    for check in checks:
         found.extend(check(cluster))
     return found
 
@@ -37,9 +41,11 @@ def _rows(cluster: Cluster) -> Iterator[str]:
     yield from _differ("node rows", nodes.rows, {name: row for row, name in enumerate(nodes.names) if name})
     yield from _differ("present rows", np.flatnonzero(nodes.present).tolist(), sorted(nodes.rows.values()))
     yield from _differ("pod rows", pods.rows, {pods.keys[row]: row for row in pods.rows.values()})
-    on_nodes = {row: at for at, here in enumerate(nodes.pods) for row in here}
-    yield from _differ("pods by node", on_nodes, {row: pods.node_rows[row] for row in on_nodes})
-    yield from _differ("pods on some node", sorted(on_nodes), sorted(pods.rows.values()))
+    on_nodes = sorted((row, at) for at, here in enumerate(nodes.pods) for row in here)
+    yield from _differ("pods by node", on_nodes, sorted((row, pods.node_rows[row]) for row in pods.rows.values()))
+    waiting = [key for here in cluster.homeless.values() for key in here]
+    yield from _differ("pods that are counted and wait for a node", [key for key in waiting if key in pods.rows], [])
+    yield from _differ("nodes that are here and waited for", [one for one in cluster.homeless if one in nodes.rows], [])
 
 
 def _node_columns(cluster: Cluster) -> Iterator[str]:
@@ -67,8 +73,8 @@ def _node_columns(cluster: Cluster) -> Iterator[str]:
 
 def _loads(cluster: Cluster) -> Iterator[str]:
     nodes, pods = cluster.nodes, cluster.pods
-    requested = np.zeros_like(nodes.requested)
-    nonzero = np.zeros_like(nodes.nonzero)
+    requested = np.zeros(nodes.requested.shape, object)
+    nonzero = np.zeros(nodes.nonzero.shape, object)
     for row in pods.rows.values():
         kind, node_row = pods.kind(row), pods.node_rows[row]
         asked = pod_requests(kind.pod)
@@ -79,7 +85,7 @@ def _loads(cluster: Cluster) -> Iterator[str]:
             requested[cluster.resources.find(name), node_row] += amount
         nonzero[:, node_row] += (asked.nonzero_milli_cpu, asked.nonzero_memory)
     for name, kept, counted in (("requested", nodes.requested, requested), ("nonzero", nodes.nonzero, nonzero)):
-        for column, row in zip(*np.nonzero(kept != counted), strict=True):
+        for column, row in zip(*np.nonzero(kept != np.minimum(counted, INT64_MAX)), strict=True):
             yield f"{name}[{column}, {row}]: kept {kept[column, row]}, counted {counted[column, row]}"
 
 
@@ -98,6 +104,24 @@ def _classes(cluster: Cluster) -> Iterator[str]:
     yield from _differ("classes of bound pods that are not kept", [kind.id for kind in placed], [])
 
 
+def _groups(cluster: Cluster) -> Iterator[str]:
+    table = cluster.classes
+    members: dict[str, list[int]] = {}
+    for kind in table.values():
+        members.setdefault(_named(kind.group), []).append(kind.id)
+    yield from _differ("groups", {_named(one): [kind.id for kind in one.classes] for one in table.groups()}, members)
+    by_label: dict[tuple[str, str], list[str]] = {}
+    for group in table.groups():
+        for pair in group.labels.items():
+            by_label.setdefault(pair, []).append(_named(group))
+    kept = {pair: sorted(map(_named, shelf)) for pair, shelf in table.groups_by_label.items()}
+    yield from _differ("groups by label", kept, {pair: sorted(names) for pair, names in by_label.items()})
+
+
+def _named(group: LabelGroup) -> str:
+    return f"{group.namespace} {sorted(group.labels.items())}"
+
+
 def _sparse_tables(cluster: Cluster) -> Iterator[str]:
     ports, volumes, images = PortTable(), VolumeTable(), ImageTable()
     for row in cluster.pods.rows.values():
@@ -114,9 +138,48 @@ def _sparse_tables(cluster: Cluster) -> Iterator[str]:
     yield from _differ("images", cluster.images.sizes, images.sizes)
 
 
+def _shelves(cluster: Cluster) -> Iterator[str]:
+    storage, counted = cluster.objects.storage, StorageObjects()
+    for volume in storage.volumes.values():
+        counted.put_volume(volume)
+    for attachment in storage.attachments.values():
+        counted.put_attachment(attachment)
+    yield from _differ("volumes by class", storage.volumes_of_class, counted.volumes_of_class)
+    yield from _differ("attachments by node", storage.attachments_on, counted.attachments_on)
+
+
+def _attached(cluster: Cluster) -> Iterator[str]:
+    kept, nodes, storage = cluster.attached, cluster.nodes, cluster.objects.storage
+    kept.refresh()
+    counted: dict[int, NodeVolumes] = {}
+    for row, name in enumerate(nodes.names):
+        if name:
+            counted[row] = node_volumes(name, cluster.volumes.by_node.get(row, {}).values(), storage)
+    yield from _differ("attached volumes", kept.rows, counted)
+    problems = {row: here.problem for row, here in counted.items() if here.problem}
+    yield from _differ("problems with volumes", kept.problems, problems)
+    for volume in storage.volumes.values():
+        name = volume.metadata.name
+        readers = [row for row, here in counted.items() if name in here.reads]
+        yield from _differ(f"rows that read volume {name}", sorted(kept.reached(volume)), readers)
+    for driver in dict.fromkeys(driver for volumes in counted.values() for driver in volumes.limits):
+        limit, used = kept.limit(driver).tolist(), kept.used(driver).tolist()
+        for row in range(nodes.size):
+            here = counted.get(row, NOTHING_ATTACHED)
+            limited = driver in here.limits
+            expected = (here.limits.get(driver, NO_LIMIT), here.used.get(driver, 0) if limited else 0)
+            yield from _differ(f"{driver} at node row {row}: limit and use", (limit[row], used[row]), expected)
+
+
 def _tallies(cluster: Cluster) -> Iterator[str]:
     names = cluster.objects.namespace_labels
+    groups = cluster.classes.groups()
     for tally in cluster.tallies.values():
+        matching = [one for one in groups if tally.matcher.matches(one.namespace, one.labels, names)]
+        feeding = [one for one in groups if tally in one.tallies]
+        for what, kept in (("that feed", feeding), ("known to", tally.groups)):
+            listed = sorted(map(_named, kept)), sorted(map(_named, matching))
+            yield from _differ(f"groups {what} the tally of {tally.matcher} by {tally.topology_key}", *listed)
         counts = np.zeros_like(tally.counts)
         for row in cluster.pods.rows.values():
             kind, node_row = cluster.pods.kind(row), cluster.pods.node_rows[row]
@@ -131,6 +194,8 @@ def _tallies(cluster: Cluster) -> Iterator[str]:
 def _terms(cluster: Cluster) -> Iterator[str]:
     carriers: dict[Any, dict[PodClass, int]] = {}
     for kind in cluster.classes.values():
+        carried = list(kind.terms) if kind.total else []
+        yield from _differ(f"class {kind.id}: carried terms", [entry.term for entry in kind.carried], carried)
         if kind.total:
             for term in kind.terms:
                 of_term = carriers.setdefault(term, {})

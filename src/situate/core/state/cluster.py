@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from situate.core.model.base import INT64_MAX
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
@@ -61,6 +62,8 @@ class Cluster:
         """What views computed from single rows, and the position in `touched` up to which it is right."""
         self.homeless: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
+        self._beyond: dict[int, None] = {}
+        """Node rows whose pods ask for more than a cell can hold: what leaves cannot just be taken off."""
         self._idle: dict[PodClass, None] = {}
         self._namespaces_seen = 0
 
@@ -163,6 +166,8 @@ class Cluster:
             self._take_off(pod_row)
         node_row = self.nodes.rows.get(node_name)
         if node_row is None:
+            if self.homeless.get(node_name, {}).get(key) == pod:
+                return False
             self._drop_homeless(key)
             self.homeless.setdefault(node_name, {})[key] = pod
             return True
@@ -189,12 +194,14 @@ class Cluster:
             self.pods.start_ms[pod_row] = _ms(pod.status.start_time)
         nodes = self.nodes
         nodes.pods[node_row][pod_row] = None
-        requested = nodes.requested_cells
-        for column, amount in kind.takes:
-            requested[column][node_row] += amount
-        nonzero = nodes.nonzero_cells
-        nonzero[NONZERO_CPU][node_row] += kind.nonzero[0]
-        nonzero[NONZERO_MEMORY][node_row] += kind.nonzero[1]
+        requested, nonzero = nodes.requested_cells, nodes.nonzero_cells
+        try:
+            for column, amount in kind.takes:
+                requested[column][node_row] += amount
+            nonzero[NONZERO_CPU][node_row] += kind.nonzero[0]
+            nonzero[NONZERO_MEMORY][node_row] += kind.nonzero[1]
+        except ValueError:  # the sum does not fit the cell
+            self._recount(node_row)
         if not kind.total:
             self._idle.pop(kind, None)
             if kind.terms:
@@ -225,10 +232,13 @@ class Cluster:
         leaving = bool(self.pods.leaving[pod_row])
         nodes = self.nodes
         del nodes.pods[node_row][pod_row]
-        for column, amount in kind.takes:
-            nodes.requested_cells[column][node_row] -= amount
-        nodes.nonzero_cells[NONZERO_CPU][node_row] -= kind.nonzero[0]
-        nodes.nonzero_cells[NONZERO_MEMORY][node_row] -= kind.nonzero[1]
+        if node_row in self._beyond:
+            self._recount(node_row)
+        else:
+            for column, amount in kind.takes:
+                nodes.requested_cells[column][node_row] -= amount
+            nodes.nonzero_cells[NONZERO_CPU][node_row] -= kind.nonzero[0]
+            nodes.nonzero_cells[NONZERO_MEMORY][node_row] -= kind.nonzero[1]
         for carried in kind.carried:
             carried.add(node_row, -1)
         for tally in kind.group.tallies:
@@ -251,6 +261,23 @@ class Cluster:
                 self._forget_class(next(iter(self._idle)))
         self.pods.remove(pod_row)
         self._touch(node_row)
+
+    def _recount(self, node_row: int) -> None:
+        """Sum up the pods on a node again, each sum stopping at what a cell can hold."""
+        nodes = self.nodes
+        kinds = [self.pods.kind(pod_row) for pod_row in nodes.pods[node_row]]
+        requested = [0] * len(nodes.requested_cells)
+        for kind in kinds:
+            for column, amount in kind.takes:
+                requested[column] += amount
+        nonzero = [sum(kind.nonzero[at] for kind in kinds) for at in (NONZERO_CPU, NONZERO_MEMORY)]
+        for cells, sums in ((nodes.requested_cells, requested), (nodes.nonzero_cells, nonzero)):
+            for column, total in enumerate(sums):
+                cells[column][node_row] = min(total, INT64_MAX)
+        if max(*requested, *nonzero) > INT64_MAX:
+            self._beyond[node_row] = None
+        else:
+            self._beyond.pop(node_row, None)
 
     def _touch(self, node_row: int) -> None:
         touched = self.touched

@@ -6,7 +6,7 @@ from situate.core.model.node import Node
 
 
 class ImageTable:
-    """Image name -> node row -> size in bytes. A node that lists a name twice has it once, with the last size."""
+    """Image name -> node row -> size in bytes. A node that lists a name twice has it once, with the first size."""
 
     __slots__ = ("sizes",)
 
@@ -16,7 +16,7 @@ class ImageTable:
     def add(self, row: int, node: Node) -> None:
         for image in node.status.images:
             for name in image.names:
-                self.sizes.setdefault(name, {})[row] = image.size_bytes
+                self.sizes.setdefault(name, {}).setdefault(row, image.size_bytes)
 
     def remove(self, row: int, node: Node) -> None:
         for image in node.status.images:

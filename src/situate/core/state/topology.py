@@ -96,6 +96,11 @@ class Tallies:
         while self._bytes > TALLY_BYTES and len(self._kept) > 1:
             self._drop(next(iter(self._kept)))
 
+    def keeps(self, tally: Tally) -> bool:
+        """Whether the tally is still kept: one that was dropped no longer knows its groups."""
+        eligible = None if tally.eligible is None else tally.eligible.key
+        return self._kept.get((tally.matcher, tally.topology_key, eligible, tally.counts_leaving)) is tally
+
     def welcome(self, group: LabelGroup, namespaces: NamespaceLabels) -> None:
         """A group that was not there: let it feed the tallies that match it."""
         for tally in self._index.candidates(group.labels):

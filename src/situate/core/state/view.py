@@ -9,7 +9,7 @@ A view remembers what was read through it (`reads`, `tallies_read`): that is how
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.tolerations import Taint
 from situate.core.state.attached import NOTHING_ATTACHED, NodeVolumes, node_volumes
-from situate.core.state.classes import HostPort, PodClass, TermKind
+from situate.core.state.classes import HostPort, LabelGroup, PodClass, TermKind
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
 from situate.core.state.matching import Matcher
@@ -40,9 +40,18 @@ TERMS: Final = 8
 """Read which terms are carried at all. Which domains carry one is in `tallies_read`."""
 FEASIBLE: Final = 16
 """Read which nodes are feasible."""
+OVERLAY: Final = 32
+"""Read what an overlay moves. The cluster never moves it."""
 
 MEMO_CELLS: Final = 1 << 23
 """How many memos are kept between two changes of a node, counted in cells: a memo may be as long as there are rows."""
+
+
+class OnARow(Protocol):
+    """A bound pod, as far as its row goes."""
+
+    @property
+    def row(self) -> int: ...
 
 
 class View:
@@ -72,7 +81,7 @@ class View:
 
     # -- other views ---------------------------------------------------------------------------------------------
 
-    def without(self, pods: Sequence[BoundPod]) -> View:
+    def without(self, pods: Sequence[OnARow]) -> View:
         """The same cluster with these bound pods gone."""
         removed = {**self._removed, **{pod.row: None for pod in pods}}
         return View(self.cluster, row=self._row, removed=removed, added=self._added, feasible=self._feasible)
@@ -235,6 +244,12 @@ class View:
         self.reads |= LOAD
         return [self.cluster.pods.bound(pod) for pod in self._removed]
 
+    def pod_rows_on(self, row: int) -> list[int]:
+        """The rows of the pods that `pods_on` gives, for who reads little of each of many."""
+        self.reads |= LOAD
+        here = self.cluster.nodes.pods[self._absolute(row)]
+        return [pod for pod in here if pod not in self._removed] if self._removed else list(here)
+
     def pods_on(self, row: int) -> list[BoundPod]:
         """The pods bound to the node at a row of this view, in order of arrival, without those an overlay adds."""
         self.reads |= LOAD
@@ -348,10 +363,20 @@ class View:
         self.tallies_read.append(tally)
         if not (self._removed or self._added):
             return sealed(tally.counts)
-        return tally.counts + self.moved(matcher, topology_key, eligible)
+        return tally.counts + self.moved(matcher, topology_key, eligible, counted=tally.groups)
 
-    def moved(self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None = None) -> IntColumn:
-        """What an overlay takes off a tally and adds to it, by domain; zeros where this view is no overlay."""
+    def moved(
+        self,
+        matcher: Matcher,
+        topology_key: str | None,
+        eligible: Eligible | None = None,
+        counted: Mapping[LabelGroup, None] | None = None,
+    ) -> IntColumn:
+        """What an overlay takes off a tally and adds to it, by domain; zeros where this view is no overlay.
+
+        `counted` are the groups of bound pods that match, where that is known.
+        """
+        self.reads |= OVERLAY
         domains, size = self._domains(topology_key)
         counts = np.zeros(size + 1, np.int64)
         names = self.cluster.objects.namespace_labels
@@ -360,7 +385,11 @@ class View:
             domain = domains[row]
             if domain < 0 or not (eligible is None or eligible.mask[row]):
                 continue
-            if matcher.matches(kind.namespace, kind.labels, names):
+            if counted is not None and sign < 0:
+                matches = kind.group in counted
+            else:
+                matches = matcher.matches(kind.namespace, kind.labels, names)
+            if matches:
                 counts[domain] += sign
         return counts
 

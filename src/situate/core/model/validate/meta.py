@@ -20,8 +20,10 @@ def metadata_problems(meta: ObjectMeta, *, any_case: bool = False) -> Problems:
         for text in subdomain_problems(meta.namespace):
             yield invalid("metadata.namespace", meta.namespace, text)
     yield from labels_problems("metadata.labels", meta.labels)
-    yield from time_problems("metadata.creationTimestamp", meta.creation_timestamp)
-    yield from time_problems("metadata.deletionTimestamp", meta.deletion_timestamp)
+    if meta.creation_timestamp is not None:
+        yield from time_problems("metadata.creationTimestamp", meta.creation_timestamp)
+    if meta.deletion_timestamp is not None:
+        yield from time_problems("metadata.deletionTimestamp", meta.deletion_timestamp)
 
 
 def labels_problems(path: str, labels: Labels) -> Problems:
@@ -36,9 +38,8 @@ def key_problems(path: str, key: str) -> Problems:
         yield invalid(path, key, text)
 
 
-def time_problems(path: str, text: str | None) -> Problems:
-    if text is not None:
-        try:
-            epoch_ms(text)
-        except TimestampError as error:
-            yield invalid(path, text, str(error))
+def time_problems(path: str, text: str) -> Problems:
+    try:
+        epoch_ms(text)
+    except TimestampError as error:
+        yield invalid(path, text, str(error))

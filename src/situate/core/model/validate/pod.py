@@ -1,6 +1,6 @@
 """Pods."""
 
-from situate.core.model.pod import Container, ContainerPort, Pod, PodSpec
+from situate.core.model.pod import Container, ContainerPort, ContainerStatus, Pod, PodSpec
 from situate.core.model.validate.meta import labels_problems, time_problems
 from situate.core.model.validate.problem import Problems, duplicate, invalid, required, unsupported
 from situate.core.model.validate.resources import list_problems, requirements_problems
@@ -23,24 +23,30 @@ def pod_problems(pod: Pod) -> Problems:
     yield from _container_list_problems(spec)
     if spec.resources is not None:
         yield from requirements_problems("spec.resources", spec.resources, pod_level=True)
-    yield from list_problems("spec.overhead", spec.overhead)
+    if spec.overhead:
+        yield from list_problems("spec.overhead", spec.overhead)
     yield from _placement_problems(spec)
     for index, volume in enumerate(spec.volumes):
         claim = volume.persistent_volume_claim
         if claim is not None and not claim.claim_name:
             yield required(f"spec.volumes[{index}].persistentVolumeClaim.claimName")
-    yield from time_problems("status.startTime", status.start_time)
-    for path, statuses in (
-        ("status.containerStatuses", status.container_statuses),
-        ("status.initContainerStatuses", status.init_container_statuses),
-    ):
-        for index, one in enumerate(statuses):
-            if one.resources is not None:
-                yield from list_problems(f"{path}[{index}].resources.requests", one.resources.requests)
-            yield from list_problems(f"{path}[{index}].allocatedResources", one.allocated_resources)
+    if status.start_time is not None:
+        yield from time_problems("status.startTime", status.start_time)
+    if status.container_statuses:
+        yield from _resize_problems("status.containerStatuses", status.container_statuses)
+    if status.init_container_statuses:
+        yield from _resize_problems("status.initContainerStatuses", status.init_container_statuses)
     if status.resources is not None:
         yield from list_problems("status.resources.requests", status.resources.requests)
-    yield from list_problems("status.allocatedResources", status.allocated_resources)
+    if status.allocated_resources:
+        yield from list_problems("status.allocatedResources", status.allocated_resources)
+
+
+def _resize_problems(path: str, statuses: tuple[ContainerStatus, ...]) -> Problems:
+    for index, one in enumerate(statuses):
+        if one.resources is not None:
+            yield from list_problems(f"{path}[{index}].resources.requests", one.resources.requests)
+        yield from list_problems(f"{path}[{index}].allocatedResources", one.allocated_resources)
 
 
 def _container_list_problems(spec: PodSpec) -> Problems:
@@ -77,11 +83,15 @@ def _port_problems(path: str, port: ContainerPort) -> Problems:
 
 
 def _placement_problems(spec: PodSpec) -> Problems:
-    yield from labels_problems("spec.nodeSelector", spec.node_selector)
-    yield from affinity_problems("spec.affinity", spec.affinity)
+    if spec.node_selector:
+        yield from labels_problems("spec.nodeSelector", spec.node_selector)
+    if spec.affinity is not None:
+        yield from affinity_problems("spec.affinity", spec.affinity)
     for index, one in enumerate(spec.tolerations):
         yield from toleration_problems(f"spec.tolerations[{index}]", one)
-    yield from spread_problems("spec.topologySpreadConstraints", spec.topology_spread_constraints)
-    yield from gate_problems("spec.schedulingGates", spec.scheduling_gates)
+    if spec.topology_spread_constraints:
+        yield from spread_problems("spec.topologySpreadConstraints", spec.topology_spread_constraints)
+    if spec.scheduling_gates:
+        yield from gate_problems("spec.schedulingGates", spec.scheduling_gates)
     if spec.preemption_policy is not None and spec.preemption_policy not in PREEMPTION_POLICIES:
         yield unsupported("spec.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)

@@ -1,5 +1,7 @@
 """Lists of resources: names and quantities."""
 
+from functools import lru_cache
+
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.pod import ResourceList, ResourceRequirements
 from situate.core.model.quantity import QuantityError, RawQuantity, parse_milli, parse_quantity
@@ -17,6 +19,7 @@ from situate.core.model.validate.problem import Problems, at_key, invalid, unsup
 
 __all__ = ["list_problems", "quantity_problems", "requirements_problems"]
 
+_CACHE_SIZE = 16_384
 NEGATIVE = "must be greater than or equal to 0"
 NOT_INTEGER = "must be an integer"
 NOT_STANDARD = "must be a standard resource for containers"
@@ -25,20 +28,33 @@ NOT_EXTENDED = "doesn't follow extended resource name standard"
 
 def requirements_problems(path: str, resources: ResourceRequirements, *, pod_level: bool = False) -> Problems:
     """Requests and limits, and that no request exceeds its limit."""
-    for name in resources.limits:
-        yield from _name_problems(at_key(f"{path}.limits", name), name, pod_level)
-    yield from list_problems(f"{path}.limits", resources.limits)
-    for name in resources.requests:
-        yield from _name_problems(at_key(f"{path}.requests", name), name, pod_level)
-    yield from list_problems(f"{path}.requests", resources.requests)
-    for name, asked in resources.requests.items():
-        if name in resources.limits:
-            yield from _limit_problems(f"{path}.requests", name, asked, resources.limits[name])
+    limits, requests = resources.limits, resources.requests
+    for field, listed in (("limits", limits), ("requests", requests)):
+        for name, amount in listed.items():
+            if not _is_fine(name, amount, pod_level):
+                here = at_key(f"{path}.{field}", name)
+                yield from _name_problems(here, name, pod_level)
+                yield from quantity_problems(here, amount, whole=_is_whole(name))
+    if limits:
+        for name, amount in requests.items():
+            if name in limits:
+                yield from _limit_problems(f"{path}.requests", name, amount, limits[name])
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _is_fine(name: str, amount: RawQuantity, pod_level: bool) -> bool:
+    """Nothing is wrong with this entry. Most entries of most pods are the same, and are looked at once."""
+    found = (*_name_problems("", name, pod_level), *quantity_problems("", amount, whole=_is_whole(name)))
+    return not found
+
+
+def _is_whole(name: str) -> bool:
+    return name == PODS or is_extended(name)
 
 
 def list_problems(path: str, listed: ResourceList) -> Problems:
     for name, amount in listed.items():
-        yield from quantity_problems(at_key(path, name), amount, whole=name == PODS or is_extended(name))
+        yield from quantity_problems(at_key(path, name), amount, whole=_is_whole(name))
 
 
 def quantity_problems(path: str, amount: RawQuantity, *, whole: bool = False) -> Problems:

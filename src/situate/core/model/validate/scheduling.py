@@ -27,9 +27,7 @@ ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 POLICIES = ("Honor", "Ignore")
 
 
-def affinity_problems(path: str, affinity: Affinity | None) -> Problems:
-    if affinity is None:
-        return
+def affinity_problems(path: str, affinity: Affinity) -> Problems:
     node = affinity.node_affinity
     if node is not None:
         required_path = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"

@@ -1,0 +1,153 @@
+"""From which nodes a volume can be reached, a class lets volumes be made, and a driver has space: over all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from situate.core.model.csi_migration import MigrationError, handle, in_tree_plugin, is_migrated, migrated_affinity
+from situate.core.model.labels import IN, LabelSelector, SelectorError, parse_selector, requirement
+from situate.core.model.nodeselector import NodeSelector, Term, parse_terms
+from situate.core.model.quantity import value
+from situate.core.model.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeNodeAffinity,
+)
+from situate.core.plugins.nodeselection import node_selector_mask
+from situate.core.state.columns import IdColumn, Mask
+from situate.core.state.view import View
+
+Terms = tuple[Term, ...] | None
+"""Any of these; None for everywhere."""
+
+STORAGE: Final = "storage"
+"""The resource that volumes have and claims ask for."""
+
+PARSED_SELECTORS: Final = 16_384
+"""How many node selectors of volumes are kept parsed: local volumes have one each."""
+
+
+def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms:
+    """Where a volume can be reached. What it asks of a node's fields is checked for errors, and not read."""
+    if affinity is None or affinity.required is None:
+        return None
+    return _label_terms(affinity.required)
+
+
+@lru_cache(maxsize=PARSED_SELECTORS)
+def _label_terms(selector: NodeSelector) -> tuple[Term, ...]:
+    return tuple(Term(labels=term.labels) for term in parse_terms(selector.node_selector_terms))
+
+
+def places(terms: Terms, view: View) -> Mask:
+    return np.ones(view.size, np.bool_) if terms is None else node_selector_mask(terms, view)
+
+
+def lowest(choices: Sequence[Terms], view: View) -> IdColumn:
+    """For each row the first of the choices that it is among the places of; `len(choices)` where it is of none.
+
+    Most choices, if they are many, are pinned to one value of one label (a local volume to its node): those are looked
+    up by value, and only the others are tried one by one.
+    """
+    first_by_value: dict[str, dict[str, int]] = {}
+    others: list[int] = []
+    for at, terms in enumerate(choices):
+        pinned = _pinned(terms)
+        if pinned is None:
+            others.append(at)
+        else:
+            first_by_value.setdefault(pinned[0], {}).setdefault(pinned[1], at)
+    found = np.full(view.size, len(choices), np.intp)
+    for key, firsts in first_by_value.items():
+        ids, vocab = view.label(key)
+        table = np.full(len(vocab) + 1, len(choices), np.intp)
+        for label, at in firsts.items():
+            if (known := vocab.find(label)) >= 0:
+                table[known] = at
+        np.minimum(found, table.take(ids), out=found)
+    for at in others:
+        open_rows = found > at
+        if not open_rows.any():
+            break
+        found[open_rows & places(choices[at], view)] = at
+    return found
+
+
+def _pinned(terms: Terms) -> tuple[str, str] | None:
+    """The label and the one value of it that the places have, where that is all there is to them."""
+    if terms is None or len(terms) != 1 or len(terms[0].labels) != 1:
+        return None
+    only = terms[0].labels[0]
+    return (only.key, only.values[0]) if only.operator == IN and len(only.values) == 1 else None
+
+
+def reached(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
+    """Where a bound volume can be reached; and what is wrong with it, where something is.
+
+    Where the plugin of an in-tree volume was handed over, its driver's topology counts.
+    """
+    mask = places(affinity_terms(volume.spec.node_affinity), view)
+    nowhere = np.zeros(view.size, np.bool_)
+    plugin = in_tree_plugin(volume.spec)
+    if plugin is None or not plugin.driver:
+        return mask, "", nowhere
+    nodes = view.storage.csi_nodes
+    moved = np.fromiter((is_migrated(plugin, nodes.get(name)) for name in view.names), np.bool_, view.size)
+    if not moved.any():
+        return mask, "", nowhere
+    try:
+        handle(volume.spec, volume.metadata.labels)
+    except MigrationError as error:
+        return mask & ~moved, f"could not translate pv: {error}", moved
+    by_driver = places(affinity_terms(migrated_affinity(volume, plugin)), view)
+    return np.where(moved, by_driver, mask), "", nowhere
+
+
+def allowed(made: StorageClass, view: View) -> Mask:
+    """The rows where the class lets volumes be made."""
+    if not made.allowed_topologies:
+        return np.ones(view.size, np.bool_)
+    terms = []
+    for term in made.allowed_topologies:
+        try:
+            demands = tuple(requirement(one.key, IN, one.values) for one in term.match_label_expressions)
+        except SelectorError:
+            continue
+        if demands:
+            terms.append(Term(labels=demands))
+    return node_selector_mask(tuple(terms), view)
+
+
+def has_space(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
+    """The rows from which a driver that tells its free space has enough of it."""
+    asked = claim.spec.resources.requests.get(STORAGE)
+    driver = view.storage.csi_drivers.get(made.provisioner)
+    if asked is None or driver is None or not driver.spec.storage_capacity:
+        return np.ones(view.size, np.bool_)
+    size = value(asked)
+    roomy = [
+        _topology_terms(capacity.node_topology)
+        for capacity in view.storage.capacities.values()
+        if capacity.storage_class_name == made.metadata.name and _holds(capacity, size)
+    ]
+    return lowest(roomy, view) < len(roomy)
+
+
+def _holds(capacity: CSIStorageCapacity, size: int) -> bool:
+    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return limit is not None and value(limit) >= size
+
+
+def _topology_terms(topology: LabelSelector | None) -> Terms:
+    """Nowhere if it says nothing, everywhere if it is empty."""
+    try:
+        selector = parse_selector(topology)
+    except SelectorError:
+        return ()
+    return () if selector.nothing else (Term(labels=selector.requirements),)

@@ -1,0 +1,40 @@
+"""Pods that may have to go, and which of them matter most: by priority, then by how long they have been running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from situate.core.preempt.quicksort import order_of
+from situate.core.state.classes import PodClass
+from situate.core.state.pods import NO_TIME
+from situate.core.state.view import View
+
+NOT_STARTED: Final = 1 << 62
+"""The start of a pod that has not started: later than any other. Kubernetes takes the time of the question."""
+
+
+class Evictable(NamedTuple):
+    """What is read of a bound pod. Thousands are looked at to find a few victims, so this is little."""
+
+    row: int
+    kind: PodClass
+    started: int
+    key: str
+
+
+def lower_on(view: View, row: int, priority: int) -> list[Evictable]:
+    """The pods below a priority on a node, in order of arrival."""
+    pods = view.cluster.pods
+    found = []
+    for pod in view.pod_rows_on(row):
+        kind = pods.kind(pod)
+        if kind.priority < priority:
+            start = pods.start_ms[pod]
+            found.append(Evictable(pod, kind, NOT_STARTED if start == NO_TIME else start, pods.keys[pod]))
+    return found
+
+
+def by_importance(pods: Sequence[Evictable]) -> list[Evictable]:
+    """The most important first; among equals, as Kubernetes' sort leaves them."""
+    return [pods[index] for index in order_of([(-pod.kind.priority, pod.started) for pod in pods])]
