@@ -101,7 +101,7 @@ def volume(
     driver: str = DRIVER,
     **fields: Any,
 ) -> PersistentVolume:
-    """A volume of a CSI driver, unless a source is given; its name is its handle. `claim_ref`: (namespace, name[, uid])."""
+    """A volume of a CSI driver, its name its handle, unless a source is given. `claim_ref`: namespace, name[, uid]."""
     meta = {key: fields.pop(key) for key in ObjectMeta.__struct_fields__ if key in fields}
     sources = ("csi", "gce_persistent_disk", "aws_elastic_block_store", "azure_disk", "cinder", "portworx_volume")
     if not any(source in fields for source in sources):

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 LIMIT_S = 1.0
 HUNG_S = 60
 
-NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4"}}}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
 
 
 def pod(name: str = "web", **spec: Any) -> dict[str, Any]:

@@ -81,7 +81,6 @@ def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> 
 def _read(file: Path) -> tuple[Cluster, list[Pod]]:
     """The cluster with its bound pods, and the pods that wait."""
     from situate.core.model.node import Node
-    from situate.core.model.pod import Pod
     from situate.core.state.cluster import Cluster
     from situate.wire.errors import InputError
     from situate.wire.workload import decode_workload
@@ -101,7 +100,7 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
             if node.metadata.name in cluster.nodes.rows:
                 raise InputError("two nodes have this name", file=str(file), subject=f"Node {node.metadata.name}")
             cluster.add_node(node)
-        for count, pod in enumerate(_decoded(Pod, workload.bound, file, "bound"), 1):
+        for count, pod in enumerate(_pods(workload.bound, file, "bound"), 1):
             if not pod.spec.node_name:
                 raise InputError("is not bound", file=str(file), subject=_subject(pod), path="spec.nodeName")
             if _key(pod) in cluster.pods.rows:
@@ -109,7 +108,7 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
             cluster.add_pod(pod)
             if count % PROGRESS_EVERY == 0 and sys.stderr.isatty():
                 click.echo(f"read {count} of {len(workload.bound)} bound pods", err=True)
-        pending = list(_decoded(Pod, workload.pending, file, "pending"))
+        pending = list(_pods(workload.pending, file, "pending"))
     finally:
         gc.enable()
     seen: set[str] = set()
@@ -126,6 +125,21 @@ def _key(pod: Pod) -> str:
 
 def _subject(pod: Pod) -> str:
     return f"Pod {_key(pod)}"
+
+
+def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
+    """Pods with their priorities. The file has no priority classes, so there are only those of every cluster."""
+    from situate.core.model.pod import Pod
+    from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
+    from situate.wire.errors import InputError
+
+    classes = priority_classes(())
+    for pod in _decoded(Pod, items, file, path):
+        try:
+            yield with_priority(pod, classes)
+        except UnknownPriorityClassError as error:
+            where = "spec.priorityClassName"
+            raise InputError(str(error), file=str(file), subject=_subject(pod), path=where) from None
 
 
 def _decoded(kind: type[T], items: list[msgspec.Raw], file: Path, path: str) -> Iterator[T]:

@@ -54,14 +54,15 @@ def conformance(paths: tuple[Path, ...]) -> None:
     Prints a line for every difference, and last how many decisions were compared and how many differences there were.
     Exits with 1 if there was any.
     """
-    decisions = mismatches = 0
+    decisions = 0
+    mismatches: list[str] = []  # shown when all is read: of input that is wrong somewhere, nothing is
     for scenarios, verdicts in _pairs(paths):
         for count, lines in _compare_files(scenarios, verdicts):
             decisions += count
-            mismatches += len(lines)
-            for line in lines:
-                click.echo(line)
-    click.echo(f"{decisions} decisions, {mismatches} mismatches")
+            mismatches += lines
+    for line in mismatches:
+        click.echo(line)
+    click.echo(f"{decisions} decisions, {len(mismatches)} mismatches")
     sys.exit(1 if mismatches else 0)
 
 
@@ -117,22 +118,22 @@ def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, list[
         if scenario_line is None or verdict_line is None:
             short, other = (scenarios, verdicts) if scenario_line is None else (verdicts, scenarios)
             raise InputError(file=str(short), problem=f"has {number - 1} lines, fewer than {other.name}")
-        scenario = decode_scenario(scenario_line, f"{scenarios}:{number}")
+        place = f"{scenarios}:{number}"
+        scenario = decode_scenario(scenario_line, place)
         try:
             verdict = msgspec.json.decode(verdict_line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(file=f"{verdicts}:{number}", problem=f"not JSON: {error}") from error
-        yield _compare(scenario, verdict, f"{verdicts}:{number}")
+        expected = _expected(scenario, verdict, f"{verdicts}:{number}")
+        yield len(expected), _compare(scenario, expected, _profiles(scenario, place))
 
 
-def _compare(scenario: Any, verdict: Any, file: str) -> tuple[int, list[str]]:
-    """Ask about every waiting pod of a scenario; how many there were, and the differences."""
+def _compare(scenario: Any, expected: list[dict[str, Any]], profiles: dict[str, Deciding]) -> list[str]:
+    """Ask about every waiting pod of a scenario; the differences."""
     from situate.core.engine.decision import decide
     from situate.core.state.cluster import Cluster
     from situate.core.state.view import View
 
-    expected = _expected(scenario, verdict, file)
-    profiles = _profiles(scenario, file)
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     found: list[str] = []
@@ -145,7 +146,7 @@ def _compare(scenario: Any, verdict: Any, file: str) -> tuple[int, list[str]]:
                 found.append(f"{scenario.id} {key} {field}: expected {_shown(wanted, field)}, got {_shown(got, field)}")
         if scenario.sequence and wanted.get("chosen"):
             cluster.add_pod(_bound(pod, str(wanted["chosen"])))
-    return len(expected), found
+    return found
 
 
 def _expected(scenario: Any, verdict: Any, file: str) -> list[dict[str, Any]]:
@@ -168,12 +169,12 @@ def _profiles(scenario: Any, file: str) -> dict[str, Deciding]:
     try:
         profiles = build_profiles(scenario.config)
     except ConfigError as error:
-        raise ConfigInputError(error.problems, f"{file}: {scenario.id}") from None
+        raise ConfigInputError(error.problems, file) from None
     for pod in scenario.pending:
         if pod.spec.scheduler_name not in profiles:
             subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
             problem = f'no profile has this name: "{pod.spec.scheduler_name}"'
-            raise InputError(problem, file=f"{file}: {scenario.id}", subject=subject, path="spec.schedulerName")
+            raise InputError(problem, file=file, subject=subject, path="spec.schedulerName")
     return profiles
 
 

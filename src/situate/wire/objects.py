@@ -261,9 +261,17 @@ def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place, 
         value = msgspec.json.decode(data)
     except _NOT_JSON:
         path, problem = from_decoder(message, None)
-        subject = _subject(kind, msgspec.json.decode(data, type=_NamedOnly), place)
+        subject = _subject(kind, _name_in(data), place)
         raise InputError(problem, file=place.file, subject=subject, path=path) from None
     return _convert(kind, value, place)
+
+
+def _name_in(data: bytes | msgspec.Raw) -> "_NamedOnly":
+    """As much as can be read of what the object is called."""
+    try:
+        return msgspec.json.decode(data, type=_NamedOnly)
+    except _NOT_JSON:
+        return _NamedOnly()
 
 
 def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:

@@ -193,6 +193,17 @@ def test_what_is_wrong_with_the_shape_is_said_with_its_path(fields: dict[str, An
             id="an unknown field far down",
         ),
         pytest.param(
+            "PodTopologySpread",
+            {"defaultConstraints": [{"labelSelector": {"matchLabels": ["a"]}}]},
+            [
+                (
+                    "profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector.matchLabels: "
+                    "Invalid value: array: must be of type object"
+                )
+            ],
+            id="a list for labels",
+        ),
+        pytest.param(
             "InterPodAffinity",
             {"hardPodAffinityWeight": "lots"},
             ['profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: "lots": must be of type int32'],

@@ -69,6 +69,7 @@ def test_a_profile_may_have_no_plugins() -> None:
             ["podMaxBackoffSeconds: Invalid value: 10: must be greater than or equal to PodInitialBackoffSeconds"],
             id="a first backoff longer than the longest",
         ),
+        pytest.param({"podInitialBackoffSeconds": 10}, [], id="a first backoff as long as the longest is good"),
         pytest.param(
             {"clientConnection": {"burst": -1}},
             ["clientConnection.burst: Invalid value: -1: must be non-negative"],
@@ -176,6 +177,14 @@ def test_a_setting_out_of_range_is_told(fields: dict[str, Any], problems: list[s
             [{"schedulerName": "a"} | queue_sort("Q"), {"schedulerName": "b"} | queue_sort("Q")],
             [],
             id="profiles that sort the queue alike",
+        ),
+        pytest.param(
+            [
+                {"schedulerName": "a"} | queue_sort("Q", args={"a": 1}),
+                {"schedulerName": "b"} | queue_sort("Q", args={"a": 1}),
+            ],
+            [],
+            id="and with the same arguments",
         ),
     ],
 )

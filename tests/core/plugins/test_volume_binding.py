@@ -1,5 +1,7 @@
 """VolumeBinding refuses nodes that bound volumes do not reach, or where unbound claims would get none."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -8,7 +10,7 @@ from situate.core.contract import Refusal
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelectorTerm
 from situate.core.model.pod import Pod
-from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
+from situate.core.model.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
 from situate.core.model.volumes import AzureDisk, GCEPersistentDisk, Volume
 from situate.core.plugins.volume_binding import Decision, VolumeBinding, decide
 from situate.core.state.cluster import Cluster
@@ -221,8 +223,8 @@ def chosen(cluster: Cluster, *claims: str) -> list[dict[str, str] | None]:
     return [None if decision is None else dict(decision.bindings) for decision in decisions]
 
 
-def free(name: str, **fields: object) -> PersistentVolume:
-    return volume(name, class_name="late", **fields)  # type: ignore[arg-type]
+def free(name: str, **fields: Any) -> PersistentVolume:
+    return volume(name, class_name="late", **fields)
 
 
 def test_the_smallest_volume_that_is_large_enough_is_chosen() -> None:
@@ -257,7 +259,7 @@ def test_a_volume_is_chosen_where_it_can_be_reached() -> None:
         pytest.param({}, {"claim_ref": ("default", "c", "of-before")}, id="an earlier claim's of the same name"),
     ],
 )
-def test_a_volume_that_does_not_suit(wanted: dict[str, object], offered: dict[str, object]) -> None:
+def test_a_volume_that_does_not_suit(wanted: dict[str, Any], offered: dict[str, Any]) -> None:
     cluster = static(waiting("c", **wanted), free("pv", **offered))
     assert texts(cluster, using("c")) == [[NO_VOLUME], [NO_VOLUME]]
 
@@ -272,7 +274,7 @@ def test_a_volume_that_does_not_suit(wanted: dict[str, object], offered: dict[st
         pytest.param({"volume_attributes_class_name": ""}, {}, id="of no attributes class, which may be written empty"),
     ],
 )
-def test_a_volume_that_suits(wanted: dict[str, object], offered: dict[str, object]) -> None:
+def test_a_volume_that_suits(wanted: dict[str, Any], offered: dict[str, Any]) -> None:
     assert check(static(waiting("c", **wanted), free("pv", **offered)), using("c")) == [0, 0]
 
 
@@ -379,8 +381,8 @@ def test_free_space_counts_where_it_can_be_reached() -> None:
         pytest.param(csi_driver(DRIVER, storage_capacity=False), id="the driver does not tell"),
     ],
 )
-def test_free_space_is_not_asked_for(driver: object) -> None:
-    cluster = cluster_of(node(), driver, storage_class(), waiting("c"))  # type: ignore[arg-type]
+def test_free_space_is_not_asked_for(driver: CSIDriver) -> None:
+    cluster = cluster_of(node(), driver, storage_class(), waiting("c"))
     assert check(cluster, using("c")) == [0]
 
 

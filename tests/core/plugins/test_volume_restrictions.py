@@ -166,15 +166,17 @@ DISKS = st.one_of(
 
 def clash(one: Volume, other: Volume) -> bool:
     """Said once more, plainly: the same disk, and not both only reading."""
-    if one.aws_elastic_block_store and other.aws_elastic_block_store:
-        return one.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id
-    for mine, its, same in (
-        (one.gce_persistent_disk, other.gce_persistent_disk, lambda a, b: a.pd_name == b.pd_name),
-        (one.iscsi, other.iscsi, lambda a, b: a.iqn == b.iqn),
-        (one.rbd, other.rbd, lambda a, b: a.image == b.image and bool({*a.monitors} & {*b.monitors})),
-    ):
-        if mine and its:
-            return same(mine, its) and not (mine.read_only and its.read_only)
+    ebs_one, ebs_other = one.aws_elastic_block_store, other.aws_elastic_block_store
+    if ebs_one and ebs_other:
+        return ebs_one.volume_id == ebs_other.volume_id
+    gce_one, gce_other = one.gce_persistent_disk, other.gce_persistent_disk
+    if gce_one and gce_other:
+        return gce_one.pd_name == gce_other.pd_name and not (gce_one.read_only and gce_other.read_only)
+    if one.iscsi and other.iscsi:
+        return one.iscsi.iqn == other.iscsi.iqn and not (one.iscsi.read_only and other.iscsi.read_only)
+    if one.rbd and other.rbd:
+        same = one.rbd.image == other.rbd.image and bool({*one.rbd.monitors} & {*other.rbd.monitors})
+        return same and not (one.rbd.read_only and other.rbd.read_only)
     return False
 
 

@@ -9,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from builders import node, pod
 from situate.core.state.attached import NO_LIMIT
 from situate.core.state.audit import audit
-from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from storage_builders import (
     DRIVER,
@@ -34,7 +33,12 @@ class Attached(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = Cluster()
+        self.cluster = cluster_of(*(node(f"n{at}") for at in range(3)))
+        for at in range(3):
+            self.cluster.put_object(csi_node(f"n{at}", {DRIVER: 3, "other": 3}))
+            self.cluster.put_object(volume(f"v{at}", class_name="x"))
+            self.cluster.put_object(claim(f"c{at}", volume=f"v{at}"))
+            self.cluster.add_pod(pod(f"p{at}", volumes=claimed(f"c{at}"), node_name=f"n{at}"))
 
     @rule(name=NODES)
     def node_comes(self, name: str) -> None:

@@ -1,0 +1,149 @@
+"""All that can happen, as the engine is told of it. Each is a fact: it was seen, or somebody carried something out.
+
+Changes come in the order in which they were observed. One that is old news changes nothing: a pod that is already
+known, a bind of an earlier attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from situate.core.model.base import Model
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+
+Millis: TypeAlias = int
+"""Milliseconds on the caller's clock. The engine never reads one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodRef:
+    """One pod, and no other that has had or will have its name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node was added or changed."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod was added or changed: waiting, bound, or finished."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    pod: PodRef
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSeen:
+    """Any other object that scheduling reads was added or changed."""
+
+    item: Model
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectGone:
+    """Such an object was deleted; the last that was seen of it."""
+
+    item: Model
+
+
+@dataclass(frozen=True, slots=True)
+class BindDone:
+    """A bind was carried out. The pod will be seen bound, before or after."""
+
+    pod: PodRef
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """A bind was not carried out. `final` if trying the same again cannot help: the pod must be decided anew."""
+
+    pod: PodRef
+    attempt: int
+    problem: str
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvictDone:
+    """A victim's deletion was accepted; it will be seen leaving, and then gone."""
+
+    pod: PodRef
+
+
+@dataclass(frozen=True, slots=True)
+class EvictFailed:
+    pod: PodRef
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesBound:
+    """The volumes of a reserved pod are ready on its node."""
+
+    pod: PodRef
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesFailed:
+    pod: PodRef
+    attempt: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSaid:
+    """An extender answered. Names that were not asked about are ignored: an answer may only narrow."""
+
+    ask: int
+    nodes: tuple[str, ...] | None = None
+    """What is left of the nodes; None: all of them."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """(node, why) of nodes that eviction might free."""
+    refused_for_good: tuple[tuple[str, str], ...] = ()
+    scores: tuple[tuple[str, int], ...] = ()
+    """(node, 0..10)."""
+    victims: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    """(node, uids) of the candidates that are left for preemption; None: all of them."""
+    problem: str = ""
+    """Why there is no answer, where there is none."""
+
+
+Change: TypeAlias = (
+    NodeSeen
+    | NodeGone
+    | PodSeen
+    | PodGone
+    | ObjectSeen
+    | ObjectGone
+    | BindDone
+    | BindFailed
+    | EvictDone
+    | EvictFailed
+    | VolumesBound
+    | VolumesFailed
+    | ExtenderSaid
+)

@@ -1,0 +1,89 @@
+"""All that the engine asks of the world. An effect is a value: somebody else carries it out, and reports back.
+
+The texts of events and conditions are Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from situate.core.changes import PodRef
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind a pod to a node. Answered by BindDone or BindFailed with the same attempt."""
+
+    pod: PodRef
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class BindVolumes:
+    """Make the volumes of a reserved pod ready on a node. Answered by VolumesBound or VolumesFailed."""
+
+    pod: PodRef
+    node: str
+    attempt: int
+    static: tuple[tuple[str, str], ...]
+    """(claim, volume) to be bound."""
+    provision: tuple[str, ...]
+    """Claims to be provisioned for this node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Delete a victim, saying why in its conditions. Answered by EvictDone or EvictFailed."""
+
+    victim: PodRef
+    node: str
+    preemptor: PodRef
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Note on the pod which node is being freed for it; an empty node takes the note back."""
+
+    pod: PodRef
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetCondition:
+    """Set a condition of the pod, where it is not as said already."""
+
+    pod: PodRef
+    type: str
+    status: Literal["True", "False"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An event about a pod."""
+
+    pod: PodRef
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+    related: PodRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskExtender:
+    """Ask an HTTP extender, by its place in the configuration. Answered by ExtenderSaid with the same number."""
+
+    ask: int
+    extender: int
+    verb: Literal["filter", "prioritize", "preempt", "bind"]
+    pod: PodRef
+    nodes: tuple[str, ...]
+    victims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+Effect: TypeAlias = Bind | BindVolumes | Evict | Nominate | SetCondition | Report | AskExtender

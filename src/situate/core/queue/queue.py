@@ -1,0 +1,212 @@
+"""The scheduling queue, with kube-scheduler's behaviour.
+
+    ready    by priority, then by how long they have waited
+    resting  until their backoff is over: 1 s, doubling to 10 s
+    parked   until a change comes that the plugins which refused them wait for
+    gated    until their gates are gone
+
+Every waiting pod is in exactly one of these, or has been taken out to be decided. Parked pods are put back after five
+minutes come what may; that flush is an alarm, not a mechanism: it counts, and tests demand that the count stays zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from situate.core.changes import Millis
+from situate.core.queue.waiting import Place, Waiting
+
+INITIAL_BACKOFF_MS: Final = 1_000
+MAX_BACKOFF_MS: Final = 10_000
+BACKOFF_WINDOW_MS: Final = 1_000
+"""Backoffs end at whole seconds, so that pods of one second come back in order of priority."""
+PARKED_LIMIT_MS: Final = 5 * 60 * 1_000
+FLUSH_EVERY_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long a pod rests after its nth refusal or failure in a row. A maximum of 0 turns resting off."""
+
+    initial_ms: Millis = INITIAL_BACKOFF_MS
+    max_ms: Millis = MAX_BACKOFF_MS
+
+    def after(self, times: int) -> Millis:
+        if times <= 0 or self.max_ms == 0:
+            return 0
+        # Doubling thirty times is beyond any maximum; more would only make large numbers.
+        return min(self.initial_ms << min(times - 1, 30), self.max_ms)
+
+
+DEFAULT_BACKOFF: Final = Backoff()
+
+
+class SchedulingQueue:
+    """All waiting pods of one scheduler."""
+
+    def __init__(self, backoff: Backoff = DEFAULT_BACKOFF) -> None:
+        self._backoff = backoff
+        self._entries: dict[str, Waiting] = {}
+        self._ready: list[tuple[int, Millis, int, Waiting]] = []
+        self._resting: list[tuple[Millis, int, int, Waiting]] = []
+        self._parked: dict[str, Waiting] = {}
+        self._next_flush_ms: Millis | None = None
+        self.flushed = 0
+        """How many pods were put back by the five-minute flush."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: str) -> Waiting | None:
+        return self._entries.get(key)
+
+    def values(self) -> list[Waiting]:
+        return list(self._entries.values())
+
+    def parked(self) -> list[Waiting]:
+        return list(self._parked.values())
+
+    # -- coming and going ----------------------------------------------------------------------------------------
+
+    def add(self, entry: Waiting) -> None:
+        """A new waiting pod, ready or, if its place says so, gated."""
+        self._entries[entry.key] = entry
+        if entry.place is Place.READY:
+            self._push_ready(entry)
+
+    def remove(self, key: str) -> Waiting | None:
+        """The pod is gone, or bound. At any moment, from any place."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._parked.pop(key, None)
+        return entry
+
+    def take(self, entry: Waiting, place: Place) -> None:
+        """Take a pod out of its place: it is being decided, or has been reserved."""
+        self._parked.pop(entry.key, None)
+        entry.place = place
+
+    def _push_ready(self, entry: Waiting) -> None:
+        entry.place = Place.READY
+        heappush(self._ready, (-entry.priority, entry.since_ms, entry.order, entry))
+
+    # -- popping -------------------------------------------------------------------------------------------------
+
+    def pop(self, now: Millis) -> Waiting | None:
+        """The next pod to decide, or None. When nothing is ready, a resting pod may come early, unless it failed."""
+        self._end_rests(now)
+        while self._ready:
+            minus_priority, since_ms, _, entry = heappop(self._ready)
+            if self._holds(entry, Place.READY) and (minus_priority, since_ms) == (-entry.priority, entry.since_ms):
+                entry.place = Place.DECIDING
+                return entry
+        return self._pop_resting_early()
+
+    def _pop_resting_early(self) -> Waiting | None:
+        kept = []
+        found = None
+        while self._resting and found is None:
+            item = heappop(self._resting)
+            entry = item[3]
+            if not self._holds(entry, Place.RESTING) or item[0] != entry.retry_at_ms:
+                continue
+            if entry.errors:
+                kept.append(item)
+            else:
+                found = entry
+        for item in kept:
+            heappush(self._resting, item)
+        if found is not None:
+            found.place = Place.DECIDING
+        return found
+
+    def _holds(self, entry: Waiting, place: Place) -> bool:
+        """Whether a heap's entry is still what it says: pods leave without being looked for in the heaps."""
+        return entry.place is place and self._entries.get(entry.key) is entry
+
+    def _end_rests(self, now: Millis) -> None:
+        while self._resting and self._resting[0][0] <= now:
+            retry_at_ms, _, _, entry = heappop(self._resting)
+            if self._holds(entry, Place.RESTING) and retry_at_ms == entry.retry_at_ms:
+                self._push_ready(entry)
+
+    # -- putting back --------------------------------------------------------------------------------------------
+
+    def park(self, entry: Waiting, now: Millis) -> None:
+        """It fits nowhere: wait for a change that may help."""
+        entry.since_ms = entry.parked_at_ms = now
+        entry.retry_at_ms = self._aligned(now + self._backoff.after(entry.refusals))
+        entry.place = Place.PARKED
+        self._parked[entry.key] = entry
+        if self._next_flush_ms is None:
+            self._next_flush_ms = now + FLUSH_EVERY_MS
+
+    def rest(self, entry: Waiting, now: Millis) -> None:
+        """Something failed: try again after a while, whatever changes."""
+        entry.since_ms = now
+        entry.retry_at_ms = self._aligned(now + self._backoff.after(entry.errors or entry.refusals))
+        self._back_to_queue(entry, now)
+
+    def gate(self, entry: Waiting) -> None:
+        self._parked.pop(entry.key, None)
+        entry.place = Place.GATED
+
+    def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False) -> None:
+        """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
+        self._parked.pop(entry.key, None)
+        if at_once:
+            entry.retry_at_ms = now
+        self._back_to_queue(entry, now)
+
+    def _back_to_queue(self, entry: Waiting, now: Millis) -> None:
+        if entry.retry_at_ms <= now:
+            self._push_ready(entry)
+            return
+        entry.place = Place.RESTING
+        heappush(self._resting, (entry.retry_at_ms, -entry.priority, entry.order, entry))
+
+    def _aligned(self, moment: Millis) -> Millis:
+        return -(-moment // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS
+
+    def wake_those(self, now: Millis, worth: Callable[[Waiting], bool]) -> int:
+        """Wake the parked pods that a change may help; how many."""
+        woken = [entry for entry in self._parked.values() if worth(entry)]
+        for entry in woken:
+            self.wake(entry, now)
+        return len(woken)
+
+    def flush(self, now: Millis) -> int:
+        """Put back what has been parked for five minutes; how many. That should never be needed."""
+        if self._next_flush_ms is None or now < self._next_flush_ms:
+            return 0
+        self._next_flush_ms = now + FLUSH_EVERY_MS if self._parked else None
+        old = [entry for entry in self._parked.values() if now - entry.parked_at_ms >= PARKED_LIMIT_MS]
+        for entry in old:
+            self.wake(entry, now)
+        self.flushed += len(old)
+        return len(old)
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def next_due_ms(self, now: Millis) -> Millis | None:
+        """When there will be something to do without any change; None if never. `now` if there is already."""
+        if any(self._holds(item[3], Place.READY) for item in self._ready):
+            return now
+        moments = [item[0] for item in self._resting if self._holds(item[3], Place.RESTING)]
+        if self._parked and self._next_flush_ms is not None:
+            moments.append(self._next_flush_ms)
+        return min(moments, default=None)
+
+    def counts(self) -> dict[Place, int]:
+        found = dict.fromkeys(Place, 0)
+        for entry in self._entries.values():
+            found[entry.place] += 1
+        return found
+
+
+def in_order(entries: Iterable[Waiting]) -> list[Waiting]:
+    """As the queue would give them out."""
+    return sorted(entries, key=lambda entry: (-entry.priority, entry.since_ms, entry.order))

@@ -1,0 +1,66 @@
+"""A pod that waits, and all that is remembered of it between attempts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, unique
+
+from situate.core.changes import Millis, PodRef
+from situate.core.model.pod import Pod
+from situate.core.state.classes import PodClass
+
+
+@unique
+class Place(Enum):
+    """Where a waiting pod is. It is in exactly one place at any time."""
+
+    READY = "ready"
+    """To be decided as soon as its turn comes."""
+    RESTING = "resting"
+    """Was refused or failed a moment ago: ready again when its backoff is over."""
+    PARKED = "parked"
+    """Fits nowhere: ready again when a change comes that may help."""
+    GATED = "gated"
+    """Somebody has said that it must not be scheduled yet."""
+    DECIDING = "deciding"
+    """Taken out of the queue: an extender is being asked, or it is about to be placed."""
+    RESERVED = "reserved"
+    """Has a node, counted there, and the bind is under way."""
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """One waiting pod."""
+
+    ref: PodRef
+    pod: Pod
+    kind: PodClass
+    since_ms: Millis
+    """When it came to the queue the last time: among equals in priority, the longest waiting goes first."""
+    order: int
+    """Settles what is left: the order of arrival."""
+    place: Place = Place.READY
+    attempts: int = 0
+    refusals: int = 0
+    """How often in a row it was refused by filters: its backoff grows with it."""
+    errors: int = 0
+    """How often in a row something failed, such as its bind."""
+    retry_at_ms: Millis = 0
+    first_tried_ms: Millis | None = None
+    refused_by: tuple[str, ...] = ()
+    """The plugins whose refusal parked it. Empty: any change may help."""
+    parked_at_ms: Millis = 0
+    message: str = ""
+    """What it was last told."""
+    nominated: str = ""
+    """The node that is being freed for it."""
+    missed: list[object] = field(default_factory=list)
+    """Wake-ups that came while it was being decided."""
+
+    @property
+    def priority(self) -> int:
+        return self.kind.priority
+
+    @property
+    def key(self) -> str:
+        return self.ref.key
