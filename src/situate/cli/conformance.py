@@ -122,7 +122,9 @@ def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, list[
         scenario = decode_scenario(scenario_line, place)
         try:
             verdict = msgspec.json.decode(verdict_line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except RecursionError:
+            raise InputError(file=f"{verdicts}:{number}", problem="not JSON: nested too deep") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(file=f"{verdicts}:{number}", problem=f"not JSON: {error}") from error
         expected = _expected(scenario, verdict, f"{verdicts}:{number}")
         yield len(expected), _compare(scenario, expected, _profiles(scenario, place))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from situate.core.model.base import Model
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
 
 Millis: TypeAlias = int
 """Milliseconds on the caller's clock. The engine never reads one."""
@@ -58,14 +59,14 @@ class PodGone:
 class ObjectSeen:
     """Any other object that scheduling reads was added or changed."""
 
-    item: Model
+    item: NamedObject | PriorityClass
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectGone:
     """Such an object was deleted; the last that was seen of it."""
 
-    item: Model
+    item: NamedObject | PriorityClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import msgspec
 from situate.core.model.base import Model
 from situate.core.model.defaults import DEFAULT_NAMESPACE, NAMESPACED, defaulted
 from situate.core.model.meta import ObjectMeta, key_of
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import Namespace, PodDisruptionBudget, PriorityClass
@@ -30,7 +31,6 @@ from situate.core.model.storage import (
 )
 from situate.core.model.validate import first_problem
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from situate.core.state.objects import NamedObject
 from situate.wire.errors import InputError, from_decoder
 from situate.wire.yaml import MAX_BYTES, load_yaml
 

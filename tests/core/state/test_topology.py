@@ -102,7 +102,8 @@ def test_tallies_are_dropped_whole_and_readers_notice_when(change: object) -> No
     tally = read(cluster)
     version = tally.version
     change(cluster)  # type: ignore[operator]
-    assert (len(cluster.tallies), tally.version) == (0, version + 1)
+    assert len(cluster.tallies) == 0
+    assert tally.version > version
     assert read(cluster) is not tally
     assert audit(cluster) == []
 

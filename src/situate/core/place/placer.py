@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
 from situate.core.place.scoring import totals
-from situate.core.place.selecting import NOWHERE
+from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.place.standing import Standing
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -23,7 +24,7 @@ SEEN_ONCE_LIMIT: Final = 4096
 class Placer:
     """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
 
-    __slots__ = ("_bytes", "_cache", "_cluster", "_seen_once", "_standings", "profile")
+    __slots__ = ("_cache", "_cluster", "_crowded", "_seen_once", "_standings", "profile")
 
     def __init__(self, cluster: Cluster, profile: Profile, *, cache: bool = True) -> None:
         self.profile = profile
@@ -31,35 +32,40 @@ class Placer:
         self._cache = cache
         self._standings: dict[PodClass, Standing] = {}
         self._seen_once: dict[PodClass, None] = {}
-        self._bytes = 0
+        self._crowded = False
+        """Whether the order of use may come to matter."""
 
-    def choose(self, pod: PodClass) -> int:
-        """The row of the best node for a pod of this class, or NOWHERE."""
+    def choose(self, pod: PodClass, excluded: Collection[int] = ()) -> int:
+        """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE."""
         standing = self._standings.get(pod)
         if standing is not None:
-            return standing.choose()
+            if self._crowded:
+                del self._standings[pod]
+                self._standings[pod] = standing
+            return standing.choose(excluded)
         if self._cache and pod in self._seen_once:
-            return self._keep(pod).choose()
+            return self._keep(pod).choose(excluded)
         if self._cache:
             self._seen_once[pod] = None
             if len(self._seen_once) > SEEN_ONCE_LIMIT:
                 del self._seen_once[next(iter(self._seen_once))]
-        return self._from_scratch(pod)
+        return self._from_scratch(pod, excluded)
 
-    def _from_scratch(self, pod: PodClass) -> int:
+    def _from_scratch(self, pod: PodClass, excluded: Collection[int]) -> int:
         view = View(self._cluster)
         filtered = run_filters(self.profile, pod, view)
         if not filtered.feasible.any():
             return NOWHERE
         rank = totals(self.profile, pod, view, filtered.feasible)
         rank[~filtered.feasible] = -1
-        return int(rank.argmax())
+        rank[list(excluded)] = -1
+        return first_best(rank)
 
     def _keep(self, pod: PodClass) -> Standing:
         del self._seen_once[pod]
         standing = self._standings[pod] = Standing(self._cluster, self.profile, pod)
-        self._bytes += standing.nbytes
-        while self._bytes > STANDING_BYTES and len(self._standings) > 1:
-            oldest = next(iter(self._standings))
-            self._bytes -= self._standings.pop(oldest).nbytes
+        room = max(1, STANDING_BYTES // max(1, standing.nbytes))  # each takes as much as any other
+        while len(self._standings) > room:
+            del self._standings[next(iter(self._standings))]
+        self._crowded = len(self._standings) > room // 2
         return standing

@@ -10,7 +10,7 @@ The result is the same, bit for bit, as asking every plugin from scratch; a stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -78,11 +78,15 @@ class Standing:
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    def choose(self) -> int:
-        """The row of the best node as of now, or NOWHERE."""
+    def choose(self, excluded: Collection[int] = ()) -> int:
+        """The row of the best node as of now, leaving out the excluded rows; or NOWHERE."""
         self.refresh()
         if self._stopped:
             return NOWHERE
+        if excluded:
+            left = self._rank.copy()
+            left[list(excluded)] = -1
+            return first_best(left)
         heap = self._heap
         if heap is None:
             self._asked += 1
@@ -113,10 +117,9 @@ class Standing:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes."""
+        """About how much memory this takes at most: by the number of nodes and plugins, whatever they answered."""
         columns = 3 * self._rank.nbytes + 3 * self._feasible.nbytes
-        answers = sum(f.codes.nbytes for f in self._filters if f.codes is not None)
-        answers += sum(s.scores.nbytes for s in self._scorers if s.scores is not None)
+        answers = len(self._filters) * self._feasible.nbytes + len(self._scorers) * self._rank.nbytes
         return columns + answers + 44 * len(self._rank)
 
     def _sorted(self) -> list[int]:
@@ -223,31 +226,28 @@ class Standing:
             # What turned the pod away may be gone, and then all the rest is wanted too.
             if any(_is_stale(answer, moved) for answer in self._watched_filters):
                 self._build()
-            return
-        if not rows and not moved and not self._watched_filters and not self._watched_scorers:
-            return
+        elif rows or moved or self._watched_filters or self._watched_scorers:
+            self._catch_up(rows, moved)
+
+    def _catch_up(self, rows: Sequence[int], moved: int) -> None:
         self._note_position()
         flipped = False
-        for answer in self._watched_filters:
-            if _is_stale(answer, moved):
-                if not self._recheck(answer):
-                    self._build()
-                    return
-                flipped = True
-        if flipped:
+        stale = [answer for answer in self._watched_filters if _is_stale(answer, moved)]
+        if stale:
+            if not all(self._recheck(answer) for answer in stale):
+                self._build()
+                return
             flipped = self._base_changed()
-        if rows:
-            for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
-                flipped |= self._refresh_row(row)
+        for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
+            flipped |= self._refresh_row(row)
         if flipped:
             moved |= FEASIBLE
             if not self._scorable():
                 return
-        if self._unscored:
-            return
-        for scoring in self._watched_scorers:
-            if _is_stale(scoring, moved):
-                self._rescore(scoring)
+        if not self._unscored:
+            for scoring in self._watched_scorers:
+                if _is_stale(scoring, moved):
+                    self._rescore(scoring)
 
     def _scorable(self) -> bool:
         """Whether scores are to be kept up: not while nothing is feasible. When something is again, all are asked."""
@@ -316,15 +316,14 @@ class Standing:
     def _rank_row(self, row: int) -> bool:
         feasible = self._load_ok_cells[row] and self._base_ok_cells[row]
         rank = self._base_total_cells[row] + self._load_total_cells[row] if feasible else -1
+        flipped: bool = feasible != self._feasible_cells[row]
         self._rank_cells[row] = rank
+        self._feasible_cells[row] = feasible
         if feasible and self._heap is not None:
             heappush(self._heap, (-rank << _ROW_BITS) | row)
             if len(self._heap) > 4 * len(self._rank) + FEW_ROWS:
                 self._heap = self._sorted()
-        if feasible == self._feasible_cells[row]:
-            return False
-        self._feasible_cells[row] = feasible
-        return True
+        return flipped
 
     def _rescore(self, scoring: _Scoring) -> None:
         """Ask a scorer again, and put the difference into the sum."""
@@ -351,7 +350,7 @@ class Standing:
 
 
 def _versions(view: View) -> Versions:
-    return tuple((tally, tally.version) for tally in view.tallies_read)
+    return tuple(zip(view.tallies_read, view.versions_read, strict=True))
 
 
 def _is_stale(answer: _Filtering | _Scoring, moved: int) -> bool:

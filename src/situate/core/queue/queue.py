@@ -154,6 +154,17 @@ class SchedulingQueue:
         self._parked.pop(entry.key, None)
         entry.place = Place.GATED
 
+    def requeue(self, entry: Waiting, now: Millis) -> None:
+        """The pod itself changed: what was said of it is about another pod, so its turn comes again."""
+        if entry.place is Place.PARKED:
+            self.wake(entry, now)
+        elif entry.place is Place.READY:
+            self._push_ready(entry)  # its priority may be another; the older entry no longer holds
+
+    @property
+    def has_parked(self) -> bool:
+        return bool(self._parked)
+
     def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False) -> None:
         """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
         self._parked.pop(entry.key, None)

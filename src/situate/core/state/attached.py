@@ -14,6 +14,7 @@ import numpy as np
 
 from situate.core.model.claims import claim_class, claim_not_found, generated_name, ownership_problem
 from situate.core.model.csi_migration import IN_TREE, MigrationError, handle, in_tree_plugin
+from situate.core.model.named import NamedObject
 from situate.core.model.storage import (
     CSINode,
     PersistentVolume,
@@ -25,7 +26,7 @@ from situate.core.model.volumes import Volume
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn, grown
 from situate.core.state.nodes import NodeTable
-from situate.core.state.objects import NamedObject, StorageObjects
+from situate.core.state.objects import StorageObjects
 from situate.core.state.pods import PodTable
 from situate.core.state.volumes import VolumeTable
 

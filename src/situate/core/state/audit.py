@@ -16,7 +16,7 @@ from situate.core.state.attached import NO_LIMIT, NOTHING_ATTACHED, NodeVolumes,
 from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, LabelGroup, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.images import ImageTable
-from situate.core.state.objects import StorageObjects
+from situate.core.state.objects import ObjectTable
 from situate.core.state.ports import PortTable
 from situate.core.state.vocab import ABSENT
 from situate.core.state.volumes import VolumeTable
@@ -139,13 +139,11 @@ def _sparse_tables(cluster: Cluster) -> Iterator[str]:
 
 
 def _shelves(cluster: Cluster) -> Iterator[str]:
-    storage, counted = cluster.objects.storage, StorageObjects()
-    for volume in storage.volumes.values():
-        counted.put_volume(volume)
-    for attachment in storage.attachments.values():
-        counted.put_attachment(attachment)
-    yield from _differ("volumes by class", storage.volumes_of_class, counted.volumes_of_class)
-    yield from _differ("attachments by node", storage.attachments_on, counted.attachments_on)
+    storage, counted = cluster.objects.storage, ObjectTable()
+    for item in (*storage.volumes.values(), *storage.attachments.values()):
+        counted.put(item)
+    yield from _differ("volumes by class", storage.volumes_of_class, counted.storage.volumes_of_class)
+    yield from _differ("attachments by node", storage.attachments_on, counted.storage.attachments_on)
 
 
 def _attached(cluster: Cluster) -> Iterator[str]:

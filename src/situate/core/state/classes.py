@@ -121,14 +121,23 @@ class PodClass:
 
 def signature(pod: Pod) -> bytes:
     """Bytes that are equal for pods of one class."""
-    spec = pod.spec
-    if spec.node_name:
-        spec = msgspec.structs.replace(spec, node_name="")
+    spec = what_is_read(pod.spec)
     metadata = pod.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
     # The claim of a generic ephemeral volume is named after its pod, so such a pod is like no other.
     alone = (metadata.name, metadata.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
     return _encode((metadata.namespace, dict(metadata.labels), spec, owner, alone, _resized(pod.status)))
+
+
+def what_is_read(spec: PodSpec) -> PodSpec:
+    """The spec without what no question is about: where the pod is bound, and volumes of kinds that nobody reads.
+
+    Every pod of a real cluster has a volume for its token, with a random name: kept, it would make each pod a class.
+    """
+    if not spec.node_name and not spec.volumes:
+        return spec
+    volumes = tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name))
+    return msgspec.structs.replace(spec, node_name="", volumes=volumes)
 
 
 def _resized(status: PodStatus) -> object:
@@ -210,8 +219,7 @@ def _group_key(namespace: str, labels: Labels) -> bytes:
 
 
 def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: Vocab) -> PodClass:
-    # The first pod of a class may be bound already; where it is bound is no part of the class.
-    spec = msgspec.structs.replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
+    spec = what_is_read(pod.spec)
     requests = pod_requests(pod)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from situate.core.model.base import INT64_MAX
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
@@ -20,7 +21,7 @@ from situate.core.state.attached import AttachedTable
 from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, signature
 from situate.core.state.images import ImageTable
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
-from situate.core.state.objects import NamedObject, ObjectTable
+from situate.core.state.objects import ObjectTable
 from situate.core.state.pods import NO_TIME, PodTable, leaving_as
 from situate.core.state.ports import PortTable
 from situate.core.state.terms import CarriedTerms
@@ -184,6 +185,23 @@ class Cluster:
         self._take_off(pod_row)
         return True
 
+    def bound_class(self, key: str) -> PodClass | None:
+        """The class of a bound pod, by namespace/name; None if it is not bound to a node that is here."""
+        pod_row = self.pods.rows.get(key)
+        return None if pod_row is None else self.pods.kind(pod_row)
+
+    def uid_of(self, key: str) -> str | None:
+        """The uid of a bound pod, by namespace/name."""
+        pod_row = self.pods.rows.get(key)
+        if pod_row is not None:
+            return self.pods.uids[pod_row]
+        return next((pods[key].metadata.uid for pods in self.homeless.values() if key in pods), None)
+
+    def node_of(self, key: str) -> str:
+        """The node that a pod is bound to; empty if it is bound to none that is here."""
+        pod_row = self.pods.rows.get(key)
+        return "" if pod_row is None else self.nodes.names[self.pods.node_rows[pod_row]]
+
     def put(self, pod: Pod, kind: PodClass, node_row: int) -> int:
         """Count a pod of this class, not bound so far, on a node; its row. This is the hot path of placing."""
         metadata = pod.metadata
@@ -315,6 +333,9 @@ class Cluster:
         if changed:
             self.attached.touch(*before, *self.attached.reached(item))
         return self._namespaces_may_move(changed)
+
+    def knows(self, item: NamedObject) -> bool:
+        return self.objects.knows(item)
 
     def forget_object(self, item: NamedObject) -> bool:
         self.attached.touch(*self.attached.reached(item))

@@ -5,11 +5,12 @@ They are few and read by name, so they are dictionaries; each family has a versi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar, assert_never
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from situate.core.model.base import EMPTY
+from situate.core.model.base import Labels
 from situate.core.model.claims import volume_class
+from situate.core.model.named import NamedObject
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
     CSIDriver,
@@ -22,7 +23,6 @@ from situate.core.model.storage import (
 )
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-T = TypeVar("T")
 Key = tuple[str, str]
 """(namespace, name); the namespace of what has none is empty."""
 
@@ -43,30 +43,6 @@ class StorageObjects:
         """Node name -> its attachments by name."""
         self.version = 0
 
-    def put_volume(self, item: PersistentVolume) -> bool:
-        before = self.volumes.get(item.metadata.name)
-        if not _store(self.volumes, item.metadata.name, item):
-            return False
-        _refile(self.volumes_of_class, volume_class, before, item)
-        return True
-
-    def forget_volume(self, name: str) -> bool:
-        before = self.volumes.pop(name, None)
-        _refile(self.volumes_of_class, volume_class, before, None)
-        return before is not None
-
-    def put_attachment(self, item: VolumeAttachment) -> bool:
-        before = self.attachments.get(item.metadata.name)
-        if not _store(self.attachments, item.metadata.name, item):
-            return False
-        _refile(self.attachments_on, _attached_to, before, item)
-        return True
-
-    def forget_attachment(self, name: str) -> bool:
-        before = self.attachments.pop(name, None)
-        _refile(self.attachments_on, _attached_to, before, None)
-        return before is not None
-
 
 class WorkloadObjects:
     """What default spreading reads: by namespace, in order of arrival."""
@@ -79,19 +55,6 @@ class WorkloadObjects:
         self.version = 0
 
 
-StorageObject = (
-    PersistentVolume
-    | PersistentVolumeClaim
-    | StorageClass
-    | CSINode
-    | CSIDriver
-    | CSIStorageCapacity
-    | VolumeAttachment
-)
-WorkloadObject = Service | ReplicationController | ReplicaSet | StatefulSet
-NamedObject = StorageObject | WorkloadObject | PodDisruptionBudget | Namespace
-
-
 class ObjectTable:
     """Everything that is kept by name. Written by the Cluster alone."""
 
@@ -99,115 +62,85 @@ class ObjectTable:
         self.storage = StorageObjects()
         self.workloads = WorkloadObjects()
         self.budgets: dict[Key, PodDisruptionBudget] = {}
-        self.namespace_labels: dict[str, Mapping[str, str]] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.namespace_labels: dict[str, Labels] = {}
+        """By name. A namespace without labels is here too: a selector that matches everything matches it."""
         self.namespaces_version = 0
 
     def put(self, item: NamedObject) -> bool:
         """Take an object in, new or changed; say whether anything changed."""
-        match item:
-            case Namespace():
-                return self._put_namespace(item)
-            case PodDisruptionBudget():
-                return _store(self.budgets, (item.metadata.namespace, item.metadata.name), item)
-            case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
-                return self._put_workload(item)
-            case _:
-                return self._put_storage(item)
+        return self._file(item, item)
 
     def forget(self, item: NamedObject) -> bool:
-        """Let go of an object by its name; say whether it was there."""
-        namespace, name = item.metadata.namespace, item.metadata.name
-        match item:
-            case Namespace():
-                gone = self.namespace_labels.pop(name, None) is not None
-                self.namespaces_version += gone
-            case PodDisruptionBudget():
-                gone = self.budgets.pop((namespace, name), None) is not None
-            case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
-                gone = self._workload_shelf(item).get(namespace, {}).pop(name, None) is not None
-                self.workloads.version += gone
-            case _:
-                gone = self._forget_storage(item)
-        return gone
+        """Let go of an object by its kind and name; say whether it was there."""
+        return self._file(item, None)
 
-    def _put_namespace(self, item: Namespace) -> bool:
-        # A namespace without labels is one all the same: a selector that matches everything matches it.
-        if self.namespace_labels.get(item.metadata.name) == item.metadata.labels:
+    def knows(self, item: NamedObject) -> bool:
+        """Whether there is an object of this kind and name."""
+        shelf, key = self._place_of(item)
+        return key in shelf
+
+    def _file(self, item: NamedObject, after: NamedObject | None) -> bool:
+        shelf, key = self._place_of(item)
+        before = shelf.get(key)
+        if before == after:
             return False
-        self.namespace_labels[item.metadata.name] = item.metadata.labels or EMPTY
-        self.namespaces_version += 1
+        if after is None:
+            del shelf[key]
+        else:
+            shelf[key] = after
+        self._changed(item, before, after)
         return True
 
-    def _workload_shelf(self, item: WorkloadObject) -> dict[str, dict[str, WorkloadObject]]:
-        shelves: dict[type, object] = {
-            Service: self.workloads.services,
-            ReplicationController: self.workloads.replication_controllers,
-            ReplicaSet: self.workloads.replica_sets,
-            StatefulSet: self.workloads.stateful_sets,
+    def _place_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
+        """The shelf for objects of this kind, and the key of this one there."""
+        namespace, name = item.metadata.namespace, item.metadata.name
+        storage, workloads = self.storage, self.workloads
+        by_name: dict[type, dict[str, Any]] = {
+            Namespace: self.namespaces,
+            PersistentVolume: storage.volumes,
+            StorageClass: storage.classes,
+            CSINode: storage.csi_nodes,
+            CSIDriver: storage.csi_drivers,
+            VolumeAttachment: storage.attachments,
         }
-        return shelves[type(item)]  # type: ignore[return-value]
+        by_key: dict[type, dict[Key, Any]] = {
+            PodDisruptionBudget: self.budgets,
+            PersistentVolumeClaim: storage.claims,
+            CSIStorageCapacity: storage.capacities,
+        }
+        by_namespace: dict[type, dict[str, dict[str, Any]]] = {
+            Service: workloads.services,
+            ReplicationController: workloads.replication_controllers,
+            ReplicaSet: workloads.replica_sets,
+            StatefulSet: workloads.stateful_sets,
+        }
+        kind = type(item)
+        if kind in by_name:
+            return by_name[kind], name
+        if kind in by_key:
+            return by_key[kind], (namespace, name)
+        return by_namespace[kind].setdefault(namespace, {}), name
 
-    def _put_workload(self, item: WorkloadObject) -> bool:
-        shelf = self._workload_shelf(item).setdefault(item.metadata.namespace, {})
-        changed = _store(shelf, item.metadata.name, item)
-        self.workloads.version += changed
-        return changed
-
-    def _put_storage(self, item: StorageObject) -> bool:
-        namespace, name = item.metadata.namespace, item.metadata.name
-        storage = self.storage
+    def _changed(self, item: NamedObject, before: Any, after: Any) -> None:
+        """Move the version of the family, and what is filed by more than its name."""
         match item:
-            case PersistentVolumeClaim():
-                changed = _store(storage.claims, (namespace, name), item)
-            case PersistentVolume():
-                changed = storage.put_volume(item)
-            case StorageClass():
-                changed = _store(storage.classes, name, item)
-            case CSINode():
-                changed = _store(storage.csi_nodes, name, item)
-            case CSIDriver():
-                changed = _store(storage.csi_drivers, name, item)
-            case CSIStorageCapacity():
-                changed = _store(storage.capacities, (namespace, name), item)
-            case VolumeAttachment():
-                changed = storage.put_attachment(item)
+            case Namespace():
+                self.namespaces_version += 1
+                if after is None:
+                    del self.namespace_labels[item.metadata.name]
+                else:
+                    self.namespace_labels[item.metadata.name] = item.metadata.labels
+            case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
+                self.workloads.version += 1
+            case PodDisruptionBudget():
+                pass  # read when somebody is to be evicted, and kept in no answer
             case _:
-                assert_never(item)
-        storage.version += changed
-        return changed
-
-    def _forget_storage(self, item: StorageObject) -> bool:
-        namespace, name = item.metadata.namespace, item.metadata.name
-        storage = self.storage
-        match item:
-            case PersistentVolumeClaim():
-                gone = storage.claims.pop((namespace, name), None) is not None
-            case PersistentVolume():
-                gone = storage.forget_volume(name)
-            case StorageClass():
-                gone = storage.classes.pop(name, None) is not None
-            case CSINode():
-                gone = storage.csi_nodes.pop(name, None) is not None
-            case CSIDriver():
-                gone = storage.csi_drivers.pop(name, None) is not None
-            case CSIStorageCapacity():
-                gone = storage.capacities.pop((namespace, name), None) is not None
-            case VolumeAttachment():
-                gone = storage.forget_attachment(name)
-            case _:
-                assert_never(item)
-        storage.version += gone
-        return gone
-
-
-K = TypeVar("K")
-
-
-def _store(shelf: dict[K, T], key: K, item: T) -> bool:
-    if shelf.get(key) == item:
-        return False
-    shelf[key] = item
-    return True
+                self.storage.version += 1
+        if isinstance(item, PersistentVolume):
+            _refile(self.storage.volumes_of_class, volume_class, before, after)
+        elif isinstance(item, VolumeAttachment):
+            _refile(self.storage.attachments_on, _attached_to, before, after)
 
 
 Filed = TypeVar("Filed", PersistentVolume, VolumeAttachment)

@@ -57,7 +57,9 @@ class OnARow(Protocol):
 class View:
     """Columns of the nodes, counts of the pods on them, and the objects around them, as of now."""
 
-    __slots__ = ("_added", "_feasible", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read")
+    __slots__ = (
+        "_added", "_feasible", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read", "versions_read",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -78,6 +80,8 @@ class View:
         """The rows of the cluster that this view shows."""
         self.reads = 0
         self.tallies_read: list[Tally | CarriedTerm] = []
+        self.versions_read: list[int] = []
+        """Their versions as of when they were read: reading one may drop another, which then moves no more."""
 
     # -- other views ---------------------------------------------------------------------------------------------
 
@@ -361,6 +365,7 @@ class View:
         """
         tally = self._tally(matcher, topology_key, eligible, counts_leaving)
         self.tallies_read.append(tally)
+        self.versions_read.append(tally.version)
         if not (self._removed or self._added):
             return sealed(tally.counts)
         return tally.counts + self.moved(matcher, topology_key, eligible, counted=tally.groups)
@@ -415,6 +420,7 @@ class View:
             for entry in terms.speaking_of(pod.group, kinds, self.cluster.objects.namespace_labels):
                 found.append((entry, terms.counts(entry, self._domains)))
                 self.tallies_read.append(entry)
+                self.versions_read.append(entry.version)
         if not (self._removed or self._added):
             return found
         return self._carried_overlay(pod, kinds, found)

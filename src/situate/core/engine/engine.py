@@ -1,0 +1,199 @@
+"""The scheduler as a function of time and what happened. Does no I/O, owns no clock, rolls no dice.
+
+    effects = engine.step(now, changes)
+
+A recorded list of (now, changes) is a whole history: stepping through it again gives the same effects, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from situate.core.changes import (
+    Change,
+    Millis,
+    NodeGone,
+    NodeSeen,
+    ObjectGone,
+    ObjectSeen,
+    PodGone,
+    PodRef,
+    PodSeen,
+)
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.contract import Filter
+from situate.core.effects import Effect
+from situate.core.engine.cycle import Cycle
+from situate.core.engine.happenings import bound_pod_events, node_events, object_event, object_left, pod_left
+from situate.core.engine.profile import build_profiles
+from situate.core.model.named import NamedObject
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
+from situate.core.queue.queue import Backoff
+from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.waking import WakeEvent, worth_waking
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+
+BATCH: Final = 1_024
+"""How many pods are decided in one step at most: the next changes are heard in between."""
+
+
+class Engine:
+    """One scheduler: its cluster, its queue, and what it has decided and not seen confirmed."""
+
+    def __init__(
+        self, config: KubeSchedulerConfiguration, others: Mapping[str, type] | None = None, *, batch: int = BATCH
+    ) -> None:
+        backoff = Backoff(config.pod_initial_backoff_seconds * 1_000, config.pod_max_backoff_seconds * 1_000)
+        self._profiles = build_profiles(config, others)
+        self._filters: dict[str, dict[str, Filter]] = {
+            name: {plugin.name: plugin for plugin in deciding.profile.filters}
+            for name, deciding in self._profiles.items()
+        }
+        self.cluster = Cluster()
+        self.cycle = Cycle(self.cluster, self._profiles, backoff)
+        self.queue = self.cycle.queue
+        self._batch = batch
+        self._arrivals = 0
+        self._events: list[WakeEvent] = []
+
+    def step(self, now: Millis, changes: Sequence[Change]) -> list[Effect]:
+        """Hear what happened, decide what is due, and say what somebody must now do."""
+        self.cycle.begin(now)
+        # 1. Fold what happened into the cluster, the queue and the ledger.
+        for change in changes:
+            self._fold(change, now)
+        # 2. Carry on what was waiting for its time: binds and evictions to be tried again, promises that ran out.
+        self.cycle.due_timers()
+        # 3. Wake the parked pods that all this may help.
+        self._wake(now)
+        self.queue.flush(now)
+        # 4. Take the due pods, in order, up to the batch limit; place each, or say why not.
+        for _ in range(self._batch):
+            entry = self.queue.pop(now)
+            if entry is None:
+                break
+            self.cycle.decide(entry)
+            if self.cycle.events:
+                self._wake(now)
+        # 5. Return what somebody must now do.
+        return self.cycle.end()
+
+    def next_due_ms(self, now: Millis) -> Millis | None:
+        """When to step again if nothing happens; None: not before something does."""
+        moments = (self.queue.next_due_ms(now), self.cycle.next_timer_ms())
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    # -- folding -------------------------------------------------------------------------------------------------
+
+    def _fold(self, change: Change, now: Millis) -> None:
+        match change:
+            case NodeSeen(node):
+                self._node_seen(node)
+            case NodeGone(name):
+                self.cycle.node_gone(name)
+            case PodSeen(pod):
+                self._pod_seen(pod, now)
+            case PodGone(ref):
+                self._pod_gone(ref)
+            case ObjectSeen(item):
+                self._object_seen(item)
+            case ObjectGone(item):
+                self._object_gone(item)
+            case _:
+                self.cycle.answered(change)
+
+    def _node_seen(self, node: Node) -> None:
+        row = self.cluster.nodes.rows.get(node.metadata.name)
+        before = None if row is None else self.cluster.nodes.objects[row]
+        if self.cluster.add_node(node):
+            self.cycle.events.extend(node_events(before, node))
+
+    def _pod_seen(self, pod: Pod, now: Millis) -> None:
+        ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        known = self.cycle.known_uid(ref.key)
+        if known is not None and known != ref.uid:
+            # Another pod of the same name: the one that we knew is gone, whether or not we were told.
+            self._pod_gone(PodRef(ref.namespace, ref.name, known))
+        if pod.spec.node_name:
+            self._bound_seen(pod, ref)
+        elif pod.status.phase in FINISHED_PHASES or pod.spec.scheduler_name not in self._profiles:
+            self.cycle.leave(ref.key)
+        else:
+            self._waiting_seen(pod, ref, now)
+
+    def _bound_seen(self, pod: Pod, ref: PodRef) -> None:
+        """Bound, by us or by somebody else; or finished, and then it holds nothing any more."""
+        before = self.cluster.bound_class(ref.key)
+        confirmed = self.cycle.confirm(ref.key)
+        node = pod.spec.node_name
+        if pod.status.phase in FINISHED_PHASES:
+            self._bound_gone(ref)
+            return
+        if not self.cluster.add_pod(pod):
+            return
+        after = self.cluster.bound_class(ref.key)
+        if after is not None:
+            self.cycle.events.extend(bound_pod_events(before, after, node) if not confirmed else ())
+
+    def _waiting_seen(self, pod: Pod, ref: PodRef, now: Millis) -> None:
+        kind = self.cluster.class_of(pod)
+        entry = self.queue.get(ref.key)
+        if entry is None:
+            self._arrivals += 1
+            entry = Waiting(ref, pod, kind, now, self._arrivals)
+            entry.place = Place.GATED if pod.spec.scheduling_gates else Place.READY
+            self.queue.add(entry)
+            if pod.status.nominated_node_name:
+                self.cycle.renominate(entry, pod.status.nominated_node_name)
+            return
+        changed = entry.kind is not kind
+        gated = entry.place is Place.GATED
+        entry.pod, entry.kind = pod, kind
+        if entry.place in (Place.DECIDING, Place.RESERVED):
+            return
+        if pod.spec.scheduling_gates:
+            self.queue.gate(entry)
+        elif gated:
+            self.queue.wake(entry, now, at_once=True)
+        elif changed:
+            self.queue.requeue(entry, now)
+
+    def _pod_gone(self, ref: PodRef) -> None:
+        if self.cycle.known_uid(ref.key) not in (None, ref.uid):
+            return  # old news: a younger pod has this name
+        self.cycle.leave(ref.key)
+        self._bound_gone(ref)
+
+    def _bound_gone(self, ref: PodRef) -> None:
+        kind, node = self.cluster.bound_class(ref.key), self.cluster.node_of(ref.key)
+        self.cycle.evicted(ref)
+        if self.cluster.remove_pod(ref.key) and kind is not None:
+            self.cycle.events.append(pod_left(kind, node))
+
+    def _object_seen(self, item: NamedObject | PriorityClass) -> None:
+        if isinstance(item, PriorityClass):
+            return  # priorities are resolved when a pod is created
+        known = self.cluster.knows(item)
+        if self.cluster.put_object(item) and (event := object_event(item, known=known)) is not None:
+            self.cycle.events.append(event)
+
+    def _object_gone(self, item: NamedObject | PriorityClass) -> None:
+        if isinstance(item, PriorityClass):
+            return
+        if self.cluster.forget_object(item) and (event := object_left(item)) is not None:
+            self.cycle.events.append(event)
+
+    # -- waking --------------------------------------------------------------------------------------------------
+
+    def _wake(self, now: Millis) -> None:
+        """Wake the parked pods that what happened may help; and remember it for those that are being decided."""
+        events, self.cycle.events = self.cycle.events, []
+        if not events or not self.queue.has_parked:
+            return
+        self.queue.wake_those(now, lambda entry: any(self._worth(entry, event) for event in events))
+
+    def _worth(self, entry: Waiting, event: WakeEvent) -> bool:
+        return worth_waking(entry, event, self._filters.get(entry.pod.spec.scheduler_name, {}))

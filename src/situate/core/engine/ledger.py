@@ -1,0 +1,99 @@
+"""What the engine has decided and the world has not confirmed yet: reservations, nominations, evictions.
+
+Each entry ends by a change that confirms or undoes it, or by a deadline; none lives for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from situate.core.changes import Millis, PodRef
+from situate.core.queue.waiting import Waiting
+from situate.core.state.classes import PodClass
+
+NOMINATION_LIMIT_MS: Final = 5 * 60 * 1_000
+"""How long a pod holds the node that is being freed for it, if its victims do not go."""
+
+
+@dataclass(eq=False, slots=True)
+class Reservation:
+    """A pod that is counted on a node and whose bind is under way."""
+
+    entry: Waiting
+    node: str
+    attempt: int
+    """The pod's attempt; an answer to an earlier one is old news."""
+    tries: int = 1
+    """How often this bind has been asked for."""
+    volumes_pending: bool = False
+    done: bool = False
+    """The world said that the bind was carried out; the pod has not been seen bound yet."""
+
+
+@dataclass(eq=False, slots=True)
+class Nomination:
+    """A node that is being freed for a pod. Pods of lower or equal priority see it as if the pod were there."""
+
+    ref: PodRef
+    kind: PodClass
+    node: str
+    version: int
+    until_ms: Millis
+
+
+@dataclass(eq=False, slots=True)
+class Eviction:
+    """A victim that was asked to leave. It is asked once; again only if that failed."""
+
+    victim: PodRef
+    node: str
+    preemptor: PodRef
+    message: str
+    tries: int = 1
+
+
+class Nominations:
+    """Who was promised which node."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[str, Nomination] = {}
+        self._by_node: dict[str, dict[str, Nomination]] = {}
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._by_pod)
+
+    def get(self, key: str) -> Nomination | None:
+        return self._by_pod.get(key)
+
+    def values(self) -> list[Nomination]:
+        return list(self._by_pod.values())
+
+    def add(self, entry: Waiting, node: str, now: Millis) -> Nomination:
+        self.remove(entry.key)
+        self._version += 1
+        made = Nomination(entry.ref, entry.kind, node, self._version, now + NOMINATION_LIMIT_MS)
+        self._by_pod[entry.key] = made
+        self._by_node.setdefault(node, {})[entry.key] = made
+        return made
+
+    def remove(self, key: str) -> Nomination | None:
+        found = self._by_pod.pop(key, None)
+        if found is not None:
+            here = self._by_node[found.node]
+            del here[key]
+            if not here:
+                del self._by_node[found.node]
+        return found
+
+    def on(self, node: str) -> list[Nomination]:
+        return list(self._by_node.get(node, {}).values())
+
+    def weighing_on(self, node: str, entry: Waiting) -> list[Nomination]:
+        """The nominations on a node that count for a pod: those of others, of its priority or above."""
+        return [one for one in self.on(node) if one.kind.priority >= entry.priority and one.ref.key != entry.key]
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self._by_node)

@@ -1,0 +1,29 @@
+"""The kinds that are kept by name: all that scheduling reads but nodes, pods and priority classes."""
+
+from typing import TypeAlias
+
+from situate.core.model.policy import Namespace, PodDisruptionBudget
+from situate.core.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+__all__ = ["NamedObject", "StorageObject", "WorkloadObject"]
+
+StorageObject: TypeAlias = (
+    PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+)
+WorkloadObject: TypeAlias = Service | ReplicationController | ReplicaSet | StatefulSet
+NamedObject: TypeAlias = StorageObject | WorkloadObject | PodDisruptionBudget | Namespace

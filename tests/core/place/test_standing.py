@@ -1,0 +1,324 @@
+"""Standing answers: what is asked again after a change, and that nothing is left old at any limit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from builders import node, pod, selector
+from situate.core.contract import FITS, Codes, Failure, Reason, Refusal, Scores, Verdict, Wake
+from situate.core.engine.profile import default_profile
+from situate.core.model.meta import ObjectMeta
+from situate.core.model.pod import TopologySpreadConstraint
+from situate.core.model.storage import StorageClass
+from situate.core.model.workloads import Service
+from situate.core.place import standing as standing_module
+from situate.core.place.filtering import run_filters
+from situate.core.place.profile import Profile, Weighted
+from situate.core.place.scoring import totals
+from situate.core.place.selecting import NOWHERE
+from situate.core.place.standing import Standing
+from situate.core.state import cluster as cluster_module
+from situate.core.state import topology
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+
+DEFAULT = default_profile().profile
+
+
+def cluster_of(**rooms: str) -> Cluster:
+    """Node name -> cpus."""
+    cluster = Cluster()
+    for name, cpu in rooms.items():
+        cluster.add_node(node(name, cpu=cpu, memory="64Gi", pods="100", labels={"host": name, "zone": name[0]}))
+    return cluster
+
+
+def fresh(cluster: Cluster, profile: Profile, kind: PodClass) -> list[int]:
+    """Total by row, -1 where a pod does not fit; from scratch."""
+    view = View(cluster)
+    feasible = run_filters(profile, kind, view).feasible
+    if not feasible.any():
+        return [-1] * view.size
+    total: list[int] = np.where(feasible, totals(profile, kind, view, feasible), -1).tolist()
+    return total
+
+
+def kept(standing: Standing) -> list[int]:
+    standing.refresh()
+    total: list[int] = np.where(standing.feasible, standing.total, -1).tolist()
+    return total
+
+
+# -- the heap ------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_comes_free_again_and_again_stays_among_those_to_choose_from() -> None:
+    """Entries of the heap that no longer hold are thrown out at times: what was just put in must not go with them."""
+    cluster = cluster_of(big="10", small="1")
+    waiting = cluster.class_of(pod(cpu="1"))
+    standing = Standing(cluster, DEFAULT, waiting)
+    for _ in range(100):
+        cluster.add_pod(pod("x", cpu="1", node_name="small"))
+        assert standing.choose() == 0
+        cluster.remove_pod("default/x")
+        assert standing.choose() == 0
+        cluster.add_pod(pod("y", cpu="10", node_name="big"))
+        assert standing.choose() == 1, "the small one is free"
+        cluster.remove_pod("default/y")
+
+
+def test_a_row_that_moves_up_and_down_is_chosen_by_where_it_is_now() -> None:
+    cluster = cluster_of(a="8", b="8", c="8")
+    waiting = cluster.class_of(pod(cpu="1"))
+    standing = Standing(cluster, DEFAULT, waiting)
+    rng = np.random.default_rng(7)
+    for step in range(300):
+        name = f"p{rng.integers(12)}"
+        if not cluster.remove_pod(f"default/{name}"):
+            cluster.add_pod(pod(name, cpu=str(rng.integers(1, 5)), node_name="abc"[rng.integers(3)]))
+        expected = fresh(cluster, DEFAULT, waiting)
+        best = int(np.argmax(expected)) if max(expected) >= 0 else NOWHERE
+        assert standing.choose() == best, step
+
+
+# -- limits --------------------------------------------------------------------------------------------------------
+
+
+def spread(key: str, app: str = "web") -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=1, topology_key=key, when_unsatisfiable="DoNotSchedule", label_selector=selector(app=app)
+    )
+
+
+def test_tallies_that_are_dropped_while_they_are_read_leave_no_old_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "TALLY_BYTES", 0)
+    cluster = cluster_of(a1="8", a2="8", b1="8")
+    waiting = cluster.class_of(
+        pod(labels={"app": "web"}, topology_spread_constraints=(spread("zone"), spread("host"), spread("host", "db")))
+    )
+    standing = Standing(cluster, DEFAULT, waiting)
+    for at, name in enumerate(("a1", "b1", "a2", "a1", "b1")):
+        cluster.add_pod(pod(f"p{at}", labels={"app": "web"}, node_name=name))
+        assert kept(standing) == fresh(cluster, DEFAULT, waiting)
+
+
+def test_a_reader_that_fell_too_far_behind_starts_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "TOUCHED_LIMIT", 3)
+    cluster = cluster_of(a="8", b="8")
+    waiting = cluster.class_of(pod(cpu="1"))
+    standing = Standing(cluster, DEFAULT, waiting)
+    for at in range(16):
+        cluster.add_pod(pod(f"p{at}", cpu="300m", node_name="ab"[at % 2]))
+        if at % 7 == 6:
+            assert kept(standing) == fresh(cluster, DEFAULT, waiting)
+    assert kept(standing) == fresh(cluster, DEFAULT, waiting)
+
+
+@pytest.mark.parametrize("few_rows", [0, 64], ids=["all at once", "one by one"])
+def test_rows_that_change_are_mended(few_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing_module, "FEW_ROWS", few_rows)
+    cluster = cluster_of(a1="8", a2="8", b1="8", b2="8")
+    waiting = cluster.class_of(pod(labels={"app": "web"}, topology_spread_constraints=(spread("zone"), spread("host"))))
+    standing = Standing(cluster, DEFAULT, waiting)
+    for at, name in enumerate(("a1", "b1", "a2", "b2", "b2", "a1")):
+        cluster.add_pod(pod(f"p{at}", labels={"app": "web"}, node_name=name))
+        assert kept(standing) == fresh(cluster, DEFAULT, waiting)
+    for at in (4, 0, 2):
+        cluster.remove_pod(f"default/p{at}")
+        assert kept(standing) == fresh(cluster, DEFAULT, waiting)
+
+
+# -- what is asked again -------------------------------------------------------------------------------------------
+
+NO: Reason = Reason("no", eviction_helps=True)
+
+
+class Probe:
+    """A filter and scorer that counts how often it is asked, and reads what it is told to."""
+
+    name: ClassVar[str] = "Probe"
+    reasons: ClassVar[tuple[Reason, ...]] = (NO,)
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset()
+
+    def __init__(self, read: Any = None, answer: Any = None, scores: Any = None) -> None:
+        self._read = read or (lambda view: None)
+        self._answer = answer or (lambda view: np.zeros(view.size, np.uint8))
+        self._scores = scores or (lambda view: np.zeros(view.size, np.int64))
+        self.checked = self.scored = 0
+
+    def check(self, pod: PodClass, view: View) -> Verdict:
+        self.checked += 1
+        self._read(view)
+        verdict: Verdict = self._answer(view)
+        return verdict
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        self.scored += 1
+        self._read(view)
+        scores: Scores | None = self._scores(view)
+        return scores
+
+
+def profile_of(probe: Probe, weight: int = 1) -> Profile:
+    return Profile("default-scheduler", (probe,), (Weighted(probe, weight),))
+
+
+CHANGES: dict[str, Any] = {
+    "a pod is bound": lambda cluster: cluster.add_pod(pod("p", node_name="a")),
+    "a node changes": lambda cluster: cluster.add_node(node("a", cpu="3")),
+    "storage changes": lambda cluster: cluster.put_object(StorageClass(metadata=ObjectMeta(name="fast"))),
+    "a service changes": lambda cluster: cluster.put_object(Service(metadata=ObjectMeta(name="s", namespace="x"))),
+}
+READS: dict[str, Any] = {
+    "nodes alone": (lambda view: view.allocatable(0), {"a node changes"}),
+    "the load": (lambda view: view.requested(0), {"a node changes", "a pod is bound"}),
+    "storage": (lambda view: view.storage, {"a node changes", "storage changes"}),
+    "services": (lambda view: view.workloads, {"a node changes", "a service changes"}),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+@pytest.mark.parametrize("happens", CHANGES)
+def test_a_plugin_is_asked_again_when_something_it_read_has_moved(what: str, happens: str) -> None:
+    read, by = READS[what]
+    probe = Probe(read)
+    cluster = cluster_of(a="4", b="4")
+    standing = Standing(cluster, profile_of(probe), cluster.class_of(pod("w")))
+    assert (probe.checked, probe.scored) == (1, 1)
+    standing.refresh()
+    assert (probe.checked, probe.scored) == (1, 1)
+    CHANGES[happens](cluster)
+    for _ in range(2):
+        standing.refresh()
+        expected = 2 if happens in by else 1
+        assert (probe.checked, probe.scored) == (expected, expected)
+
+
+def test_a_scorer_that_read_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
+    probe = Probe(scores=lambda view: view.feasible * 10)
+    fits = default_profile().profile.filters
+    cluster = cluster_of(a="2", b="4")
+    standing = Standing(cluster, Profile("s", fits, (Weighted(probe, 3),)), cluster.class_of(pod("w", cpu="1")))
+    cluster.add_pod(pod("p", cpu="1", node_name="a"))
+    standing.refresh()
+    assert probe.scored == 1
+    cluster.add_pod(pod("q", cpu="1", node_name="a"))
+    assert kept(standing) == [-1, 30]
+    assert probe.scored == 2
+
+
+def test_nobody_is_asked_for_scores_while_no_node_is_feasible() -> None:
+    probe = Probe(read=lambda view: view.requested(0))
+    fits = default_profile().profile.filters
+    cluster = cluster_of(a="1")
+    cluster.add_pod(pod("p", cpu="1", node_name="a"))
+    standing = Standing(cluster, Profile("s", fits, (Weighted(probe, 1),)), cluster.class_of(pod("w", cpu="1")))
+    assert (standing.choose(), probe.scored) == (NOWHERE, 0)
+    cluster.add_pod(pod("q", node_name="a"))
+    assert (standing.choose(), probe.scored) == (NOWHERE, 0)
+    cluster.remove_pod("default/p")
+    assert (standing.choose(), probe.scored) == (0, 1)
+    cluster.add_pod(pod("p", cpu="1", node_name="a"))
+    assert (standing.choose(), probe.scored) == (NOWHERE, 1)
+
+
+@pytest.mark.parametrize("stop", [Refusal("not now"), Failure("broken")], ids=["turned away", "failed"])
+def test_a_pod_that_is_turned_away_is_looked_at_again_once_what_was_read_has_moved(stop: Verdict) -> None:
+    probe = Probe(
+        read=lambda view: view.storage,
+        answer=lambda view: None if "fast" in view.storage.classes else stop,
+        scores=lambda view: np.full(view.size, 5),
+    )
+    cluster = cluster_of(a="4", b="4")
+    standing = Standing(cluster, profile_of(probe), cluster.class_of(pod("w")))
+    assert (standing.choose(), kept(standing)) == (NOWHERE, [-1, -1])
+    cluster.add_pod(pod("p", node_name="a"))
+    assert (standing.choose(), probe.checked) == (NOWHERE, 1)
+    cluster.put_object(StorageClass(metadata=ObjectMeta(name="fast")))
+    assert (standing.choose(), kept(standing)) == (0, [5, 5])
+    cluster.forget_object(StorageClass(metadata=ObjectMeta(name="fast")))
+    assert (standing.choose(), kept(standing)) == (NOWHERE, [-1, -1])
+
+
+def test_a_scorer_may_sit_out_and_come_back() -> None:
+    def scores(view: View) -> Scores | None:
+        return np.arange(view.size) if view.storage.classes else None
+
+    cluster = cluster_of(a="4", b="4")
+    standing = Standing(cluster, profile_of(Probe(scores=scores), weight=2), cluster.class_of(pod("w")))
+    fast = StorageClass(metadata=ObjectMeta(name="fast"))
+    assert kept(standing) == [0, 0]
+    cluster.put_object(fast)
+    assert (kept(standing), standing.choose()) == ([0, 2], 1)
+    cluster.forget_object(fast)
+    assert (kept(standing), standing.choose()) == ([0, 0], 0)
+
+
+class ByRow:
+    """Refuses a node with two pods, scores one with none; and can say so for one row."""
+
+    name: ClassVar[str] = "ByRow"
+    reasons: ClassVar[tuple[Reason, ...]] = (NO,)
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset()
+
+    def __init__(self) -> None:
+        self.whole = self.rows = 0
+
+    def check(self, pod: PodClass, view: View) -> Codes:
+        self.whole += 1
+        return (view.requested(3) >= 2).astype(np.uint8)
+
+    def checker_at(self, pod: PodClass, view: View) -> Any:
+        def check_at(row: int) -> int:
+            self.rows += 1
+            return int(view.requested(3)[row] >= 2)
+
+        return check_at
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        self.whole += 1
+        return np.where(view.requested(3) == 0, 100, 0)
+
+    def scorer_at(self, pod: PodClass, view: View) -> Any:
+        def score_at(row: int) -> int:
+            self.rows += 1
+            return 100 if view.requested(3)[row] == 0 else 0
+
+        return score_at
+
+
+def test_a_plugin_that_can_answer_for_one_row_is_asked_about_the_touched_rows_alone() -> None:
+    plugin = ByRow()
+    cluster = cluster_of(a="4", b="4", c="4")
+    profile = Profile("s", (plugin,), (Weighted(plugin, 2),))
+    waiting = cluster.class_of(pod("w"))
+    standing = Standing(cluster, profile, waiting)
+    assert (plugin.whole, plugin.rows) == (2, 0)
+    for at, (name, asked) in enumerate((("a", 2), ("b", 4), ("a", 5))):
+        cluster.add_pod(pod(f"p{at}", node_name=name))
+        standing.refresh()
+        assert (plugin.whole, plugin.rows) == (2, asked), "where it does not fit, it is not scored"
+    assert kept(standing) == [-1, 0, 200]
+    assert standing.codes[0] is not None
+    assert standing.codes[0].tolist() == [1, FITS, FITS]
+    assert kept(standing) == fresh(cluster, profile, waiting)
+
+
+def test_its_size_grows_with_the_answers_it_keeps() -> None:
+    cluster = cluster_of(**{f"n{at}": "4" for at in range(50)})
+    waiting = cluster.class_of(pod("w"))
+    nothing = Standing(cluster, Profile("s", (), ()), waiting).nbytes
+    something = Standing(cluster, profile_of(Probe()), waiting).nbytes
+    assert something == nothing + 50 + 50 * 8
+
+
+def test_a_cluster_without_nodes_has_a_place_for_nobody() -> None:
+    cluster = Cluster()
+    standing = Standing(cluster, DEFAULT, cluster.class_of(pod("w")))
+    assert [standing.choose() for _ in range(4)] == [NOWHERE] * 4
+    cluster.add_node(node("a", pods="1"))
+    assert standing.choose() == 0
