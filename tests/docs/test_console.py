@@ -84,10 +84,10 @@ def run_shown(shown: Shown) -> tuple[int, list[str]]:
     code, recipe = run(["make", "--dry-run", *shown.words[1:]])
     if code != 0 or shown.words != ["make", "demo"]:
         return code, recipe
-    ours = [shlex.split(line) for line in recipe if re.match(r"\S*/situate ", line)]
+    ours = [line for line in recipe if re.match(r"\S*/situate ", line)]
     if len(ours) != 1:
         raise RuntimeError(f"make demo should run situate once: {recipe}")
-    return run(["situate", *ours[0][1:]])
+    return run(["sh", "-c", re.sub(r"^\S*/situate", f"{shlex.quote(sys.executable)} -m situate", ours[0])])
 
 
 def is_compared(shown: Shown) -> bool:

@@ -92,5 +92,7 @@ def _note(objects: Objects, rehearsed: Rehearsed) -> None:
     if objects.ignored:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(objects.ignored.items()))
         click.echo(f"note: not read, because scheduling does not: {kinds}", err=True)
-    if rehearsed.homeless:
-        click.echo(f"note: {rehearsed.homeless} bound pods are on nodes that no file has; they count nowhere", err=True)
+    if rehearsed.homeless == 1:
+        click.echo("note: 1 bound pod is on a node that no file has, and counts nowhere", err=True)
+    elif rehearsed.homeless:
+        click.echo(f"note: {rehearsed.homeless} bound pods are on nodes that no file has, and count nowhere", err=True)

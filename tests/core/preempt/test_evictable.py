@@ -34,6 +34,10 @@ def test_a_pod_that_has_not_started_is_the_youngest() -> None:
     assert ordered(cluster_of(waiting=(1, None), young=(1, YOUNG))) == ["young", "waiting"]
 
 
+def test_of_pods_that_have_not_started_the_last_to_arrive_is_the_most_important() -> None:
+    assert ordered(cluster_of(first=(1, None), second=(1, None), third=(1, None))) == ["third", "second", "first"]
+
+
 def test_equals_stay_in_order_of_arrival_while_they_are_few() -> None:
     assert ordered(cluster_of(b=(1, OLD), a=(1, OLD), c=(1, OLD))) == ["b", "a", "c"]
 

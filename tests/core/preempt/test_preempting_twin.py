@@ -134,7 +134,10 @@ def tried(kind: PodClass, view: View, row: int) -> Found | tuple[str, ...]:
     emptied = view.without(lower)
     if not fits(kind, emptied, row):
         return diagnose(PROFILE, kind, emptied, run_filters(PROFILE, kind, emptied)).refusals[row].reasons
-    lower.sort(key=lambda each: (-each.kind.priority, start(each)))
+    arrived = {each.row: at for at, each in enumerate(lower)}
+    for each in lower:
+        arrived[each.row] *= -1 if each.start_ms is None else 1
+    lower.sort(key=lambda each: (-each.kind.priority, start(each), arrived[each.row]))
     first = protected(lower, view)
     kept: list[BoundPod] = []
     victims: list[BoundPod] = []

@@ -31,6 +31,10 @@ def test_up_to_twelve_equals_keep_their_order() -> None:
     assert order_of([5] * 12) == list(range(12))
 
 
+def test_a_few_equals_that_each_compare_as_less_are_turned_round() -> None:
+    assert order_of([5, 5, 5, 4], [True, True, True, False]) == [3, 2, 1, 0]
+
+
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 9), max_size=150))
 def test_the_result_is_sorted_and_nothing_is_lost(keys: list[int]) -> None:
@@ -42,10 +46,10 @@ def test_the_result_is_sorted_and_nothing_is_lost(keys: list[int]) -> None:
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=13, max_size=60))
 def test_it_sorts_even_when_every_pivot_was_bad(keys: list[int]) -> None:
-    items = list(zip(keys, range(len(keys)), strict=True))
+    items = [(key, False, at) for at, key in enumerate(keys)]
     quicksort._sort(items, 0, len(items), bad_pivots=0)
-    assert [key for key, _ in items] == sorted(keys)
-    assert sorted(at for _, at in items) == list(range(len(keys)))
+    assert [key for key, _, _ in items] == sorted(keys)
+    assert sorted(at for _, _, at in items) == list(range(len(keys)))
 
 
 @pytest.mark.parametrize("length", [13, 49, 50, 200])

@@ -1,136 +1,265 @@
-"""What is attached where stays right while pods, claims, volumes, attachments and nodes come, change and go."""
+"""Volumes attached to nodes: whatever they follow from may change, and what is kept follows."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from builders import node, pod
+from situate.core.model.meta import ObjectMeta, OwnerReference
+from situate.core.model.pod import Pod
+from situate.core.model.storage import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+    StorageClass,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+    VolumeNodeResources,
+)
+from situate.core.model.volumes import CSISource, Ephemeral, GCEPersistentDisk, PersistentVolumeClaimSource, Volume
 from situate.core.state.attached import NO_LIMIT
 from situate.core.state.audit import audit
+from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
-from storage_builders import (
-    DRIVER,
-    attachment,
-    claim,
-    claimed,
-    cluster_of,
-    csi_node,
-    storage_class,
-    volume,
-    waiting,
-)
 
-NODES = st.sampled_from(("n0", "n1", "n2"))
-CLAIMS = st.sampled_from(("c0", "c1", "c2"))
-VOLUMES = st.sampled_from(("v0", "v1", "v2"))
-DRIVERS = st.sampled_from((DRIVER, "other"))
+DRIVER, GCE = "csi.example.com", "pd.csi.storage.gke.io"
 
 
-class Attached(RuleBasedStateMachine):
-    """Whatever happens, in whatever order, a recount gives what is kept."""
+def csi_node(name: str, *limits: tuple[str, int | None]) -> CSINode:
+    drivers = tuple(
+        CSINodeDriver(name=driver, allocatable=VolumeNodeResources(count=count)) for driver, count in limits
+    )
+    return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
+
+
+def claim(name: str, volume: str = "", storage_class: str | None = None, owner: str = "") -> PersistentVolumeClaim:
+    owners = (OwnerReference(uid=owner, controller=True),) if owner else ()
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(name=name, namespace="default", owner_references=owners),
+        spec=PersistentVolumeClaimSpec(volume_name=volume, storage_class_name=storage_class),
+    )
+
+
+def volume(name: str, handle: str = "", driver: str = DRIVER) -> PersistentVolume:
+    source = CSISource(driver=driver, volume_handle=handle or name)
+    return PersistentVolume(metadata=ObjectMeta(name=name), spec=PersistentVolumeSpec(csi=source))
+
+
+def attachment(name: str, to: str, volume_name: str) -> VolumeAttachment:
+    source = VolumeAttachmentSource(persistent_volume_name=volume_name)
+    return VolumeAttachment(
+        metadata=ObjectMeta(name=name), spec=VolumeAttachmentSpec(attacher=DRIVER, node_name=to, source=source)
+    )
+
+
+def using(name: str, to: str, *claims: str) -> Pod:
+    volumes = tuple(
+        Volume(name=f"v{at}", persistent_volume_claim=PersistentVolumeClaimSource(claim_name=one))
+        for at, one in enumerate(claims)
+    )
+    return pod(name, node_name=to, volumes=volumes)
+
+
+def cluster_with(*items: Any) -> Cluster:
+    cluster = Cluster()
+    cluster.add_node(node("a"))
+    cluster.add_node(node("b"))
+    cluster.put_object(csi_node("a", (DRIVER, 2)))
+    for item in items:
+        if isinstance(item, Pod):
+            cluster.add_pod(item)
+        else:
+            cluster.put_object(item)
+    return cluster
+
+
+def room(cluster: Cluster, driver: str = DRIVER) -> list[tuple[int, int]]:
+    """(used, limit) by row."""
+    used, limit = View(cluster).volume_room(driver)
+    assert audit(cluster) == []
+    return list(zip(used.tolist(), limit.tolist(), strict=True))
+
+
+UNLIMITED = (0, NO_LIMIT)
+ONE_CLAIM = (volume("v"), claim("data", "v"), using("p", "a", "data"))
+
+CASES: list[Any] = [
+    pytest.param((), 0, id="nobody has volumes"),
+    pytest.param(ONE_CLAIM, 1, id="a claim that is bound"),
+    pytest.param((*ONE_CLAIM, using("q", "a", "data")), 1, id="one volume of two pods counts once"),
+    pytest.param((*ONE_CLAIM, claim("logs", "v"), using("q", "a", "logs")), 1, id="one volume of two claims too"),
+    pytest.param((*ONE_CLAIM, volume("w"), claim("logs", "w"), using("q", "a", "logs", "data")), 2, id="two volumes"),
+    pytest.param((claim("data", "v"), using("p", "a", "data")), 0, id="a volume that is not there"),
+    pytest.param((volume("v"), using("p", "a", "data")), 0, id="a claim that is not there"),
+    pytest.param((volume("v", driver="x"), claim("data", "v"), using("p", "a", "data")), 0, id="another driver"),
+    pytest.param(
+        (
+            StorageClass(metadata=ObjectMeta(name="fast"), provisioner=DRIVER),
+            claim("data", storage_class="fast"),
+            using("p", "a", "data"),
+        ),
+        1,
+        id="a volume that is going to be made",
+    ),
+    pytest.param((volume("v"), attachment("x", "a", "v")), 1, id="a volume that is still attached"),
+    pytest.param((*ONE_CLAIM, attachment("x", "a", "v")), 1, id="and of a pod counts once"),
+    pytest.param((attachment("x", "a", "v"),), 0, id="attached, and nobody knows what it is"),
+    pytest.param((volume("v"), attachment("x", "b", "v")), 0, id="attached to another node"),
+]
+
+
+@pytest.mark.parametrize("items,used", CASES)
+def test_volumes_are_counted(items: tuple[Any, ...], used: int) -> None:
+    assert room(cluster_with(*items)) == [(used, 2), UNLIMITED]
+    backwards = cluster_with(*reversed(items))
+    assert room(backwards) == [(used, 2), UNLIMITED], "in whatever order they come"
+
+
+CHANGES: list[Any] = [
+    pytest.param(lambda c: c.remove_pod("default/p"), (0, 2), id="its pod leaves"),
+    pytest.param(lambda c: c.add_pod(using("p", "b", "data")), (0, 2), id="its pod moves"),
+    pytest.param(lambda c: c.put_object(claim("data", "other")), (0, 2), id="its claim gets another volume"),
+    pytest.param(lambda c: c.forget_object(claim("data")), (0, 2), id="its claim is deleted"),
+    pytest.param(lambda c: c.forget_object(volume("v")), (0, 2), id="it is deleted"),
+    pytest.param(lambda c: c.put_object(volume("v", driver="x")), (0, 2), id="it changes driver"),
+    pytest.param(lambda c: c.put_object(csi_node("a", (DRIVER, 5))), (1, 5), id="the limit changes"),
+    pytest.param(lambda c: c.put_object(csi_node("a", (DRIVER, None))), UNLIMITED, id="the limit is lifted"),
+    pytest.param(lambda c: c.put_object(csi_node("a", ("x", 5))), UNLIMITED, id="the driver leaves"),
+    pytest.param(lambda c: c.forget_object(csi_node("a")), UNLIMITED, id="the drivers leave"),
+    pytest.param(lambda c: c.add_node(node("a", cpu="1")), (1, 2), id="the node changes in something else"),
+    pytest.param(lambda c: c.put_object(attachment("x", "a", "w")), (1, 2), id="something unknown is attached"),
+]
+
+
+@pytest.mark.parametrize("change,expected", CHANGES)
+def test_a_volume_that_is_counted(change: Callable[[Cluster], object], expected: tuple[int, int]) -> None:
+    cluster = cluster_with(*ONE_CLAIM)
+    assert room(cluster) == [(1, 2), UNLIMITED]
+    assert change(cluster)
+    assert room(cluster) == [expected, UNLIMITED]
+
+
+def test_an_attachment_moves_to_another_node_and_goes() -> None:
+    cluster = cluster_with(volume("v"), attachment("x", "a", "v"), csi_node("b", (DRIVER, 3)))
+    assert room(cluster) == [(1, 2), (0, 3)]
+    cluster.put_object(attachment("x", "b", "v"))
+    assert room(cluster) == [(0, 2), (1, 3)]
+    cluster.forget_object(attachment("x", "", ""))
+    assert room(cluster) == [(0, 2), (0, 3)]
+
+
+def test_a_row_that_another_node_takes_starts_afresh() -> None:
+    cluster = cluster_with(*ONE_CLAIM)
+    assert room(cluster) == [(1, 2), UNLIMITED]
+    cluster.remove_node("a")
+    assert room(cluster) == [UNLIMITED, UNLIMITED]
+    cluster.add_node(node("c"))
+    assert room(cluster) == [UNLIMITED, UNLIMITED]
+    for at in range(20):
+        cluster.add_node(node(f"n{at}"))
+    cluster.add_node(node("a"))
+    assert room(cluster)[-1] == (1, 2)
+    assert set(room(cluster)[:-1]) == {UNLIMITED}
+
+
+def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
+    scratch = pod("p", node_name="a", uid="u", volumes=(Volume(name="scratch", ephemeral=Ephemeral()),))
+    cluster = cluster_with(volume("v"), claim("p-scratch", "v", owner="u"), scratch)
+    assert (room(cluster), View(cluster).volume_problems()) == ([(1, 2), UNLIMITED], {})
+    cluster.put_object(claim("p-scratch", "v", owner="somebody else"))
+    text = "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
+    assert (room(cluster), View(cluster).volume_problems()) == ([(0, 2), UNLIMITED], {0: text})
+    assert View(cluster).at(0).volume_problems() == {0: text}
+    assert View(cluster).at(1).volume_problems() == {}
+    view = View(cluster)
+    assert view.without(view.pods_on(0)).volume_problems() == {}
+    cluster.remove_pod("default/p")
+    assert View(cluster).volume_problems() == {}
+
+
+def test_a_disk_that_a_pod_names_counts_with_the_driver_that_took_over() -> None:
+    disk = Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name="disk"))
+    cluster = cluster_with(csi_node("a", (GCE, 4)), pod("p", node_name="a", volumes=(disk,)))
+    assert room(cluster, GCE) == [(1, 4), UNLIMITED]
+
+
+class Histories(RuleBasedStateMachine):
+    """Everything that volumes follow from comes, changes and goes at random; a recount after each step."""
+
+    names = st.sampled_from(["v", "w"])
+    hosts = st.sampled_from(["a", "b"])
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = cluster_of(*(node(f"n{at}") for at in range(3)))
-        for at in range(3):
-            self.cluster.put_object(csi_node(f"n{at}", {DRIVER: 3, "other": 3}))
-            self.cluster.put_object(volume(f"v{at}", class_name="x"))
-            self.cluster.put_object(claim(f"c{at}", volume=f"v{at}"))
-            self.cluster.add_pod(pod(f"p{at}", volumes=claimed(f"c{at}"), node_name=f"n{at}"))
+        self.cluster = cluster_with()
 
-    @rule(name=NODES)
-    def node_comes(self, name: str) -> None:
-        self.cluster.add_node(node(name))
+    @rule(name=names, handle=st.sampled_from(["h", "i"]), driver=st.sampled_from([DRIVER, "x"]))
+    def volume_comes(self, name: str, handle: str, driver: str) -> None:
+        self.cluster.put_object(volume(name, handle, driver))
 
-    @rule(name=NODES)
-    def node_goes(self, name: str) -> None:
-        self.cluster.remove_node(name)
-
-    @rule(name=NODES, limits=st.dictionaries(DRIVERS, st.one_of(st.none(), st.integers(0, 3))))
-    def limits_change(self, name: str, limits: dict[str, int | None]) -> None:
-        self.cluster.put_object(csi_node(name, limits))
-
-    @rule(name=NODES)
-    def limits_go(self, name: str) -> None:
-        self.cluster.forget_object(csi_node(name))
-
-    @rule(number=st.integers(0, 3), where=NODES, claims=st.lists(CLAIMS, max_size=2))
-    def pod_comes(self, number: int, where: str, claims: list[str]) -> None:
-        self.cluster.add_pod(pod(f"p{number}", volumes=claimed(*claims), node_name=where))
-
-    @rule(number=st.integers(0, 3))
-    def pod_goes(self, number: int) -> None:
-        self.cluster.remove_pod(f"default/p{number}")
-
-    @rule(name=CLAIMS, of=VOLUMES)
-    def claim_is_bound(self, name: str, of: str) -> None:
-        self.cluster.put_object(claim(name, volume=of))
-
-    @rule(name=CLAIMS)
-    def claim_waits(self, name: str) -> None:
-        self.cluster.put_object(waiting(name))
-
-    @rule(name=CLAIMS)
-    def claim_goes(self, name: str) -> None:
-        self.cluster.forget_object(claim(name))
-
-    @rule(name=VOLUMES, driver=DRIVERS, class_name=st.sampled_from("xy"))
-    def volume_comes(self, name: str, driver: str, class_name: str) -> None:
-        self.cluster.put_object(volume(name, driver=driver, class_name=class_name))
-
-    @rule(name=VOLUMES)
+    @rule(name=names)
     def volume_goes(self, name: str) -> None:
         self.cluster.forget_object(volume(name))
 
-    @rule(driver=DRIVERS)
+    @rule(name=names, bound=st.sampled_from(["", "v", "w"]), fast=st.booleans())
+    def claim_comes(self, name: str, bound: str, fast: bool) -> None:
+        self.cluster.put_object(claim(name, bound, "fast" if fast else None))
+
+    @rule(name=names)
+    def claim_goes(self, name: str) -> None:
+        self.cluster.forget_object(claim(name))
+
+    @rule(driver=st.sampled_from([DRIVER, "x", "kubernetes.io/gce-pd"]))
     def class_comes(self, driver: str) -> None:
-        self.cluster.put_object(storage_class("late", provisioner=driver))
+        self.cluster.put_object(StorageClass(metadata=ObjectMeta(name="fast"), provisioner=driver))
+
+    @rule(host=hosts, count=st.sampled_from([None, 0, 3]), driver=st.sampled_from([DRIVER, "x"]))
+    def driver_comes(self, host: str, count: int | None, driver: str) -> None:
+        self.cluster.put_object(csi_node(host, (driver, count)))
+
+    @rule(host=hosts, name=st.sampled_from(["x", "y"]), of=names)
+    def attachment_comes(self, host: str, name: str, of: str) -> None:
+        self.cluster.put_object(attachment(name, host, of))
+
+    @rule(name=st.sampled_from(["x", "y"]))
+    def attachment_goes(self, name: str) -> None:
+        self.cluster.forget_object(attachment(name, "", ""))
+
+    @rule(name=st.sampled_from(["p", "q"]), host=hosts, claims=st.lists(names, max_size=2))
+    def pod_comes(self, name: str, host: str, claims: list[str]) -> None:
+        self.cluster.add_pod(using(name, host, *claims))
+
+    @rule(name=st.sampled_from(["p", "q"]))
+    def pod_goes(self, name: str) -> None:
+        self.cluster.remove_pod(f"default/{name}")
+
+    @rule(host=hosts)
+    def node_goes(self, host: str) -> None:
+        self.cluster.remove_node(host)
+
+    @rule(host=hosts)
+    def node_comes(self, host: str) -> None:
+        self.cluster.add_node(node(host))
 
     @rule()
-    def class_goes(self) -> None:
-        self.cluster.forget_object(storage_class("late"))
-
-    @rule(name=st.sampled_from("ab"), where=NODES, of=VOLUMES, driver=DRIVERS)
-    def attachment_comes(self, name: str, where: str, of: str, driver: str) -> None:
-        self.cluster.put_object(attachment(name, where, of, driver))
-
-    @rule(name=st.sampled_from("ab"))
-    def attachment_goes(self, name: str) -> None:
-        self.cluster.forget_object(attachment(name, "", None))
+    def somebody_asks(self) -> None:
+        View(self.cluster).volume_room(DRIVER)
 
     @invariant()
-    def a_recount_gives_what_is_kept(self) -> None:
+    def what_is_kept_equals_a_recount(self) -> None:
         assert audit(self.cluster) == []
 
-    @invariant()
-    def the_shelves_hold_what_the_objects_say(self) -> None:
-        storage = self.cluster.objects.storage
-        by_class: dict[str, dict[str, Any]] = {}
-        for name, item in storage.volumes.items():
-            by_class.setdefault(item.spec.storage_class_name, {})[name] = item
-        assert storage.volumes_of_class == by_class
-        by_node: dict[str, dict[str, Any]] = {}
-        for name, attached in storage.attachments.items():
-            by_node.setdefault(attached.spec.node_name, {})[name] = attached
-        assert storage.attachments_on == by_node
 
-
-Attached.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
-TestAttachedVolumesStayRight = Attached.TestCase
-
-
-def test_a_driver_without_a_limit_says_so() -> None:
-    cluster = cluster_of(node("n1"), node("n2"), csi_node("n1", {DRIVER: 2}))
-    used, limit = View(cluster).volume_room(DRIVER)
-    assert (used.tolist(), limit.tolist()) == ([0, 0], [2, NO_LIMIT])
-
-
-def test_many_nodes_have_room_in_the_columns() -> None:
-    cluster = cluster_of(node("n0"), csi_node("n0", {DRIVER: 1}))
-    View(cluster).volume_room(DRIVER)
-    for at in range(1, 40):
-        cluster.add_node(node(f"n{at}"))
-        cluster.put_object(csi_node(f"n{at}", {DRIVER: at}))
-    assert View(cluster).volume_room(DRIVER)[1].tolist() == [1, *range(1, 40)]
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=60, stateful_step_count=25)

@@ -85,9 +85,7 @@ def test_pods_that_differ_in_this_are_of_two_classes(one: Pod, other: Pod) -> No
 
 def test_a_pod_takes_what_it_requests_and_one_of_the_pods_that_a_node_can_run() -> None:
     cluster = Cluster()
-    kind = cluster.class_of(
-        pod(requests={"cpu": "1500m", "memory": "1Ki", "example.com/gpu": 2, "example.com/no": 0})
-    )
+    kind = cluster.class_of(pod(requests={"cpu": "1500m", "memory": "1Ki", "example.com/gpu": 2, "example.com/no": 0}))
     gpu = cluster.resources.find("example.com/gpu")
     assert kind.takes == ((CPU, 1500), (MEMORY, 1024), (PODS, 1), (gpu, 2))
     assert kind.asks == kind.takes

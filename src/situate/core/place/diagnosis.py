@@ -28,26 +28,49 @@ class NodeRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """One thing that one filter said, and the rows that it said it of: those it was the first to refuse."""
+
+    plugin: str
+    text: str
+    rows: Mask
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The refusals of one pod. Nodes that were ruled out before anybody looked at them are in `absent`."""
+    """The refusals of one pod, by what was said. Nodes ruled out before anybody looked at them are in `absent`."""
 
     node_count: int
     turned_away: TurnedAway | None
-    refusals: dict[int, NodeRefusal]
-    """Node row -> its first refusal."""
+    told: tuple[Told, ...]
+    eviction_helps: Mask
+    """Rows that were refused for a reason that evicting pods could remove."""
     absent: Mask
     absent_text: str
     plugins: tuple[str, ...]
     """The filters that refused something: a change that none of them waits for does not wake the pod."""
 
+    @property
+    def refusals(self) -> dict[int, NodeRefusal]:
+        """Node row -> its first refusal, in node order. For people and comparisons: it takes a walk over all rows."""
+        texts: dict[int, list[str]] = {}
+        plugins: dict[int, str] = {}
+        for told in self.told:
+            for row in np.flatnonzero(told.rows).tolist():
+                texts.setdefault(row, []).append(told.text)
+                plugins[row] = told.plugin
+        return {
+            row: NodeRefusal(plugins[row], status_code(bool(self.eviction_helps[row])), tuple(sorted(texts[row])))
+            for row in sorted(texts)
+        }
+
     def histogram(self) -> str:
         """`1 Insufficient cpu, 2 node(s) were unschedulable`: sorted as text, as Kubernetes does."""
         counts: dict[str, int] = {}
-        for refusal in self.refusals.values():
-            for reason in refusal.reasons:
-                counts[reason] = counts.get(reason, 0) + 1
+        for told in self.told:
+            counts[told.text] = counts.get(told.text, 0) + int(np.count_nonzero(told.rows))
         if self.absent_text:
-            counts[self.absent_text] = counts.get(self.absent_text, 0) + int(self.absent.sum())
+            counts[self.absent_text] = counts.get(self.absent_text, 0) + int(np.count_nonzero(self.absent))
         return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
     def message(self, remedy: str = "") -> str:
@@ -55,17 +78,14 @@ class Diagnosis:
         if self.node_count == 0:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"
-        told = self.turned_away.refusal.text if self.turned_away is not None else self.histogram()
-        if told:
-            text += f" {told}."
+        said = self.turned_away.refusal.text if self.turned_away is not None else self.histogram()
+        if said:
+            text += f" {said}."
         return f"{text} {remedy}" if remedy else text
 
     def eviction_may_help(self, row: int) -> bool:
         """Whether the node at a row was refused for a reason that evicting pods could remove."""
-        if self.turned_away is not None:
-            return self.turned_away.refusal.eviction_helps
-        refusal = self.refusals.get(row)
-        return refusal is not None and refusal.code == status_code(eviction_helps=True)
+        return bool(self.eviction_helps[row])
 
 
 def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) -> Diagnosis:
@@ -73,19 +93,22 @@ def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) ->
     nowhere = np.zeros(view.size, np.bool_)
     if filtered.turned_away is not None:
         named = (filtered.turned_away.plugin,) if filtered.turned_away.plugin else ()
-        return Diagnosis(view.node_count, filtered.turned_away, {}, nowhere, "", named)
+        helps = view.present if filtered.turned_away.refusal.eviction_helps else nowhere
+        return Diagnosis(view.node_count, filtered.turned_away, (), helps, nowhere, "", named)
     absent, narrowing = _absent(profile, filtered, view)
     first = _first_refusals(filtered.codes, view.present & ~absent)
-    refusals: dict[int, NodeRefusal] = {}
+    told: list[Told] = []
+    helps = nowhere.copy()
     refusing = []
     for at, (plugin, codes) in enumerate(zip(profile.filters, filtered.codes, strict=True)):
-        rows = np.flatnonzero(first == at + 1)
-        if codes is not None and rows.size:
+        rows = first == at + 1
+        if codes is not None and rows.any():
             refusing.append(plugin.name)
-            refusals.update(_told(plugin, pod, view, codes, rows))
+            told.extend(_told(plugin, pod, view, codes, rows))
+            helps |= rows & _helping(plugin)[codes]
     absent_text = ruled_out(narrowing) if absent.any() else ""
     plugins = tuple(dict.fromkeys((*narrowing, *refusing)))
-    return Diagnosis(view.node_count, None, dict(sorted(refusals.items())), absent, absent_text, plugins)
+    return Diagnosis(view.node_count, None, tuple(told), helps, absent, absent_text, plugins)
 
 
 def _absent(profile: Profile, filtered: Filtered, view: View) -> tuple[Mask, list[str]]:
@@ -108,20 +131,17 @@ def _first_refusals(codes: tuple[Codes | None, ...], looked_at: Mask) -> npt.NDA
     return first
 
 
-def _told(
-    plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: npt.NDArray[np.intp]
-) -> dict[int, NodeRefusal]:
+def _helping(plugin: Filter) -> Mask:
+    """By code: whether it is a refusal that evicting pods could remove."""
+    table = np.zeros(RULED_OUT + 1, np.bool_)
+    table[1 : len(plugin.reasons) + 1] = [reason.eviction_helps for reason in plugin.reasons]
+    return table
+
+
+def _told(plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: Mask) -> list[Told]:
     """What one filter said of the rows that it was the first to refuse."""
-    by_code = {
-        code: NodeRefusal(plugin.name, reason.code, (reason.text,)) for code, reason in enumerate(plugin.reasons, 1)
-    }
-    if not isinstance(plugin, Detailed):
-        return {row: by_code[code] for row, code in zip(rows.tolist(), codes[rows].tolist(), strict=True)}
-    texts: dict[int, list[str]] = {row: [] for row in rows.tolist()}
-    for text, mask in plugin.details(pod, view):
-        for row in rows[mask[rows]].tolist():
-            texts[row].append(text)
-    return {
-        row: NodeRefusal(plugin.name, by_code[code].code, tuple(sorted(texts[row])))
-        for row, code in zip(rows.tolist(), codes[rows].tolist(), strict=True)
-    }
+    if isinstance(plugin, Detailed):
+        said = [Told(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
+    else:
+        said = [Told(plugin.name, reason.text, rows & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
+    return [one for one in said if one.rows.any()]

@@ -25,10 +25,16 @@ def totals(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> IntCo
     """The weighed sum alone, for placing without an explanation."""
     scoring = view.scoring(feasible)
     total = np.zeros(view.size, np.int64)
+    everywhere = 0
     for weighted in profile.scorers:
         scores = weighted.scorer.score(pod, scoring)
-        if scores is not None:
+        if scores is None:
+            continue
+        if scores.size and scores.strides[0] == 0:
+            everywhere += int(scores[0]) * weighted.weight  # one number for all rows: see `constant`
+        else:
             total += scores if weighted.weight == 1 else scores * weighted.weight
+    total += everywhere
     return total
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.state.columns import IntColumn, Mask, sealed
 from situate.core.state.view import View
-
-CONSTANT: Final = "normalise/constant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,8 @@ def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
 
 
 def constant(value: int, view: View) -> Scores:
-    """The same score for every row of the view."""
-    whole = view.memo((CONSTANT, value), lambda whole: sealed(np.full(whole.size, value, np.int64)))
-    return whole[view.rows]
+    """The same score for every row of the view: one number in memory, however many rows."""
+    return np.broadcast_to(np.int64(value), view.size)
 
 
 def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:

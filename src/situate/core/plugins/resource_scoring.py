@@ -96,8 +96,9 @@ def capacity(view: View, column: int) -> Capacity:
         return Capacity(np.maximum(allocatable, 1).astype(np.float64), None if none_missing else missing, exact)
 
     found = view.memo(("capacity", column), compute)
-    rows = view.rows
-    missing = found.missing
+    rows, missing = view.rows, found.missing
+    if view.size == len(found.divisor):
+        return found
     return Capacity(found.divisor[rows], None if missing is None else missing[rows], found.exact)
 
 

@@ -14,7 +14,6 @@ from situate.core.preempt.options import PreemptionOptions
 from situate.core.preempt.ranking import Candidate
 from situate.core.preempt.trial import Texts, Trial, why_hopeless
 from situate.core.preempt.victims import victims_on
-from situate.core.state.view import View
 
 NO_VICTIMS: Final = ("No preemption victims found for incoming pod",)
 BUDGETS_FORBID: Final = ("Preemption would violate a PodDisruptionBudget",)
@@ -40,12 +39,10 @@ class Search:
         return bool(self.keeping_budgets) and len(self.keeping_budgets) + len(self.breaking_budgets) >= wanted
 
 
-def nodes_to_try(view: View, diagnosis: Diagnosis) -> list[int]:
+def nodes_to_try(diagnosis: Diagnosis) -> list[int]:
     """The rows of the nodes that were refused for a reason that evictions could remove, in node order."""
-    if diagnosis.turned_away is not None:
-        every: list[int] = np.flatnonzero(view.present).tolist()
-        return every if diagnosis.turned_away.refusal.eviction_helps else []
-    return [row for row in diagnosis.refusals if diagnosis.eviction_may_help(row)]
+    rows: list[int] = np.flatnonzero(diagnosis.eviction_helps).tolist()
+    return rows
 
 
 def search(trial: Trial, rows: Sequence[int], options: PreemptionOptions, offset: int) -> Search:

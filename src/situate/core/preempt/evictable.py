@@ -11,7 +11,7 @@ from situate.core.state.pods import NO_TIME
 from situate.core.state.view import View
 
 NOT_STARTED: Final = 1 << 62
-"""The start of a pod that has not started: later than any other. Kubernetes takes the time of the question."""
+"""The start of a pod that has not started: later than any other. Kubernetes takes the time at which it asks."""
 
 
 class Evictable(NamedTuple):
@@ -36,5 +36,9 @@ def lower_on(view: View, row: int, priority: int) -> list[Evictable]:
 
 
 def by_importance(pods: Sequence[Evictable]) -> list[Evictable]:
-    """The most important first; among equals, as Kubernetes' sort leaves them."""
-    return [pods[index] for index in order_of([(-pod.kind.priority, pod.started) for pod in pods])]
+    """The most important first; among equals, as Kubernetes' sort leaves them.
+
+    Of two pods that have not started it asks the clock twice, so the one that it asks about first is the older.
+    """
+    keys = [(-pod.kind.priority, pod.started) for pod in pods]
+    return [pods[index] for index in order_of(keys, [pod.started == NOT_STARTED for pod in pods])]

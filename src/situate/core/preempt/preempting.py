@@ -41,7 +41,7 @@ def preempt(
     """
     if (reason := _not_eligible(pod, view, diagnosis, nominated_node)) is not None:
         return _told(reason)
-    rows = nodes_to_try(view, diagnosis)
+    rows = nodes_to_try(diagnosis)
     if not rows:
         return _told(_nowhere(view, {}))
     trial = prepare(profile, pod, view)

@@ -1,8 +1,8 @@
 """The order in which Go's sort.Slice leaves things that compare equal.
 
 Kubernetes sorts victims with it, and it is not stable: which of two equally important pods stays depends on the steps
-of the algorithm (pattern-defeating quicksort, with the parameters below), so those steps are followed here. Up to
-twelve things it is an insertion sort, and stable; and without equals any sort will do.
+of the algorithm (pattern-defeating quicksort, with the parameters below), so those steps are followed here, each
+comparison in its place. Up to twelve things it is an insertion sort, and stable; and without equals any sort will do.
 """
 
 from __future__ import annotations
@@ -21,21 +21,30 @@ MOST_SWAPS: Final = 12
 """With so many swaps the median of medians was found in a stretch that runs backwards."""
 WORD: Final = (1 << 64) - 1
 
-Items: TypeAlias = list[tuple[int, int]]
-"""(rank, index): compared by rank alone."""
+Item: TypeAlias = tuple[int, bool, int]
+"""(rank, whether an equal one compares as greater, index)."""
+Items: TypeAlias = list[Item]
 
 
-def order_of(keys: Sequence[Any]) -> list[int]:
-    """The indices of the keys, as sort.Slice would arrange what they belong to, smallest key first."""
+def order_of(keys: Sequence[Any], fickle: Sequence[bool] = ()) -> list[int]:
+    """The indices of the keys, as sort.Slice would arrange what they belong to, smallest key first.
+
+    `fickle` says which keys compare as less than any equal one, whichever of the two is asked about first.
+    """
     stable = sorted(range(len(keys)), key=keys.__getitem__)
-    if len(keys) <= SHORT or all(keys[one] != keys[next_one] for one, next_one in pairwise(stable)):
+    tied = any(keys[one] == keys[other] for one, other in pairwise(stable))
+    if not tied or (len(keys) <= SHORT and not any(fickle)):
         return stable
     ranks = [0] * len(keys)
-    for one, next_one in pairwise(stable):
-        ranks[next_one] = ranks[one] + (keys[one] != keys[next_one])
-    items = list(zip(ranks, range(len(keys)), strict=True))
+    for one, other in pairwise(stable):
+        ranks[other] = ranks[one] + (keys[one] != keys[other])
+    items = list(zip(ranks, fickle or [False] * len(keys), range(len(keys)), strict=True))
     _sort(items, 0, len(items), len(items).bit_length())
-    return [index for _, index in items]
+    return [index for _, _, index in items]
+
+
+def _less(one: Item, other: Item) -> bool:
+    return one[0] < other[0] or (one[0] == other[0] and one[1])
 
 
 def _sort(items: Items, low: int, high: int, bad_pivots: int) -> None:
@@ -43,7 +52,7 @@ def _sort(items: Items, low: int, high: int, bad_pivots: int) -> None:
     while True:
         length = high - low
         if length <= SHORT:
-            items[low:high] = sorted(items[low:high], key=_rank)
+            _insertion_sort(items, low, high)
             return
         if bad_pivots == 0:
             _heap_sort(items, low, high)
@@ -58,7 +67,7 @@ def _sort(items: Items, low: int, high: int, bad_pivots: int) -> None:
             pivot = high - 1 - (pivot - low)
         if balanced and partitioned and (backwards or swaps == 0) and _mend(items, low, high):
             return
-        if low > 0 and items[low - 1][0] >= items[pivot][0]:
+        if low > 0 and not _less(items[low - 1], items[pivot]):
             low = _split_off_equals(items, low, high, pivot)
             continue
         middle, partitioned = _split(items, low, high, pivot)
@@ -72,8 +81,12 @@ def _sort(items: Items, low: int, high: int, bad_pivots: int) -> None:
             high = middle
 
 
-def _rank(item: tuple[int, int]) -> int:
-    return item[0]
+def _insertion_sort(items: Items, low: int, high: int) -> None:
+    for end in range(low + 1, high):
+        at = end
+        while at > low and _less(items[at], items[at - 1]):
+            _swap(items, at, at - 1)
+            at -= 1
 
 
 def _swap(items: Items, one: int, other: int) -> None:
@@ -94,13 +107,13 @@ def _pivot(items: Items, low: int, length: int) -> tuple[int, int]:
 
 def _median(items: Items, first: int, second: int, third: int) -> tuple[int, int]:
     swaps = 0
-    if items[second][0] < items[first][0]:
+    if _less(items[second], items[first]):
         first, second = second, first
         swaps += 1
-    if items[third][0] < items[second][0]:
+    if _less(items[third], items[second]):
         second = third
         swaps += 1
-    if items[second][0] < items[first][0]:
+    if _less(items[second], items[first]):
         second = first
         swaps += 1
     return second, swaps
@@ -109,13 +122,13 @@ def _median(items: Items, first: int, second: int, third: int) -> tuple[int, int
 def _split(items: Items, low: int, high: int, pivot: int) -> tuple[int, bool]:
     """Smaller things before the pivot, others behind it: where it comes to stand, and whether they were so already."""
     _swap(items, low, pivot)
-    bound = items[low][0]
+    bound = items[low]
     left, right = low + 1, high - 1
     already = True
     while True:
-        while left <= right and items[left][0] < bound:
+        while left <= right and _less(items[left], bound):
             left += 1
-        while left <= right and items[right][0] >= bound:
+        while left <= right and not _less(items[right], bound):
             right -= 1
         if left > right:
             break
@@ -130,12 +143,12 @@ def _split(items: Items, low: int, high: int, pivot: int) -> tuple[int, bool]:
 def _split_off_equals(items: Items, low: int, high: int, pivot: int) -> int:
     """Things equal to the pivot first, where none is smaller; where the greater ones begin."""
     _swap(items, low, pivot)
-    bound = items[low][0]
+    bound = items[low]
     left, right = low + 1, high - 1
     while True:
-        while left <= right and items[left][0] <= bound:
+        while left <= right and not _less(bound, items[left]):
             left += 1
-        while left <= right and items[right][0] > bound:
+        while left <= right and _less(bound, items[right]):
             right -= 1
         if left > right:
             return left
@@ -148,7 +161,7 @@ def _mend(items: Items, low: int, high: int) -> bool:
     """Put a few out-of-order neighbours right; whether all is in order then."""
     at = low + 1
     for _ in range(MENDED):
-        while at < high and items[at][0] >= items[at - 1][0]:
+        while at < high and not _less(items[at], items[at - 1]):
             at += 1
         if at == high:
             return True
@@ -157,12 +170,12 @@ def _mend(items: Items, low: int, high: int) -> bool:
         _swap(items, at, at - 1)
         if at - low >= 2:
             back = at - 1
-            while back >= 1 and items[back][0] < items[back - 1][0]:
+            while back >= 1 and _less(items[back], items[back - 1]):
                 _swap(items, back, back - 1)
                 back -= 1
         if high - at >= 2:
             ahead = at + 1
-            while ahead < high and items[ahead][0] < items[ahead - 1][0]:
+            while ahead < high and _less(items[ahead], items[ahead - 1]):
                 _swap(items, ahead, ahead - 1)
                 ahead += 1
     return False
@@ -192,9 +205,9 @@ def _heap_sort(items: Items, low: int, high: int) -> None:
 
 def _sift_down(items: Items, low: int, root: int, length: int) -> None:
     while (child := 2 * root + 1) < length:
-        if child + 1 < length and items[low + child][0] < items[low + child + 1][0]:
+        if child + 1 < length and _less(items[low + child], items[low + child + 1]):
             child += 1
-        if items[low + root][0] >= items[low + child][0]:
+        if not _less(items[low + root], items[low + child]):
             return
         _swap(items, low + root, low + child)
         root = child

@@ -38,7 +38,7 @@ class Question:
     def settled(self) -> bool:
         return not self.by_anyone and not self.by_kinds
 
-    def refused_for_good(self, view: View) -> Mask | None:
+    def refused_for_good(self) -> Mask | None:
         """Rows that it refuses whoever is evicted there; None if there is none."""
         if self.codes is None or self.by_anyone:
             return None

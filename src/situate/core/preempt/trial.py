@@ -67,7 +67,7 @@ def prepare(profile: Profile, pod: PodClass, view: View) -> Trial:
     for left in slack.values():
         hopeless |= left < 0
     for one in asked:
-        if (refused := one.refused_for_good(view)) is not None:
+        if (refused := one.refused_for_good()) is not None:
             hopeless |= refused
     unsettled = tuple(one for one in asked if not one.settled and one.plugin is not fit)
     return Trial(pod, view, tuple(asked), unsettled, slack, freed_of, hopeless)

@@ -140,8 +140,10 @@ def _sparse_tables(cluster: Cluster) -> Iterator[str]:
 
 def _shelves(cluster: Cluster) -> Iterator[str]:
     storage, counted = cluster.objects.storage, ObjectTable()
-    for item in (*storage.volumes.values(), *storage.attachments.values()):
-        counted.put(item)
+    for volume in storage.volumes.values():
+        counted.put(volume)
+    for attachment in storage.attachments.values():
+        counted.put(attachment)
     yield from _differ("volumes by class", storage.volumes_of_class, counted.storage.volumes_of_class)
     yield from _differ("attachments by node", storage.attachments_on, counted.storage.attachments_on)
 

@@ -221,6 +221,9 @@ def _group_key(namespace: str, labels: Labels) -> bytes:
 def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: Vocab) -> PodClass:
     spec = what_is_read(pod.spec)
     requests = pod_requests(pod)
+    takes = _by_column(requests, resources)
+    # The three ways to count requests differ only by these two.
+    plain = spec.resources is None and _resized(pod.status) is None
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     return PodClass(
@@ -233,10 +236,10 @@ def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: 
         owner=controller_of(pod.metadata),
         priority=spec.priority or 0,
         requests=requests,
-        takes=_by_column(requests, resources),
+        takes=takes,
         nonzero=(requests.nonzero_milli_cpu, requests.nonzero_memory),
-        asks=_by_column(fit_requests(pod), resources),
-        weighs=score_requests(pod),
+        asks=takes if plain else _by_column(fit_requests(pod), resources),
+        weighs=requests if plain else score_requests(pod),
         terms=_affinity_terms(pod),
         host_ports=_host_ports(spec),
         affinity_key=_encode((sorted(spec.node_selector.items()), required)),

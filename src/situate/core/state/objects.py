@@ -126,11 +126,7 @@ class ObjectTable:
         """Move the version of the family, and what is filed by more than its name."""
         match item:
             case Namespace():
-                self.namespaces_version += 1
-                if after is None:
-                    del self.namespace_labels[item.metadata.name]
-                else:
-                    self.namespace_labels[item.metadata.name] = item.metadata.labels
+                self._relabel(item.metadata.name, None if after is None else item.metadata.labels)
             case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
                 self.workloads.version += 1
             case PodDisruptionBudget():
@@ -141,6 +137,16 @@ class ObjectTable:
             _refile(self.storage.volumes_of_class, volume_class, before, after)
         elif isinstance(item, VolumeAttachment):
             _refile(self.storage.attachments_on, _attached_to, before, after)
+
+    def _relabel(self, namespace: str, labels: Labels | None) -> None:
+        """A namespace has these labels now, or is gone. Nothing else of it is read."""
+        if self.namespace_labels.get(namespace) == labels:
+            return
+        self.namespaces_version += 1
+        if labels is None:
+            del self.namespace_labels[namespace]
+        else:
+            self.namespace_labels[namespace] = labels
 
 
 Filed = TypeVar("Filed", PersistentVolume, VolumeAttachment)

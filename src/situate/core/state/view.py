@@ -194,7 +194,8 @@ class View:
             for row in cluster.touched[found[1] - cluster.touched_base :]:
                 column[row] = at(row)
         cluster.derived[key] = (column, position)
-        return column[self.rows]
+        shown: npt.NDArray[D] = sealed(column[self.rows])
+        return shown
 
     # -- load ----------------------------------------------------------------------------------------------------
 
