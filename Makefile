@@ -13,7 +13,7 @@ WORKERS ?= 2
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 
-.PHONY: help demo test check bench format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench oracle format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ docs: $(VENV)/.ready-dev  ## (part of check) Do the docs say what the program do
 
 bench: $(VENV)/.ready-dev  ## Measure, and print the table of docs/PERFORMANCE.md
 	@$(BIN)/python bench/run.py
+
+oracle:  ## Build kube-scheduler's own plugins into tests/oracle/oracle, to compare with and to time (needs Go)
+	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
+	@echo "building tests/oracle; the first time this takes a few minutes" >&2
+	@cd tests/oracle && go build -o oracle .
 
 format: $(VENV)/.ready-dev  ## Format the code, and fix what can be fixed
 	@$(BIN)/ruff check --quiet --fix-only .

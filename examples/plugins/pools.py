@@ -23,7 +23,8 @@ class PoolOrder:
     def check(self, pod: PodClass, view: View) -> Codes:
         ids, pools = view.label(self.label)
         refused = [pool not in self.order for pool in pools.names]
-        return np.array([*refused, True], np.uint8)[ids]  # the last entry is for nodes without the label, whose id is -1
+        # One answer a pool, and a last one for nodes without the label: their id is -1.
+        return np.array([*refused, True], np.uint8)[ids]
 
     def score(self, pod: PodClass, view: View) -> Scores:
         ids, pools = view.label(self.label)

@@ -13,22 +13,26 @@ from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
+from situate.core.model.refs import Millis, PodRef
 
-Millis: TypeAlias = int
-"""Milliseconds on the caller's clock. The engine never reads one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodRef:
-    """One pod, and no other that has had or will have its name."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
+__all__ = [
+    "BindDone",
+    "BindFailed",
+    "Change",
+    "EvictDone",
+    "EvictFailed",
+    "ExtenderSaid",
+    "Millis",
+    "NodeGone",
+    "NodeSeen",
+    "ObjectGone",
+    "ObjectSeen",
+    "PodGone",
+    "PodRef",
+    "PodSeen",
+    "VolumesBound",
+    "VolumesFailed",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from situate.core.changes import PodRef
+from situate.core.model.refs import PodRef
 
 
 @dataclass(frozen=True, slots=True)

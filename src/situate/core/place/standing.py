@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Final
 
 import numpy as np
@@ -23,19 +22,13 @@ from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
-from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.columns import IdColumn, IntColumn, Mask
 from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import Tally
 from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, View
 
-FEW_ROWS: Final = 64
+FEW_ROWS: Final = 16
 """Up to this many changed rows are mended one by one; more, and the whole column is summed again."""
-
-HEAP_AFTER: Final = 2
-"""How often in a row a standing is asked before it keeps its rows in a heap: sorting them costs a few askings."""
-
-_ROW_BITS: Final = 32
-_ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
 Versions = tuple[tuple[Tally | CarriedTerm, int], ...]
 
@@ -70,10 +63,6 @@ class Standing:
         self._cluster = cluster
         self._profile = profile
         self.pod = pod
-        self._asked = 0
-        """How often a node was chosen since all rows were ranked."""
-        self._heap: list[int] | None = None
-        """Rows by rank, best first, as one number each; entries that no longer hold are skipped when they come up."""
         self._build()
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -87,20 +76,7 @@ class Standing:
             left = self._rank.copy()
             left[list(excluded)] = -1
             return first_best(left)
-        heap = self._heap
-        if heap is None:
-            self._asked += 1
-            if self._asked <= HEAP_AFTER:
-                return first_best(self._rank)
-            heap = self._heap = self._sorted()
-        rank = self._rank_cells
-        while heap:
-            key = heap[0]
-            row: int = key & _ROW_MASK
-            if rank[row] == -(key >> _ROW_BITS):
-                return row
-            heappop(heap)
-        return NOWHERE
+        return first_best(self._rank)
 
     @property
     def feasible(self) -> Mask:
@@ -120,15 +96,7 @@ class Standing:
         """About how much memory this takes at most: by the number of nodes and plugins, whatever they answered."""
         columns = 3 * self._rank.nbytes + 3 * self._feasible.nbytes
         answers = len(self._filters) * self._feasible.nbytes + len(self._scorers) * self._rank.nbytes
-        return columns + answers + 44 * len(self._rank)
-
-    def _sorted(self) -> list[int]:
-        """Rows by rank, best first, as one number each: a sorted list is a heap."""
-        rows = np.flatnonzero(self._feasible)
-        keys = (-self._rank[rows] << _ROW_BITS) | rows
-        keys.sort()
-        heap: list[int] = keys.tolist()
-        return heap
+        return columns + answers
 
     # -- from scratch --------------------------------------------------------------------------------------------
 
@@ -152,8 +120,9 @@ class Standing:
         filtered = combine(profile, verdicts, base)
         self._stopped = filtered.turned_away is not None or filtered.failed is not None
         self._by_row_filters = [f for f in self._filters if f.check_at is not None]
+        self._base_filters = [f for f in self._filters if f.check_at is None]
         self._watched_filters = [f for f in self._filters if f.check_at is None and (f.reads or f.versions)]
-        self._base_ok = self._all_fit([f for f in self._filters if f.check_at is None], base.present.copy())
+        self._base_ok = self._all_fit(self._base_filters, base.present.copy())
         self._load_ok = self._all_fit(self._by_row_filters, np.ones(base.size, np.bool_))
         self._feasible = self._base_ok & self._load_ok
         self._unscored = self._stopped or not self._feasible.any()
@@ -196,8 +165,6 @@ class Standing:
         rank = self._base_total + self._load_total
         rank[~self._feasible] = -1
         self._rank = rank
-        self._heap = None
-        self._asked = 0
         self._rank_cells = rank.data
         self._base_ok_cells = self._base_ok.data
         self._load_ok_cells = self._load_ok.data
@@ -234,10 +201,11 @@ class Standing:
         flipped = False
         stale = [answer for answer in self._watched_filters if _is_stale(answer, moved)]
         if stale:
-            if not all(self._recheck(answer) for answer in stale):
+            changed: list[IdColumn | None] = []
+            if not all(self._recheck(answer, changed) for answer in stale):
                 self._build()
                 return
-            flipped = self._base_changed()
+            flipped = self._base_changed(changed)
         for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
             flipped |= self._refresh_row(row)
         if flipped:
@@ -269,30 +237,38 @@ class Standing:
             moved |= WORKLOADS
         return moved
 
-    def _recheck(self, answer: _Filtering) -> bool:
-        """Ask a filter again. False if the pod is now turned away, which is another kind of answer."""
+    def _recheck(self, answer: _Filtering, changed: list[IdColumn | None]) -> bool:
+        """Ask a filter again, and note the rows where its answer is another; None stands for all of them.
+
+        False if the pod is now turned away, which is another kind of answer.
+        """
         view = View(self._cluster)
         verdict = answer.plugin.check(self.pod, view)
         if verdict is not None and not isinstance(verdict, np.ndarray):
             return False
-        answer.codes = verdict
+        before, answer.codes = answer.codes, verdict
         answer.reads, answer.versions = view.reads, _versions(view)
+        if before is not None and verdict is not None:
+            changed.append(np.flatnonzero(before != verdict))
+        elif before is not verdict:
+            changed.append(None)
         return True
 
-    def _base_changed(self) -> bool:
-        """Sum up the filters that do not answer by row; say whether any node's feasibility changed."""
-        base_ok = self._all_fit([f for f in self._filters if f.check_at is None], self._view.present.copy())
-        rows = np.flatnonzero(base_ok != self._base_ok)
-        if not rows.size:
-            return False
-        if rows.size > FEW_ROWS:
-            self._base_ok = base_ok
-            self._feasible = base_ok & self._load_ok
+    def _base_changed(self, changed: Sequence[IdColumn | None]) -> bool:
+        """Some filters that do not answer by row said something else; whether any node's feasibility changed."""
+        rows = [row for one in changed if one is not None for row in one[: FEW_ROWS + 1].tolist()]
+        if any(one is None for one in changed) or len(rows) > FEW_ROWS:
+            self._base_ok = self._all_fit(self._base_filters, self._view.present.copy())
+            self._feasible = self._base_ok & self._load_ok
             self._rank_all()
             return True
         flipped = False
-        for row in rows.tolist():
-            self._base_ok_cells[row] = bool(base_ok[row])
+        for row in dict.fromkeys(rows):
+            # Rows without a node are never looked at: their codes may be anything.
+            fits = bool(self._view.present[row]) and all(
+                f.codes is None or f.codes[row] == FITS for f in self._base_filters
+            )
+            self._base_ok_cells[row] = fits
             flipped |= self._rank_row(row)
         return flipped
 
@@ -319,10 +295,6 @@ class Standing:
         flipped: bool = feasible != self._feasible_cells[row]
         self._rank_cells[row] = rank
         self._feasible_cells[row] = feasible
-        if feasible and self._heap is not None:
-            heappush(self._heap, (-rank << _ROW_BITS) | row)
-            if len(self._heap) > 4 * len(self._rank) + FEW_ROWS:
-                self._heap = self._sorted()
         return flipped
 
     def _rescore(self, scoring: _Scoring) -> None:
@@ -337,15 +309,13 @@ class Standing:
             self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
             self._rank_all()
             return
-        difference = after - before
-        rows = np.flatnonzero(difference)
+        rows = np.flatnonzero(after != before)
         if rows.size > FEW_ROWS:
-            difference *= scoring.weight
-            self._base_total += difference
+            self._base_total += (after - before) * scoring.weight
             self._rank_all()
             return
         for row in rows.tolist():
-            self._base_total_cells[row] += int(difference[row]) * scoring.weight
+            self._base_total_cells[row] += int(after[row] - before[row]) * scoring.weight
             self._rank_row(row)
 
 

@@ -47,11 +47,10 @@ class NodeResourcesBalancedAllocation:
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         score = evenness(view, columns)
         score -= self._evenness_before(view, columns)
-        score += HALF
+        # HALF + (HALF + difference) / 2, in whole numbers. Evenness is within HALF..MAX_SCORE, so nothing here is
+        # negative, and cutting off what is behind the point is Go's division.
+        score += 3 * HALF
         score /= 2
-        # Never negative: evenness is within HALF..MAX_SCORE, so this rounds as Go's division does.
-        np.floor(score, out=score)
-        score += HALF
         return score.astype(np.int64)
 
     def _evenness_before(self, view: View, columns: Columns) -> FloatColumn:

@@ -49,7 +49,8 @@ def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
 
 def constant(value: int, view: View) -> Scores:
     """The same score for every row of the view: one number in memory, however many rows."""
-    return np.broadcast_to(np.int64(value), view.size)
+    whole = view.memo(("constant", value), lambda whole: np.broadcast_to(np.int64(value), whole.size))
+    return whole[view.rows]
 
 
 def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:

@@ -112,7 +112,7 @@ def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:
 
 
 def _column(name: str, what: str, answer: object, dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:
-    """A copy of the answer, if it is one number of the right type a node. The plugin may do as it likes with its own."""
+    """A copy of the answer, if it is one number of the right type a node. The plugin keeps its own."""
     if not isinstance(answer, np.ndarray):
         raise PluginError(name, f"{what} gave {type(answer).__name__}, not an array of {dtype}")
     if answer.dtype != dtype or answer.shape != (view.size,):
