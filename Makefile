@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+SEEDS ?= 1..100
 
 # The first interpreter on the path that is new enough; asked for only when there is something to set up.
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
@@ -54,6 +55,9 @@ oracle:  ## Build kube-scheduler's own plugins into tests/oracle/oracle, to comp
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
 	@echo "building tests/oracle; the first time this takes a few minutes" >&2
 	@cd tests/oracle && go build -o oracle .
+
+sim: $(VENV)/.ready  ## Run virtual worlds full of faults: make sim SEEDS=1..3000
+	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
 
 format: $(VENV)/.ready-dev  ## Format the code, and fix what can be fixed
 	@$(BIN)/ruff check --quiet --fix-only .

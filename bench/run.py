@@ -53,6 +53,25 @@ CASES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class EngineCase:
+    """A workload of bench/engine.py: whole steps, with queue, reservations and effects; and what it must reach."""
+
+    kind: str
+    name: str
+    goal: int
+    nodes: int = 5_000
+    pods: int = 20_000
+
+
+ENGINE_CASES = (
+    EngineCase("basic", "engine, basic", 20_000),
+    EngineCase("refused", "engine, a tenth cannot fit", 5_000),
+    EngineCase("preempt", "engine, preemptors, 20,000 running", 1_000, pods=1_000),
+    EngineCase("preempters", "engine, the same, all different", 1_000, pods=1_000),
+)
+
+
 def situate(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "situate", *arguments]
 
@@ -79,6 +98,13 @@ def run(case: Case, folder: Path) -> str:
     goal = f"{case.goal:,}" if case.goal else f"{case.rss_limit_mb:,} MB"
     times = f"{ours['pods_per_s'] / adaptive:,.0f}" if adaptive else "–"
     row = (name, f"{case.nodes:,}", f"{ours['pods_per_s']:,}", goal, shown(adaptive), shown(every), times)
+    return "| " + " | ".join((*row, f"{ours['rss_mb']:,} MB")) + " |"
+
+
+def run_engine(case: EngineCase) -> str:
+    script = Path(__file__).with_name("engine.py")
+    ours = best([sys.executable, str(script), case.kind, str(case.nodes), str(case.pods)], RUNS)
+    row = (case.name, f"{case.nodes:,}", f"{ours['pods_per_s']:,}", f"{case.goal:,}", "–", "–", "–")
     return "| " + " | ".join((*row, f"{ours['rss_mb']:,} MB")) + " |"
 
 
@@ -120,6 +146,8 @@ def main() -> None:
                 print(f"| {case.kind}, {case.bound:,} bound | left out: it needs 2 GB of disk, {free_gb} are free |")
                 continue
             print(run(case, Path(folder)), flush=True)
+    for engine_case in ENGINE_CASES:
+        print(run_engine(engine_case), flush=True)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ def toleration(key: str = "", operator: str = "", value: str = "", effect: str =
 
 _GROUPS = {
     "PodDisruptionBudget": "policy/v1",
+    "PodGroup": "scheduling.k8s.io/v1beta1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",

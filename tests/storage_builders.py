@@ -5,6 +5,7 @@ from typing import Any
 
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta, OwnerReference
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorTerm
 from situate.core.model.pod import Pod, ResourceRequirements
@@ -33,7 +34,6 @@ from situate.core.model.storage import (
 )
 from situate.core.model.volumes import CSISource, Ephemeral, PersistentVolumeClaimSource, Volume
 from situate.core.state.cluster import Cluster
-from situate.core.state.objects import NamedObject
 
 DRIVER = "csi.example.com"
 ZONE = "topology.kubernetes.io/zone"

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from situate.core.engine.profile import default_profile
+from situate.core.model.base import Model
 from situate.core.model.defaults import defaulted
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import Namespace
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from situate.core.model.workloads import Service
+from situate.core.place import standing as standing_module
 from situate.core.place.filtering import run_filters
 from situate.core.place.scoring import run_scorers
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
+from situate.core.state import cluster as cluster_module
+from situate.core.state import terms as terms_module
+from situate.core.state import topology as topology_module
+from situate.core.state import view as view_module
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+
+T = TypeVar("T", bound=Model)
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 NODES = [f"n{at}" for at in range(6)]
@@ -32,7 +41,7 @@ PODS = [f"p{at}" for at in range(14)]
 DECIDING = default_profile()
 
 
-def _object(kind: type[Any], **fields: Any) -> Any:
+def _object(kind: type[T], **fields: Any) -> T:
     return defaulted(msgspec.convert(fields, kind))
 
 
@@ -240,9 +249,17 @@ class ClusterHistory(RuleBasedStateMachine):
         self.objects.pop(f"Pod {namespace}/{name}", None)
         self.cluster.remove_pod(f"{namespace}/{name}")
 
+    def _forget(self, item: Any) -> None:
+        self.objects.pop(f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}", None)
+        self.cluster.forget_object(item)
+
     @rule(selects=apps)
     def service_comes_or_changes(self, selects: str) -> None:
         self._put(_object(Service, metadata={"name": "s", "namespace": "default"}, spec={"selector": {"app": selects}}))
+
+    @rule()
+    def service_goes(self) -> None:
+        self._forget(_object(Service, metadata={"name": "s", "namespace": "default"}))
 
     @rule(team=st.sampled_from(["red", "blue"]))
     def namespace_is_labelled(self, team: str) -> None:
@@ -252,6 +269,15 @@ class ClusterHistory(RuleBasedStateMachine):
     def volume_limit_changes(self, count: int) -> None:
         driver = {"name": "csi.example.com", "nodeID": "n0", "allocatable": {"count": count}}
         self._put(_object(CSINode, metadata={"name": "n0"}, spec={"drivers": [driver]}))
+
+    @rule(name=st.sampled_from(["data", "shared"]))
+    def claim_goes(self, name: str) -> None:
+        self._forget(_object(PersistentVolumeClaim, metadata={"name": name, "namespace": "default"}))
+
+    @rule()
+    def storage_comes_back(self) -> None:
+        for item in _storage():
+            self._put(item)
 
     @rule(shape=shapes)
     def pod_waits(self, shape: dict[str, Any]) -> None:
@@ -327,5 +353,42 @@ def _best(cluster: Cluster, kind: PodClass) -> int:
     return min(row for row, total in rows.items() if total == highest)
 
 
+class SteadyNodes(ClusterHistory):
+    """Nodes stay as they are: nothing is built anew, and every answer must be mended."""
+
+    node_comes_or_changes = node_goes = namespace_is_labelled = None  # type: ignore[assignment]
+
+    @initialize(made=st.lists(nodes, min_size=3, max_size=len(NODES)))
+    def nodes_come(self, made: list[dict[str, Any]]) -> None:
+        for name, shape in zip(NODES, made, strict=False):
+            node = make_node(name, shape)
+            self.objects[f"Node /{name}"] = node
+            self.cluster.add_node(node)
+
+
+class NarrowLimits(SteadyNodes):
+    """Next to nothing may be kept: whatever has a limit is at it all the time."""
+
+    def __init__(self) -> None:
+        self._patch = pytest.MonkeyPatch()
+        for module, limit, value in (
+            (cluster_module, "TOUCHED_LIMIT", 3),
+            (cluster_module, "IDLE_CLASSES", 2),
+            (topology_module, "TALLY_BYTES", 64),
+            (terms_module, "COUNTED_BYTES", 64),
+            (view_module, "MEMO_CELLS", 40),
+            (standing_module, "FEW_ROWS", 1),
+        ):
+            self._patch.setattr(module, limit, value)
+        super().__init__()
+
+    def teardown(self) -> None:
+        self._patch.undo()
+
+
 TestClusterHistory = ClusterHistory.TestCase
-TestClusterHistory.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+TestClusterHistory.settings = settings(max_examples=50, stateful_step_count=25)
+TestSteadyNodes = SteadyNodes.TestCase
+TestSteadyNodes.settings = settings(max_examples=60, stateful_step_count=25)
+TestNarrowLimits = NarrowLimits.TestCase
+TestNarrowLimits.settings = settings(max_examples=40, stateful_step_count=20)

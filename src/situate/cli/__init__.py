@@ -35,6 +35,8 @@ SUMMARIES: dict[str, str] = {
     "config": "Validate a scheduler configuration, or print the default one.",
     "conformance": "Compare our decisions with recorded ones.",
     "place": "Place the waiting pods of some files, and say where and why.",
+    "replay": "Step through a journal again, and say whether every effect comes out as recorded.",
+    "sim": "Run the scheduler in virtual worlds full of faults, and hold it to account.",
 }
 
 

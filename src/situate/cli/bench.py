@@ -37,7 +37,7 @@ PROGRESS_EVERY = 100_000
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep answers between pods of one class.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Scheduler configuration.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Scheduler configuration.")
 def bench(file: Path, cache: str, config: Path | None) -> None:
     """Place the pending pods of FILE in order, and print one line of JSON: how many, how fast, on how many nodes."""
     from situate.cli.profiles import read_profiles
@@ -68,10 +68,10 @@ def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> 
     """Place the pods one after another; how many found a node, and how long it took."""
     placed = 0
     begin = perf_counter()
-    for pod in pending:
+    for at, pod in enumerate(pending):
         kind = cluster.class_of(pod)
         placer = placers.get(pod.spec.scheduler_name)
-        row = placer.choose(kind) if placer is not None else -1
+        row = placer.choose(kind, key=at) if placer is not None else -1
         if row >= 0:
             cluster.put(pod, kind, row)
             placed += 1

@@ -113,16 +113,15 @@ def _runner_up(decision: Decision, names: Sequence[str], row: int) -> Ranked | N
 
 def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[Refused, ...]:
     """By reason, what refuses most first."""
-    rows: dict[tuple[str, str, str], list[int]] = {}
-    for row, refusal in diagnosis.refusals.items():
-        for reason in refusal.reasons:
-            rows.setdefault((refusal.plugin, reason, refusal.code), []).append(row)
+    helps = diagnosis.eviction_helps
+    told = [(one.plugin, one.text, one.rows) for one in diagnosis.told]
     if diagnosis.absent_text:
-        absent = np.flatnonzero(diagnosis.absent).tolist()
-        rows["", diagnosis.absent_text, status_code(eviction_helps=False)] = absent
+        told.append(("", diagnosis.absent_text, diagnosis.absent))
     found = [
-        Refused(plugin, reason, code, len(at), tuple(names[row] for row in at[:EXAMPLES]))
-        for (plugin, reason, code), at in rows.items()
+        Refused(plugin, text, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist()))
+        for plugin, text, mask in told
+        for may_help in (True, False)
+        if (rows := np.flatnonzero(mask & (helps if may_help else ~helps))).size
     ]
     return tuple(sorted(found, key=lambda one: (-one.count, one.plugin, one.reason, one.code)))
 

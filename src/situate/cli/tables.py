@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """In characters, where the output is not a terminal, which has a width of its own."""
 WIDE_WIDTH: Final = 160
+NARROWEST: Final = 60
+"""A terminal that is narrower breaks the lines itself."""
 HEADINGS: Final = ("POD", "NODE", "SCORE", "WHY")
 GAP: Final = 2
 """Blanks between two columns."""
@@ -36,7 +38,7 @@ def table(rehearsed: Rehearsed, *, wide: bool, terminal_width: int | None, colou
     from rich.console import Console
     from rich.table import Table
 
-    width = terminal_width or (WIDE_WIDTH if wide else WIDTH)
+    width = max(terminal_width or (WIDE_WIDTH if wide else WIDTH), NARROWEST)
     text = StringIO()
     console = Console(
         file=text,

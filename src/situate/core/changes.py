@@ -131,8 +131,8 @@ class ExtenderSaid:
     refused_for_good: tuple[tuple[str, str], ...] = ()
     scores: tuple[tuple[str, int], ...] = ()
     """(node, 0..10)."""
-    victims: tuple[tuple[str, tuple[str, ...]], ...] | None = None
-    """(node, uids) of the candidates that are left for preemption; None: all of them."""
+    victims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """To `preempt`: (node, uids of the pods that may be evicted there). A node that is not here is left alone."""
     problem: str = ""
     """Why there is no answer, where there is none."""
 

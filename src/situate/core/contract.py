@@ -7,7 +7,7 @@ answer is computed again only when something it was computed from has moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from situate.core.model.base import Model
+    from situate.core.model.node import Node
     from situate.core.state.classes import PodClass
+    from situate.core.state.objects import ObjectTable
     from situate.core.state.view import View
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
@@ -44,22 +47,58 @@ class Wake(Enum):
     NODE_DECLARED_FEATURE = "node's declared features changed"
     POD_ADDED = "pod was bound"
     POD_DELETED = "bound pod left"
-    POD_LABEL = "bound pod's labels changed"
-    POD_SCALED_DOWN = "bound pod asks for less"
+    POD_LEAVING = "bound pod is being deleted"
+    POD_LABEL = "pod's labels changed"
+    POD_SCALED_DOWN = "pod asks for less"
     POD_TOLERATION = "waiting pod's tolerations changed"
     POD_GATES_ELIMINATED = "waiting pod's gates were removed"
+    NAMESPACE_LABEL = "namespace's labels changed"
+    WORKLOAD_CHANGED = "service or controller came, changed or left"
     CLAIM_ADDED = "claim added"
     CLAIM_UPDATED = "claim changed"
+    CLAIM_DELETED = "claim deleted"
     VOLUME_ADDED = "volume added"
     VOLUME_UPDATED = "volume changed"
+    VOLUME_DELETED = "volume deleted"
     STORAGE_CLASS_ADDED = "storage class added"
     STORAGE_CLASS_UPDATED = "storage class changed"
+    STORAGE_CLASS_DELETED = "storage class deleted"
     CSI_NODE_ADDED = "CSI node added"
     CSI_NODE_UPDATED = "CSI node changed"
+    CSI_NODE_DELETED = "CSI node deleted"
     CSI_DRIVER_UPDATED = "CSI driver changed"
+    CSI_DRIVER_DELETED = "CSI driver deleted"
     CSI_CAPACITY_ADDED = "storage capacity added"
     CSI_CAPACITY_UPDATED = "storage capacity changed"
     VOLUME_ATTACHMENT_DELETED = "volume attachment deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class WakeEvent:
+    """Something happened that parked pods may have waited for. What it is not about is None or empty."""
+
+    kind: Wake
+    node: Node | None = None
+    """The node that came, or as it is now."""
+    node_before: Node | None = None
+    """As it was before it changed or left."""
+    room: Mapping[int, int] | None = None
+    """What the node can give, by resource column; told where that is new."""
+    room_before: Mapping[int, int] | None = None
+    pod: PodClass | None = None
+    """The bound pod that came, changed or left; or, where `own` says so, the waiting pod itself."""
+    pod_before: PodClass | None = None
+    own: bool = False
+    """The waiting pod itself changed, and it alone is told of it."""
+    node_name: str = ""
+    """Where the bound pod is or was; empty if that node has left, too."""
+    up_to: int | None = None
+    """Only pods of at most this priority could see what changed: room that was promised, not taken."""
+    item: Model | None = None
+    """Any other object that came, as it is now, or the last that was seen of it."""
+    item_before: Model | None = None
+    objects: ObjectTable | None = None
+    """The objects by name as they are: namespaces and workloads, where selectors have to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +156,16 @@ class Filter(Protocol):
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         """One byte a node; None where the plugin has no say on this pod; a Refusal turns the whole pod away."""
+
+
+@runtime_checkable
+class Discerning(Protocol):
+    """A filter that can tell whether an event of a kind it waits for could help a pod that it refused.
+
+    It must not say no when the event could make it take a node that it refused: the pod would wait for ever.
+    """
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool: ...
 
 
 @runtime_checkable

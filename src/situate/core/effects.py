@@ -18,6 +18,8 @@ class Bind:
     pod: PodRef
     node: str
     attempt: int
+    extender: int | None = None
+    """The place in the configuration of the extender that binds this pod, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,27 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Victims:
+    """Who would have to leave a node to make room for a pod."""
+
+    node: str
+    pods: tuple[PodRef, ...]
+    """The most important first."""
+    violations: int
+    """How many of them a disruption budget protects."""
+
+
+@dataclass(frozen=True, slots=True)
 class AskExtender:
     """Ask an HTTP extender, by its place in the configuration. Answered by ExtenderSaid with the same number."""
 
     ask: int
     extender: int
-    verb: Literal["filter", "prioritize", "preempt", "bind"]
+    verb: Literal["filter", "prioritize", "preempt"]
     pod: PodRef
     nodes: tuple[str, ...]
-    victims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    victims: tuple[Victims, ...] = ()
+    """To `preempt`: for each of the nodes, the least harmful first."""
 
 
 Effect: TypeAlias = Bind | BindVolumes | Evict | Nominate | SetCondition | Report | AskExtender

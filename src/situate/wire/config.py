@@ -6,9 +6,7 @@ As kube-scheduler does, only the first document of a file is read.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
@@ -17,13 +15,13 @@ from situate.core.config.problems import ConfigError
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import KIND, KubeSchedulerConfiguration
 from situate.core.config.validate import validate
+from situate.wire.dump import dump_yaml
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
 
 __all__ = ["ConfigInputError", "config_of", "dump_config", "load_config", "profiles_of"]
 
 JSON_INDENT: Final = 4  # as kubectl's
-_STR: Final = "tag:yaml.org,2002:str"
 
 
 class ConfigInputError(InputError):
@@ -68,24 +66,4 @@ def dump_config(config: KubeSchedulerConfiguration, output: str = "yaml") -> str
     document = encode(config)
     if output == "json":
         return json.dumps(document, indent=JSON_INDENT, ensure_ascii=False) + "\n"
-    return str(yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=float("inf")))
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """In double quotes if it would be read as something else than text, as Kubernetes' own YAML writer does."""
-    return dumper.represent_scalar(_STR, text, style=None if _reads_as_text(text) else '"')
-
-
-def _reads_as_text(text: str) -> bool:
-    try:
-        return isinstance(next(load_yaml(text.encode()), None), str)
-    except InputError:
-        return True  # a mark of YAML's own: the writer sees that, and quotes it
-
-
-_Dumper.add_representer(str, _text)
+    return dump_yaml(document, sort_keys=True)

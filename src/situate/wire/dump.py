@@ -1,4 +1,4 @@
-"""Plain values to JSON and YAML text, as Kubernetes' own tools write it: in the order given, no line folded."""
+"""Plain values to JSON and YAML text, as Kubernetes' own tools write it: no line folded, text quoted where need be."""
 
 from functools import lru_cache
 from typing import Any
@@ -15,13 +15,14 @@ JSON_INDENT = 2
 
 _STR = "tag:yaml.org,2002:str"
 _CACHE_SIZE = 16_384
+_NEVER_FOLD = 2**31 - 1
 
 
 def dump_json(values: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(values), indent=JSON_INDENT).decode() + "\n"
 
 
-def dump_yaml(values: Any) -> str:
+def dump_yaml(values: Any, *, sort_keys: bool = False) -> str:
     """Text that any reader takes for the same values, one of YAML 1.1 too."""
     return str(
         yaml.dump(
@@ -29,13 +30,12 @@ def dump_yaml(values: Any) -> str:
             Dumper=_Dumper,
             default_flow_style=False,
             allow_unicode=True,
-            sort_keys=False,
+            sort_keys=sort_keys,
             width=_NEVER_FOLD,
         )
     )
 
 
-_NEVER_FOLD = 2**31 - 1
 _SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from situate.core.model.base import Model
 from situate.core.model.defaults import DEFAULT_NAMESPACE, NAMESPACED, defaulted
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.meta import ObjectMeta, key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -36,6 +37,7 @@ from situate.wire.yaml import MAX_BYTES, load_yaml
 
 __all__ = [
     "KINDS",
+    "NAMESAKES",
     "Objects",
     "Source",
     "decode",
@@ -57,6 +59,7 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
     "PersistentVolumeClaim": ("", PersistentVolumeClaim),
     "Pod": ("", Pod),
     "PodDisruptionBudget": ("policy", PodDisruptionBudget),
+    "PodGroup": ("scheduling.k8s.io", PodGroup),
     "PriorityClass": ("scheduling.k8s.io", PriorityClass),
     "ReplicaSet": ("apps", ReplicaSet),
     "ReplicationController": ("", ReplicationController),
@@ -64,6 +67,11 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
     "StatefulSet": ("apps", StatefulSet),
     "StorageClass": ("storage.k8s.io", StorageClass),
     "VolumeAttachment": ("storage.k8s.io", VolumeAttachment),
+}
+
+# Kinds that share their name with one above.
+NAMESAKES: dict[str, tuple[str, type[Model]]] = {
+    "PodGroup": ("scheduling.x-k8s.io", CoschedulingPodGroup),
 }
 
 _BOM = b"\xef\xbb\xbf"
@@ -100,6 +108,8 @@ class Objects:
     csi_storage_capacities: list[CSIStorageCapacity] = field(default_factory=list)
     volume_attachments: list[VolumeAttachment] = field(default_factory=list)
     pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    pod_groups: list[PodGroup] = field(default_factory=list)
+    coscheduling_pod_groups: list[CoschedulingPodGroup] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, such as `Deployment (apps/v1)`, and how many of each."""
@@ -133,6 +143,8 @@ _LIST_OF: dict[type[Model], str] = {
     CSIStorageCapacity: "csi_storage_capacities",
     VolumeAttachment: "volume_attachments",
     PodDisruptionBudget: "pod_disruption_budgets",
+    PodGroup: "pod_groups",
+    CoschedulingPodGroup: "coscheduling_pod_groups",
     PriorityClass: "priority_classes",
 }
 
@@ -446,8 +458,9 @@ class _Reader:
             if not text:
                 raise InputError("Required value", file=place.file, subject=place.within, path=path)
         group = api_version.rpartition("/")[0]
-        if kind in KINDS and KINDS[kind][0] == group:
-            return KINDS[kind][1]
+        for kinds in (KINDS, NAMESAKES):
+            if kind in kinds and kinds[kind][0] == group:
+                return kinds[kind][1]
         if kind.endswith("List"):
             return None
         name = f"{kind} ({api_version})"

@@ -60,6 +60,21 @@ def test_a_profile_may_have_no_plugins() -> None:
             id="fewer than no nodes, in a profile",
         ),
         pytest.param(
+            {"profiles": [{"nodeSample": 0}]},
+            ["profiles[0].nodeSample: Invalid value: 0: must be greater than 0"],
+            id="a sample of no nodes",
+        ),
+        pytest.param(
+            {"profiles": [{"nodeSample": 5, "percentageOfNodesToScore": 50}]},
+            ["profiles[0].nodeSample: Forbidden: may not be given together with percentageOfNodesToScore"],
+            id="a sample and a percentage",
+        ),
+        pytest.param(
+            {"percentageOfNodesToScore": 50, "profiles": [{"nodeSample": 5, "percentageOfNodesToScore": 0}]},
+            [],
+            id="a sample is good beside a percentage that is not the profile's own",
+        ),
+        pytest.param(
             {"podInitialBackoffSeconds": 0},
             ["podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"],
             id="no backoff",
@@ -192,6 +207,9 @@ def test_what_is_wrong_with_profiles_is_told(profiles: list[Any], problems: list
     assert problems_of(profiles=profiles) == problems
 
 
+NO_AUTHORITY = "https needs caFile or caData; or insecure: true, and then anybody can answer in the extender's place"
+
+
 def managed(*names: str) -> dict[str, Any]:
     return {"urlPrefix": "http://x", "managedResources": [{"name": name} for name in names]}
 
@@ -246,10 +264,43 @@ def managed(*names: str) -> dict[str, Any]:
             ],
             id="a resource that two look after",
         ),
+        pytest.param(
+            [{"urlPrefix": "https://x"}, {"urlPrefix": "HTTPS://x", "enableHTTPS": True, "tlsConfig": {}}],
+            [f"extenders[{i}].tlsConfig.caFile: Required value: {NO_AUTHORITY}" for i in (0, 1)],
+            id="https without an authority",
+        ),
+        pytest.param(
+            [{"urlPrefix": "http://x", "enableHTTPS": True, "tlsConfig": {"caFile": "ca.pem"}}],
+            ['extenders[0].urlPrefix: Invalid value: "http://x": must begin with https:// if enableHTTPS is true'],
+            id="https at an address that says otherwise",
+        ),
+        pytest.param(
+            [{"urlPrefix": "https://x", "tlsConfig": {"caData": "eA==", "insecure": True}}],
+            [
+                (
+                    "extenders[0].tlsConfig.insecure: Forbidden: "
+                    "specifying a root certificates file with the insecure flag is not allowed"
+                )
+            ],
+            id="an authority that is not asked",
+        ),
     ],
 )
 def test_what_is_wrong_with_extenders_is_told(extenders: list[Any], problems: list[str]) -> None:
     assert problems_of(extenders=extenders) == problems
+
+
+@pytest.mark.parametrize(
+    "tls_config",
+    [
+        pytest.param({"caFile": "ca.pem"}, id="an authority in a file"),
+        pytest.param({"caData": "eA=="}, id="an authority as data"),
+        pytest.param({"insecure": True}, id="none, in so many words"),
+    ],
+)
+def test_https_is_good_with(tls_config: dict[str, Any]) -> None:
+    extender = {"urlPrefix": "https://x", "enableHTTPS": True, "tlsConfig": tls_config}
+    assert problems_of(extenders=[extender]) == []
 
 
 def test_everything_that_is_wrong_is_told_at_once_in_kube_schedulers_order() -> None:

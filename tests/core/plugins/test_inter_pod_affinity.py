@@ -419,4 +419,4 @@ def test_terms_of_bound_pods_are_ignored_on_request_unless_the_pod_prefers_somet
 
 def test_it_wakes_for_bound_pods_and_node_labels() -> None:
     pods = {Wake.POD_ADDED, Wake.POD_DELETED, Wake.POD_LABEL}
-    assert InterPodAffinity.wakes_on == pods | {Wake.NODE_ADDED, Wake.NODE_LABEL}
+    assert InterPodAffinity.wakes_on == pods | {Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.NAMESPACE_LABEL}

@@ -268,6 +268,20 @@ def test_a_filter_that_would_refuse_the_node_after_all_is_told() -> None:
     )
 
 
+def test_a_filter_that_evictions_would_satisfy_is_not_told_where_a_later_one_stays_in_the_way() -> None:
+    apart = Affinity(
+        pod_anti_affinity=PodAffinity(
+            required_during_scheduling_ignored_during_execution=(
+                PodAffinityTerm(label_selector=selector(app="web"), topology_key=HOST),
+            )
+        )
+    )
+    cluster = cluster_of(1, bound("jealous", cpu="1", affinity=apart))
+    # It needs a feature that no node declares, but it is first refused for who is there.
+    remedy = ask(cluster, waiting("1", labels={"app": "web"}, host_network=True, host_users=False))
+    assert remedy.message == "preemption: 0/1 nodes are available: 1 node(s) didn't match Pod's required features."
+
+
 def test_what_a_node_would_still_be_short_of_is_told_for_every_resource() -> None:
     cluster = cluster_of(1, bound("above", cpu="3", priority=200, memory="62Gi"), bound("below", cpu="1"))
     assert ask(cluster, waiting("2", memory="4Gi")).message == (

@@ -1,7 +1,7 @@
 """Preemption against a plain twin: every node tried, every filter asked about the whole cluster at each step."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from situate.core.engine.profile import default_profile
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from situate.core.place.diagnosis import Diagnosis, diagnose
+from situate.core.place.diagnosis import NodeRefusal, diagnose
 from situate.core.place.filtering import run_filters
-from situate.core.preempt import PreemptionOptions, preempt
+from situate.core.preempt import PreemptionOptions, Promised, Remedies, Remedy, preempt
 from situate.core.preempt.freed import freed
+from situate.core.preempt.lower import LowerTables
 from situate.core.state.classes import CPU, PODS, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.pods import BoundPod
@@ -104,8 +105,18 @@ class Found:
     violations: int
 
 
-def fits(kind: PodClass, view: View, row: int) -> bool:
-    return bool(run_filters(PROFILE, kind, view).feasible[row])
+Beside = Mapping[int, Sequence[PodClass]]
+"""Who was promised which row."""
+
+
+def refusal(kind: PodClass, view: View, row: int, beside: Beside) -> NodeRefusal | None:
+    """Why the node refuses the pod beside those who were promised it, or else without them; None if it fits."""
+    promised = [(other, row) for other in beside.get(row, ())]
+    for overlay in (view.plus(promised), view):
+        filtered = run_filters(PROFILE, kind, overlay)
+        if not filtered.feasible[row]:
+            return diagnose(PROFILE, kind, overlay, filtered).refusals[row]
+    return None
 
 
 def start(pod_: BoundPod) -> float:
@@ -127,13 +138,13 @@ def protected(pods: Sequence[BoundPod], view: View) -> list[BoundPod]:
     return found
 
 
-def tried(kind: PodClass, view: View, row: int) -> Found | tuple[str, ...]:
+def tried(kind: PodClass, view: View, row: int, beside: Beside) -> Found | tuple[str, ...]:
     lower = [each for each in view.pods_on(row) if each.kind.priority < kind.priority]
     if not lower:
         return ("No preemption victims found for incoming pod",)
-    emptied = view.without(lower)
-    if not fits(kind, emptied, row):
-        return diagnose(PROFILE, kind, emptied, run_filters(PROFILE, kind, emptied)).refusals[row].reasons
+    refused = refusal(kind, view.without(lower), row, beside)
+    if refused is not None:
+        return refused.reasons
     arrived = {each.row: at for at, each in enumerate(lower)}
     for each in lower:
         arrived[each.row] *= -1 if each.start_ms is None else 1
@@ -143,7 +154,7 @@ def tried(kind: PodClass, view: View, row: int) -> Found | tuple[str, ...]:
     victims: list[BoundPod] = []
     for each in (*first, *(other for other in lower if other not in first)):
         gone = [other for other in lower if other not in (*kept, each)]
-        (kept if fits(kind, view.without(gone), row) else victims).append(each)
+        (kept if refusal(kind, view.without(gone), row, beside) is None else victims).append(each)
     return Found(row, victims, sum(each in first for each in victims))
 
 
@@ -162,13 +173,15 @@ def best(candidates: list[Found]) -> Found:
     return candidates[0]
 
 
-def twin(kind: PodClass, view: View, diagnosis: Diagnosis) -> tuple[int | None, list[str], str]:
+def twin(
+    kind: PodClass, view: View, refusals: Mapping[int, NodeRefusal], beside: Beside
+) -> tuple[int | None, list[str], str]:
     told: dict[str, int] = {}
     candidates = []
     for row in range(view.size):
         reasons: tuple[str, ...] = ("Preemption is not helpful for scheduling",)
-        if diagnosis.refusals[row].code == "Unschedulable":
-            outcome = tried(kind, view, row)
+        if refusals[row].code == "Unschedulable":
+            outcome = tried(kind, view, row, beside)
             if isinstance(outcome, Found):
                 candidates.append(outcome)
                 continue
@@ -193,7 +206,37 @@ def test_preemption_and_its_plain_twin_agree(cluster: Cluster, waiting: Any) -> 
     assume(not filtered.feasible.any())
     diagnosis = diagnose(PROFILE, kind, view, filtered)
     remedy = preempt(PROFILE, kind, view, diagnosis, PreemptionOptions())
-    assert (remedy.node_row, [each.key for each in remedy.victims], remedy.message) == twin(kind, view, diagnosis)
+    assert shown(remedy) == twin(kind, view, diagnosis.refusals, {})
+
+
+def shown(remedy: Remedy) -> tuple[int | None, list[str], str]:
+    return remedy.node_row, [each.key for each in remedy.victims], remedy.message
+
+
+@settings(max_examples=250)
+@given(clusters(), preemptors(), st.lists(st.tuples(preemptors(), st.integers(0, 3)), min_size=1, max_size=4))
+def test_beside_pods_that_were_promised_nodes_they_agree_too(
+    cluster: Cluster, waiting: Any, nominees: list[tuple[Any, int]]
+) -> None:
+    """Each node is looked at with those who were promised it, and with nobody who was promised another."""
+    view = View(cluster)
+    kind = cluster.class_of(waiting)
+    promised, beside = Promised(view.size), dict[int, list[PodClass]]()
+    for nominee, where in nominees:
+        other = cluster.class_of(nominee)
+        promised.add(other, where % view.size)
+        beside.setdefault(where % view.size, []).append(other)
+    found = [refusal(kind, view, row, beside) for row in range(view.size)]
+    refusals = {row: one for row, one in enumerate(found) if one is not None}
+    profile = replace(PROFILE, remedies=("DefaultPreemption",))
+    answer = Remedies(cluster, profile, PreemptionOptions(), LowerTables(cluster)).find(kind, promised)
+    assert answer.filtered.feasible.tolist() == [row not in refusals for row in range(view.size)]
+    assert answer.diagnosis.refusals == refusals
+    if len(refusals) == view.size:
+        assert answer.remedy is not None
+        assert shown(answer.remedy) == twin(kind, view, refusals, beside)
+    else:
+        assert answer.remedy is None
 
 
 @settings(max_examples=50)

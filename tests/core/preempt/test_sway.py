@@ -11,7 +11,7 @@ from builders import node, pod, selector
 from situate.core.contract import Codes, Reason, Refusal, Verdict, Wake
 from situate.core.model.labels import parse_selector
 from situate.core.place.profile import Profile
-from situate.core.preempt.sway import Question, questions
+from situate.core.preempt.sway import Question, ask, questions
 from situate.core.state import topology
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.cluster import Cluster
@@ -54,7 +54,8 @@ def cluster() -> Cluster:
 
 
 def asked(made: Cluster, *filters: Reads) -> list[Question]:
-    return questions(Profile("s", filters, ()), made.class_of(pod("waiting", priority=10)), View(made))
+    kind, view = made.class_of(pod("waiting", priority=10)), View(made)
+    return questions(ask(Profile("s", filters, ()), kind, view), kind)
 
 
 def refused_for_good(question: Question) -> list[int] | None:

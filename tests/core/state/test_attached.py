@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from builders import node, pod
 from situate.core.model.meta import ObjectMeta, OwnerReference
@@ -192,74 +189,3 @@ def test_a_disk_that_a_pod_names_counts_with_the_driver_that_took_over() -> None
     disk = Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name="disk"))
     cluster = cluster_with(csi_node("a", (GCE, 4)), pod("p", node_name="a", volumes=(disk,)))
     assert room(cluster, GCE) == [(1, 4), UNLIMITED]
-
-
-class Histories(RuleBasedStateMachine):
-    """Everything that volumes follow from comes, changes and goes at random; a recount after each step."""
-
-    names = st.sampled_from(["v", "w"])
-    hosts = st.sampled_from(["a", "b"])
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cluster = cluster_with()
-
-    @rule(name=names, handle=st.sampled_from(["h", "i"]), driver=st.sampled_from([DRIVER, "x"]))
-    def volume_comes(self, name: str, handle: str, driver: str) -> None:
-        self.cluster.put_object(volume(name, handle, driver))
-
-    @rule(name=names)
-    def volume_goes(self, name: str) -> None:
-        self.cluster.forget_object(volume(name))
-
-    @rule(name=names, bound=st.sampled_from(["", "v", "w"]), fast=st.booleans())
-    def claim_comes(self, name: str, bound: str, fast: bool) -> None:
-        self.cluster.put_object(claim(name, bound, "fast" if fast else None))
-
-    @rule(name=names)
-    def claim_goes(self, name: str) -> None:
-        self.cluster.forget_object(claim(name))
-
-    @rule(driver=st.sampled_from([DRIVER, "x", "kubernetes.io/gce-pd"]))
-    def class_comes(self, driver: str) -> None:
-        self.cluster.put_object(StorageClass(metadata=ObjectMeta(name="fast"), provisioner=driver))
-
-    @rule(host=hosts, count=st.sampled_from([None, 0, 3]), driver=st.sampled_from([DRIVER, "x"]))
-    def driver_comes(self, host: str, count: int | None, driver: str) -> None:
-        self.cluster.put_object(csi_node(host, (driver, count)))
-
-    @rule(host=hosts, name=st.sampled_from(["x", "y"]), of=names)
-    def attachment_comes(self, host: str, name: str, of: str) -> None:
-        self.cluster.put_object(attachment(name, host, of))
-
-    @rule(name=st.sampled_from(["x", "y"]))
-    def attachment_goes(self, name: str) -> None:
-        self.cluster.forget_object(attachment(name, "", ""))
-
-    @rule(name=st.sampled_from(["p", "q"]), host=hosts, claims=st.lists(names, max_size=2))
-    def pod_comes(self, name: str, host: str, claims: list[str]) -> None:
-        self.cluster.add_pod(using(name, host, *claims))
-
-    @rule(name=st.sampled_from(["p", "q"]))
-    def pod_goes(self, name: str) -> None:
-        self.cluster.remove_pod(f"default/{name}")
-
-    @rule(host=hosts)
-    def node_goes(self, host: str) -> None:
-        self.cluster.remove_node(host)
-
-    @rule(host=hosts)
-    def node_comes(self, host: str) -> None:
-        self.cluster.add_node(node(host))
-
-    @rule()
-    def somebody_asks(self) -> None:
-        View(self.cluster).volume_room(DRIVER)
-
-    @invariant()
-    def what_is_kept_equals_a_recount(self) -> None:
-        assert audit(self.cluster) == []
-
-
-TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=25)

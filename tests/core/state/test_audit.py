@@ -158,6 +158,9 @@ PLANTED = [
     pytest.param(
         lambda c: [one.tallies.clear() for one in c.classes.groups()], "groups that feed", id="what a group feeds"
     ),
+    pytest.param(
+        lambda c: c.tallies._kept.clear(), "groups that feed a tally that is not kept", id="a tally is dropped by half"
+    ),
     pytest.param(lambda c: c.terms.values()[0].classes.popitem(), "carriers of", id="who carries a term"),
     pytest.param(_set(lambda c: c.terms.values()[0].counts, 0, 9), "domains of", id="where a term is carried"),
     pytest.param(lambda c: c.terms._by_term.clear(), "carried and not kept", id="a term is lost"),

@@ -156,6 +156,16 @@ def test_a_resource_that_nobody_had_gets_a_column() -> None:
     assert audit(cluster) == []
 
 
+def test_a_node_that_lists_a_resource_no_more_has_none_of_it() -> None:
+    cluster = Cluster()
+    cluster.add_node(node("a", cpu="4", allocatable={"example.com/gpu": "2"}))
+    cluster.add_node(node("b", cpu="4", allocatable={"example.com/gpu": "2"}))
+    cluster.add_node(node("a", cpu="4"))
+    view = View(cluster)
+    assert view.allocatable(view.resource("example.com/gpu")).tolist() == [0, 2]
+    assert audit(cluster) == []
+
+
 def test_images_go_with_their_node_and_change_with_it() -> None:
     cluster = Cluster()
     shop, tool = ContainerImage(names=("shop:v1", "shop"), size_bytes=5), ContainerImage(names=("tool",), size_bytes=7)
@@ -344,6 +354,7 @@ def test_a_bound_pod_is_found_by_its_key() -> None:
     kind = cluster.class_of(pod("any"))
     found = [(cluster.bound_class(key), cluster.node_of(key), cluster.uid_of(key)) for key in KEYS]
     assert found == [(kind, "a", "u"), (None, "", "v"), (None, "", None)]
+    assert [cluster.counted(key) for key in KEYS] == [(kind, "a", False), None, None]
     cluster.remove_node("a")
     assert (cluster.bound_class(KEYS[0]), cluster.node_of(KEYS[0]), cluster.uid_of(KEYS[0])) == (None, "", "u")
 
@@ -435,6 +446,28 @@ def test_a_class_in_use_is_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     for at in range(5):
         cluster.add_pod(bound(f"p{at}", "a", labels={"at": str(at)}))
     assert len(cluster.classes) == 5
+    assert audit(cluster) == []
+
+
+def test_a_pod_whose_class_was_forgotten_while_it_waited_is_counted_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_module, "IDLE_CLASSES", 1)
+    cluster = cluster_of("a")
+    tally = tally_of(cluster)
+    waiting = [pod(f"w{at}", cpu="1", labels={"at": str(at)}) for at in range(3)]
+    kinds = [cluster.class_of(one) for one in waiting]
+    assert len(cluster.classes) == 1, "two were forgotten"
+    for one, kind in zip(waiting, kinds, strict=True):
+        cluster.put(one, kind, 0)
+        assert audit(cluster) == []
+    assert (tally.counts.tolist(), load_of(cluster, "a")) == ([3, 0], (3000, 3))
+    cluster.put(pod("again", cpu="1", labels={"at": "0"}), kinds[0], 0)
+    assert len(cluster.classes) == 3
+    assert audit(cluster) == []
+    for name in ("w0", "w1", "w2", "again"):
+        cluster.remove_pod(f"default/{name}")
+    assert (tally.counts.tolist(), load_of(cluster, "a")) == ([0, 0], (0, 0))
     assert audit(cluster) == []
 
 

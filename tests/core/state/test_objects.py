@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
@@ -35,6 +36,8 @@ def versions(table: ObjectTable) -> dict[str, int]:
 KINDS: dict[type[Any], tuple[str | None, bool]] = {
     Namespace: ("namespaces", False),
     PodDisruptionBudget: (None, True),
+    PodGroup: (None, True),
+    CoschedulingPodGroup: (None, True),
     Service: ("workloads", True),
     ReplicationController: ("workloads", True),
     ReplicaSet: ("workloads", True),

@@ -293,6 +293,24 @@ def test_only_the_rows_where_a_pod_came_or_went_are_worked_out_again() -> None:
     assert asked == ["all", 2, "all", "all", "all"]
 
 
+def test_a_derived_column_that_fell_too_far_behind_is_worked_out_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "TOUCHED_LIMIT", 2)
+    cluster = cluster_of_three()
+
+    def one(row: int) -> int:
+        return int(cluster.nodes.requested[PODS, row])
+
+    def read() -> list[int]:
+        found: list[int] = View(cluster).derived("pods", lambda shown: shown.requested(PODS) * 1, one).tolist()
+        return found
+
+    assert read() == [1, 0, 1]
+    for at in range(9):
+        cluster.add_pod(pod(f"r{at}", node_name="c" if at else "a"))
+    assert cluster.touched_base > 0
+    assert read() == [2, 0, 9]
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("pod"), st.integers(0, 5), st.integers(0, 3)),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import container, node, pod, selector
+from situate.core.model.base import INT64_MAX
 from situate.core.model.labels import EVERYTHING, parse_selector
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import Affinity, ContainerPort, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
@@ -250,6 +251,13 @@ def test_a_tally_without_leaving_pods_loses_whoever_is_taken_away(
     assert counts.tolist() == expected
 
 
+def test_what_an_overlay_adds_stops_at_what_can_be_counted() -> None:
+    cluster = empty_cluster()
+    cluster.add_pod(pod("p", node_name="a", memory="5Ei"))
+    overlay = View(cluster).plus([(cluster.class_of(pod("p", memory="5Ei")), 0)])
+    assert overlay.requested(1).tolist() == overlay.nonzero_requested(1).tolist() == [INT64_MAX, 0, 0]
+
+
 def test_an_overlay_counts_on_eligible_nodes_alone() -> None:
     cluster = empty_cluster()
     cluster.add_pod(pod("p", labels={"app": "web"}, node_name="a"))
@@ -257,7 +265,8 @@ def test_an_overlay_counts_on_eligible_nodes_alone() -> None:
     view = View(cluster)
     eligible = Eligible(("not c",), view.label("node")[0] != 2)
     web = cluster.class_of(pod("w", labels={"app": "web"}))
-    overlay = view.without([*view.pods_on(0), *view.pods_on(2)]).plus([(web, 1), (web, 2)])
+    overlay = view.without([*view.pods_on(0), *view.pods_on(2)]).plus([(web, 1), (web, 2), (web, 2)])
     assert overlay.tally(MATCHERS[0], "zone", eligible, counts_leaving=True).tolist() == [0, 1, 0]
     assert overlay.moved(MATCHERS[0], "zone", eligible).tolist() == [-1, 1, 0]
+    assert overlay.moved(MATCHERS[0], "zone").tolist() == [0, 1, 0]
     assert view.moved(MATCHERS[0], "zone", eligible).tolist() == [0, 0, 0]

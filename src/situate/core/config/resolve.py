@@ -46,11 +46,12 @@ class ResolvedProfile(Model, frozen=True, kw_only=True):
 
     `weights` and `placement_weights` have the plugins that score, none of them with 0. `args` has arguments by plugin:
     typed for kube-scheduler's own, as in the file for others. `percentage_of_nodes_to_score` is the profile's or else
-    the configuration's; 0 leaves the choice to the scheduler.
+    the configuration's; 0 leaves the choice to the scheduler. `node_sample` is 0 where no nodes are drawn.
     """
 
     scheduler_name: str
     percentage_of_nodes_to_score: int
+    node_sample: int
     points: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
     placement_weights: Mapping[str, int]
@@ -115,6 +116,7 @@ def _resolved(
     return ResolvedProfile(
         scheduler_name=profile.scheduler_name or "",
         percentage_of_nodes_to_score=percentage if own is None else own,
+        node_sample=profile.node_sample or 0,
         points=MappingProxyType(points),
         weights=MappingProxyType(weights["score"] or {}),
         placement_weights=MappingProxyType(weights["placementScore"] or {}),

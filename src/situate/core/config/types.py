@@ -222,10 +222,14 @@ class PluginConfig(Model, frozen=True, kw_only=True):
 
 
 class KubeSchedulerProfile(Model, frozen=True, kw_only=True):
-    """None means that the file does not say: a lone profile is then called default-scheduler."""
+    """None means that the file does not say: a lone profile is then called default-scheduler.
+
+    `node_sample` is ours: look at this many nodes, drawn for each attempt of each pod, and at no others.
+    """
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
+    node_sample: Int32 | None = None
     plugins: Plugins | None = None
     plugin_config: tuple[PluginConfig, ...] = ()
 

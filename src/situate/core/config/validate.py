@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from situate.core.config.duration import format_duration
-from situate.core.config.problems import child, distinct, duplicate, index, invalid, required
+from situate.core.config.problems import child, distinct, duplicate, forbidden, index, invalid, required
 from situate.core.config.types import (
     API_VERSION,
     ClientConnection,
     Extender,
     ExtenderManagedResource,
+    ExtenderTLSConfig,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
@@ -22,12 +23,16 @@ from situate.core.config.types import (
 from situate.core.config.validate_args import args_problems
 from situate.core.model.names import qualified_name_problems
 
-__all__ = ["REMOVED_PLUGINS", "validate"]
+__all__ = ["REMOVED_PLUGINS", "tls_problems", "uses_tls", "validate"]
 
 # Gone from v1 of the configuration: volume limits are all counted by NodeVolumeLimits.
 REMOVED_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 # kube-scheduler names the core group's version here, and its users have come to look for that text.
 _REMOVED: Final = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
+
+_HTTPS: Final = "https://"
+_NO_CA: Final = "https needs caFile or caData; or insecure: true, and then anybody can answer in the extender's place"
+_INSECURE_WITH_CA: Final = "specifying a root certificates file with the insecure flag is not allowed"
 
 # Where removed plugins are looked for: not under multiPoint, where they are simply unknown.
 _POINTS_LOOKED_AT: Final = (
@@ -93,6 +98,18 @@ def _percentage(path: str, percentage: int | None) -> list[str]:
     return [invalid(path, percentage, "not in valid range [0-100]")]
 
 
+def _node_sample(path: str, profile: KubeSchedulerProfile) -> list[str]:
+    """A setting of ours, in their words."""
+    sample = profile.node_sample
+    if sample is None:
+        return []
+    if sample <= 0:
+        return [invalid(path, sample, "must be greater than 0")]
+    if profile.percentage_of_nodes_to_score:
+        return [forbidden(path, "may not be given together with percentageOfNodesToScore")]
+    return []
+
+
 def _backoff(config: KubeSchedulerConfiguration) -> list[str]:
     initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
     problems = []
@@ -118,6 +135,7 @@ def _profiles(path: str, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
         if not name:
             problems.append(required(child(here, "schedulerName")))
         problems += _percentage(child(here, "percentageOfNodesToScore"), profile.percentage_of_nodes_to_score)
+        problems += _node_sample(child(here, "nodeSample"), profile)
         problems += _removed_plugins(child(here, "plugins"), profile.plugins)
         problems += _plugin_config(child(here, "pluginConfig"), profile)
         if name in seen:
@@ -204,6 +222,7 @@ def _extenders(path: str, extenders: Sequence[Extender]) -> list[str]:
         if extender.prioritize_verb and extender.weight <= 0:
             detail = "must have a positive weight applied to it"
             problems.append(invalid(child(here, "weight"), extender.weight, detail))
+        problems += tls_problems(here, extender)
         for j, resource in enumerate(extender.managed_resources):
             name_path = child(index(child(here, "managedResources"), j), "name")
             problems += _managed_resource(name_path, resource)
@@ -214,6 +233,27 @@ def _extenders(path: str, extenders: Sequence[Extender]) -> list[str]:
     if binders > 1:
         shown = f"found {binders} extenders implementing bind"
         problems.append(invalid(path, shown, "only one extender can implement bind"))
+    return problems
+
+
+def uses_tls(extender: Extender) -> bool:
+    return extender.enable_https or extender.url_prefix.lower().startswith(_HTTPS)
+
+
+def tls_problems(path: str, extender: Extender) -> list[str]:
+    """Rules of ours: kube-scheduler takes any certificate where nobody says who signs it, and does not say so."""
+    if not uses_tls(extender):
+        return []
+    tls = extender.tls_config or ExtenderTLSConfig()
+    problems = []
+    if not extender.url_prefix.lower().startswith(_HTTPS):
+        detail = "must begin with https:// if enableHTTPS is true"
+        problems.append(invalid(child(path, "urlPrefix"), extender.url_prefix, detail))
+    if tls.ca_file or tls.ca_data:
+        if tls.insecure:
+            problems.append(forbidden(child(path, "tlsConfig", "insecure"), _INSECURE_WITH_CA))
+    elif not tls.insecure:
+        problems.append(required(child(path, "tlsConfig", "caFile"), _NO_CA))
     return problems
 
 

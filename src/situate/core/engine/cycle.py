@@ -6,7 +6,7 @@ when it fails, with backoff and up to a limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, Literal, TypeAlias, assert_never
 
@@ -21,23 +21,31 @@ from situate.core.changes import (
     VolumesBound,
     VolumesFailed,
 )
-from situate.core.contract import Wake
-from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
-from situate.core.engine.happenings import pod_left
+from situate.core.config.types import Extender
+from situate.core.contract import WakeEvent
+from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.engine.extending import Extending
+from situate.core.engine.ganging import Ganging
+from situate.core.engine.happenings import node_left, pod_came, pod_left, promise_ended
 from situate.core.engine.ledger import Eviction, Nominations, Reservation
 from situate.core.engine.profile import Deciding
-from situate.core.place.diagnosis import diagnose
-from situate.core.place.filtering import fits_at, run_filters
+from situate.core.engine.promises import Promises
+from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
+from situate.core.place.sampling import draw_key, sample, told_of_sample
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.faults import PluginError
 from situate.core.plugins.volume_binding import decide as decide_volumes
-from situate.core.preempt import Remedy, post_filter
+from situate.core.preempt import Remedies
+from situate.core.preempt.lower import LowerTables
+from situate.core.preempt.promised import Promised
+from situate.core.preempt.remedies import Refused
 from situate.core.queue.queue import Backoff, SchedulingQueue
 from situate.core.queue.waiting import Place, Waiting
-from situate.core.queue.waking import WakeEvent
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
+from situate.core.state.columns import Mask
+from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
 
 BIND_TRIES: Final = 5
@@ -52,23 +60,43 @@ CUT: Final = " ..."
 Answer: TypeAlias = BindDone | BindFailed | VolumesBound | VolumesFailed | EvictDone | EvictFailed | ExtenderSaid
 """What comes back of an effect."""
 
-TimerKind = Literal["bind", "evict", "nomination"]
+EventTexts: TypeAlias = tuple[Literal["Normal", "Warning"], str, str, str]
+"""The type, reason, action and note of an event."""
+
+TimerKind = Literal["bind", "evict", "extender", "gang", "nomination"]
 
 
 class Cycle:
     """Decides, and keeps the ledger of what was decided. `begin` and `end` frame one step."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], backoff: Backoff) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profiles: Mapping[str, Deciding],
+        backoff: Backoff,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
         self.cluster = cluster
         self.queue = SchedulingQueue(backoff)
         self.events: list[WakeEvent] = []
         """What happened and parked pods have not been told of yet."""
+        self.heard = 0
+        """How much happened that they have been told of."""
         self.reservations: dict[str, Reservation] = {}
         self.evictions: dict[str, Eviction] = {}
         """By the victim's uid."""
         self.nominations = Nominations()
+        self.witness: Callable[[Waiting, int], None] | None = None
+        """Told of every choice before anything is done about it: the pod, and the row or NOWHERE. May only look."""
         self._profiles = profiles
+        self._extending = Extending(self, extenders)
+        self.gangs = Ganging(self)
         self._placers = {name: Placer(cluster, deciding.profile) for name, deciding in profiles.items()}
+        lower = LowerTables(cluster)
+        self._remedies = {
+            name: Remedies(cluster, deciding.profile, deciding.preemption, lower) for name, deciding in profiles.items()
+        }
+        self._promises = Promises(cluster, self.nominations)
         self._timers: list[tuple[Millis, int, TimerKind, str, int]] = []
         self._timer_count = 0
         self._effects: list[Effect] = []
@@ -97,7 +125,7 @@ class Cycle:
             case EvictFailed(ref, problem):
                 self._evict_failed(ref, problem)
             case ExtenderSaid():
-                pass  # extenders are not asked yet, so this answers nothing
+                self._extending.answered(answer)
             case _:
                 assert_never(answer)
 
@@ -109,31 +137,45 @@ class Cycle:
             self._report(entry, "Warning", "FailedScheduling", "Scheduling", f"skip schedule deleting pod: {entry.key}")
             self.leave(entry.key)
             return
+        if self.gangs.decides(entry):
+            return
         entry.attempts += 1
         try:
-            row = self._choose(entry)
+            if self._extending.concern(entry.kind):
+                self._extending.consult(entry)
+                return
+            row = self.choose(entry)
+            if self.witness is not None:
+                self.witness(entry, row)
             if row != NOWHERE:
                 self._reserve(entry, row)
             else:
-                self._refuse(entry)
+                self.refuse(entry)
         except PluginError as error:
             self._failed(entry, str(error))
 
-    def _choose(self, entry: Waiting) -> int:
+    def choose(self, entry: Waiting) -> int:
+        """The row of the node that a waiting pod would get now, or NOWHERE. Carries nothing out."""
         placer = self._placers[entry.pod.spec.scheduler_name]
+        key = _draw_key(entry) if placer.samples else 0
         if not len(self.nominations):
-            return placer.choose(entry.kind)
+            return placer.choose(entry.kind, (), key)
         promised = self.nominations.get(entry.key)
         if promised is not None:
             row = self.cluster.nodes.rows.get(promised.node, NOWHERE)
-            if row != NOWHERE and self._fits_beside_nominees(entry, row) and self._fits(entry, row, ()):
+            if self.fits_now(entry, row):
                 return row
-        excluded: dict[int, None] = {}
+        excluded = self.held(entry) if placer.samples else {}
         while True:
-            row = placer.choose(entry.kind, excluded)
+            row = placer.choose(entry.kind, excluded, key)
             if row == NOWHERE or self._fits_beside_nominees(entry, row):
                 return row
             excluded[row] = None
+
+    def held(self, entry: Waiting) -> dict[int, None]:
+        """The rows that others were promised and that this pod would not fit beside them on."""
+        rows = [self.cluster.nodes.rows.get(node, NOWHERE) for node in self.nominations.nodes]
+        return {row: None for row in rows if row != NOWHERE and not self._fits_beside_nominees(entry, row)}
 
     def _fits_beside_nominees(self, entry: Waiting, row: int) -> bool:
         """Whether the pod also fits with the pods that were promised this node, as if they were there already."""
@@ -150,9 +192,9 @@ class Cycle:
         """Count the pod on its node from now on, and ask for the bind."""
         node = self.cluster.nodes.names[row]
         volumes = decide_volumes(entry.kind, View(self.cluster), row) if entry.kind.holds_volumes else None
-        self.nominations.remove(entry.key)
+        self._unpromise(entry.key, taken=node)
         self.cluster.put(entry.pod, entry.kind, row)
-        self.events.append(WakeEvent(Wake.POD_ADDED, pod=entry.kind, node_name=node))
+        self.events.append(pod_came(entry.kind, node, self.cluster.objects))
         self.queue.take(entry, Place.RESERVED)
         reservation = Reservation(entry, node, entry.attempts)
         self.reservations[entry.key] = reservation
@@ -161,18 +203,24 @@ class Cycle:
             static = tuple((claim, volume) for claim, volume in volumes.bindings)
             self._effects.append(BindVolumes(entry.ref, node, entry.attempts, static, tuple(volumes.provisions)))
             return
-        self._effects.append(Bind(entry.ref, node, entry.attempts))
+        self._bind(reservation)
+
+    def _bind(self, reservation: Reservation) -> None:
+        entry = reservation.entry
+        binder = None if reservation.binder_ignored else self._extending.binder(entry.kind)
+        self._effects.append(Bind(entry.ref, reservation.node, reservation.attempt, binder))
 
     def _volumes_bound(self, ref: PodRef, attempt: int) -> None:
         reservation = self._current(ref, attempt)
         if reservation is not None and reservation.volumes_pending:
             reservation.volumes_pending = False
-            self._effects.append(Bind(ref, reservation.node, attempt))
+            self._bind(reservation)
 
     def _bind_done(self, ref: PodRef, attempt: int) -> None:
         reservation = self._current(ref, attempt)
         if reservation is not None and not reservation.done:
             reservation.done = True
+            self.gangs.touch(ref.key)
             note = f"Successfully assigned {ref.key} to {reservation.node}"
             self._report(reservation.entry, "Normal", "Scheduled", "Binding", note)
 
@@ -181,6 +229,9 @@ class Cycle:
         reservation = self._current(ref, attempt)
         if reservation is None or reservation.done:
             return
+        if not reservation.volumes_pending and self._ignores_binder(reservation):
+            self._bind(reservation)
+            return
         if not final and reservation.tries < BIND_TRIES:
             self._timer(RETRY_MS << (reservation.tries - 1), "bind", ref.key, attempt)
             reservation.tries += 1
@@ -188,6 +239,14 @@ class Cycle:
         entry = reservation.entry
         self._release(reservation)
         self._failed(entry, problem)
+
+    def _ignores_binder(self, reservation: Reservation) -> bool:
+        """Whether it was an extender that could not bind the pod, and it may be ignored: from now on it is."""
+        if reservation.binder_ignored:
+            return False
+        binder = self._extending.binder(reservation.entry.kind)
+        reservation.binder_ignored = binder is not None and self._extending.may_ignore(binder)
+        return reservation.binder_ignored
 
     def _current(self, ref: PodRef, attempt: int) -> Reservation | None:
         """The reservation that an answer is about, unless the answer is old news."""
@@ -198,70 +257,105 @@ class Cycle:
 
     def _release(self, reservation: Reservation) -> None:
         """Uncount a pod whose bind came to nothing."""
-        entry = reservation.entry
-        del self.reservations[entry.key]
-        if self.cluster.remove_pod(entry.key):
-            self.events.append(pod_left(entry.kind, reservation.node))
+        key = reservation.entry.key
+        del self.reservations[key]
+        self.gangs.touch(key)
+        counted = self.cluster.counted(key)
+        if self.cluster.remove_pod(key) and counted is not None:
+            self.events.append(pod_left(counted[0], counted[1], self.cluster.objects))
 
-    def confirm(self, key: str) -> bool:
-        """The pod was seen bound: it waits no longer. Whether we had it reserved."""
-        reservation = self.reservations.pop(key, None)
-        self.nominations.remove(key)
+    def confirm(self, key: str, node: str) -> None:
+        """The pod was seen bound, by us or by somebody else: it waits no longer."""
+        self.reservations.pop(key, None)
+        self._unpromise(key, taken=node)
+        self._extending.forget(key)
         self.queue.remove(key)
-        return reservation is not None
 
     # -- no node was found ---------------------------------------------------------------------------------------
 
-    def _refuse(self, entry: Waiting) -> None:
+    def refuse(self, entry: Waiting) -> None:
         """See whom to evict; tell the pod why it waits; park it until something changes."""
-        deciding = self._profiles[entry.pod.spec.scheduler_name]
-        view = View(self.cluster)
-        filtered = run_filters(deciding.profile, entry.kind, view)
-        if filtered.failed is not None:
-            self._failed(entry, filtered.failed[1].text)
-            return
-        diagnosis = diagnose(deciding.profile, entry.kind, view, filtered)
-        promised = self.nominations.get(entry.key)
-        remedy = post_filter(
-            deciding.profile,
+        found = self.find(entry)
+        if not self._extending.has_say_on_room(entry, found):
+            self.park(entry, found)
+
+    def find(self, entry: Waiting) -> Refused:
+        """Why a pod fits nowhere now, and what can be done."""
+        own = self.nominations.get(entry.key)
+        return self._remedies[entry.pod.spec.scheduler_name].find(
             entry.kind,
-            view,
-            diagnosis,
-            deciding.preemption,
-            nominated_node="" if promised is None else promised.node,
+            self._promises.seen_by(entry),
+            nominated_node="" if own is None else own.node,
+            evicting=self.evictions,
         )
+
+    def park(self, entry: Waiting, found: Refused) -> None:
+        """Tell a pod why it waits, do what can be done, and park it until something changes."""
+        if found.filtered.failed is not None:
+            self._failed(entry, found.message)
+            return
+        feasible = bool(found.filtered.feasible.any())
+        drew = self._profiles[entry.pod.spec.scheduler_name].profile.sampling.nodes
+        if drew and feasible:
+            # It fits somewhere, and drew other nodes: no change has to come for it, only another draw.
+            entry.errors += 1
+            entry.message = told_of_sample(found.diagnosis, sample(View(self.cluster), drew, _draw_key(entry)))
+            self._told(entry, "Unschedulable", entry.message)
+            self.queue.rest(entry, self._now)
+            return
         entry.refusals += 1
         entry.errors = 0
-        entry.refused_by = diagnosis.plugins
-        entry.message = diagnosis.message(remedy.message)
+        # If a node is left that was not chosen, it is not known what the pod waits for: anything may help.
+        entry.refused_by = () if feasible else found.diagnosis.plugins
+        entry.message = found.message
         self._told(entry, "Unschedulable", entry.message)
-        if remedy.node_row is not None:
-            self._preempt(entry, remedy, self.cluster.nodes.names[remedy.node_row])
+        remedy = found.remedy
+        if remedy is not None and remedy.node_row is not None:
+            going = self.gangs.all_going(remedy.victims, entry.priority)
+            if going is not None:
+                self._preempt(entry, going, self.cluster.nodes.names[remedy.node_row])
+        elif remedy is not None and remedy.withdraws:
+            self._withdraw(entry.key)
         self.queue.park(entry, self._now)
 
-    def _preempt(self, entry: Waiting, remedy: Remedy, node: str) -> None:
+    def _preempt(self, entry: Waiting, victims: Sequence[BoundPod], node: str) -> None:
         """Promise the node to the pod, and ask the victims to leave, each once."""
+        self.promise(entry, node)
+        message = f"{entry.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        for victim in victims:
+            ref = PodRef(victim.namespace, victim.name, victim.uid)
+            at = self.cluster.nodes.names[victim.node_row]
+            note = f"Preempted by pod {entry.ref.uid} on node {at}"
+            self.evict(ref, at, entry.ref, message, ("Normal", "Preempted", "Preempting", note))
+
+    def promise(self, entry: Waiting, node: str) -> None:
+        """Hold a node for a pod until its victims are gone. Promises to pods that it outranks are taken back."""
         for other in self.nominations.on(node):
             if other.kind.priority < entry.priority:
                 self._withdraw(other.ref.key)
+        self._unpromise(entry.key, taken=node)
         made = self.nominations.add(entry, node, self._now)
         entry.nominated = node
         self._timer(made.until_ms - self._now, "nomination", entry.key, made.version)
         self._effects.append(Nominate(entry.ref, node))
-        name = entry.pod.spec.scheduler_name
-        for victim in remedy.victims:
-            if victim.uid in self.evictions:
-                continue
-            ref = PodRef(victim.namespace, victim.name, victim.uid)
-            message = f"{name}: preempting to accommodate a higher priority pod"
-            self.evictions[victim.uid] = Eviction(ref, node, entry.ref, message)
-            self._effects.append(Evict(ref, node, entry.ref, message))
-            note = f"Preempted by pod {entry.ref.uid} on node {node}"
-            self._effects.append(Report(ref, "Normal", "Preempted", "Preempting", note, related=entry.ref))
+
+    def evict(self, victim: PodRef, node: str, by: PodRef, message: str, event: EventTexts) -> None:
+        """Ask a victim to leave, once."""
+        if victim.uid in self.evictions:
+            return
+        self.evictions[victim.uid] = Eviction(victim, node, by, message)
+        self._effects.append(Evict(victim, node, by, message))
+        kind, reason, action, note = event
+        self._effects.append(Report(victim, kind, reason, action, cut(note), related=by))
 
     def _withdraw(self, key: str) -> None:
-        """Take back the promise of a node; whoever had it may fit elsewhere by now."""
-        if self.nominations.remove(key) is None:
+        """Take back the promise of a node; a gang that is not placed keeps none without the others."""
+        for mate in self.gangs.mates(key):
+            self.withdraw_one(mate)
+
+    def withdraw_one(self, key: str) -> None:
+        """Whoever had the promise may fit elsewhere by now."""
+        if not self._unpromise(key):
             return
         entry = self.queue.get(key)
         if entry is not None:
@@ -269,6 +363,13 @@ class Cycle:
             self._effects.append(Nominate(entry.ref, ""))
             if entry.place is Place.PARKED:
                 self.queue.wake(entry, self._now)
+
+    def _unpromise(self, key: str, *, taken: str = "") -> bool:
+        """No node is held for the pod any more; whether one was. Others may have it, if it is not now taken."""
+        promised = self.nominations.remove(key)
+        if promised is not None and promised.node != taken:
+            self.events.append(promise_ended(promised.kind, promised.node, self.cluster.objects))
+        return promised is not None
 
     def evicted(self, ref: PodRef) -> None:
         self.evictions.pop(ref.uid, None)
@@ -284,6 +385,17 @@ class Cycle:
         self._timer(RETRY_MS << (eviction.tries - 1), "evict", ref.uid, eviction.tries)
         eviction.tries += 1
 
+    def _evict_again(self, uid: str) -> None:
+        """Ask a victim once more; not one that is leaving by now, nor one whose bind came to nothing meanwhile."""
+        eviction = self.evictions.get(uid)
+        if eviction is None:
+            return
+        counted = self.cluster.counted(eviction.victim.key)
+        if counted is None:
+            del self.evictions[uid]
+        elif not counted[2]:
+            self._effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
+
     def _failed(self, entry: Waiting, problem: str) -> None:
         """Something went wrong that is not about room: try again after a while."""
         entry.errors += 1
@@ -298,6 +410,61 @@ class Cycle:
     def _report(self, entry: Waiting, kind: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
         self._effects.append(Report(entry.ref, kind, reason, action, cut(note)))
 
+    # -- what extenders and gangs ask for ------------------------------------------------------------------------
+
+    def fits_now(self, entry: Waiting, row: int) -> bool:
+        """Whether a pod fits on a node, beside those who were promised it and without them."""
+        return row != NOWHERE and self._fits_beside_nominees(entry, row) and self._fits(entry, row, ())
+
+    def looked_at(self, entry: Waiting) -> Mask:
+        """The rows that a pod fits, of those that are looked at for it."""
+        placer = self._placers[entry.pod.spec.scheduler_name]
+        return placer.looked_at(entry.kind, self.held(entry), _draw_key(entry) if placer.samples else 0)
+
+    def promised_to_others(self, entry: Waiting) -> Promised:
+        return self._promises.seen_by(entry)
+
+    def ask(self, effect: AskExtender, within_ms: Millis) -> None:
+        self._effects.append(effect)
+        self._timer(within_ms, "extender", "", effect.ask)
+
+    def failed(self, entry: Waiting, problem: str) -> None:
+        self._failed(entry, problem)
+
+    def no_room(self, entry: Waiting, message: str) -> None:
+        """It fits nowhere, and making room failed: try again after a while, whatever changes."""
+        entry.errors += 1
+        entry.message = message
+        self._told(entry, "Unschedulable", message)
+        self.queue.rest(entry, self._now)
+
+    @property
+    def now(self) -> Millis:
+        return self._now
+
+    def deciding_for(self, entry: Waiting) -> Deciding:
+        return self._profiles[entry.pod.spec.scheduler_name]
+
+    def asks_extenders(self, pod: PodClass) -> bool:
+        return self._extending.concern(pod)
+
+    def reserve(self, entry: Waiting, row: int) -> None:
+        self._reserve(entry, row)
+
+    def release(self, reservation: Reservation) -> None:
+        self._release(reservation)
+
+    def tell(
+        self, entry: Waiting, condition: str, kind: Literal["Normal", "Warning"], reason: str, message: str
+    ) -> None:
+        """Set the pod's condition, with this reason, and report an event with another."""
+        self._effects.append(SetCondition(entry.ref, "PodScheduled", "False", condition, message))
+        self._report(entry, kind, reason, "Scheduling", message)
+
+    def remind(self, after_ms: Millis, gang_id: str) -> None:
+        """Have a gang looked at again after a while."""
+        self._timer(after_ms, "gang", gang_id, 0)
+
     # -- nodes and pods that leave -------------------------------------------------------------------------------
 
     def known_uid(self, key: str) -> str | None:
@@ -310,14 +477,29 @@ class Cycle:
         reservation = self.reservations.get(key)
         if reservation is not None:
             self._release(reservation)
-        self.nominations.remove(key)
+        self._unpromise(key)
+        self._extending.forget(key)
         self.queue.remove(key)
 
     def node_gone(self, name: str) -> None:
-        if self.cluster.remove_node(name):
-            self.events.append(WakeEvent(Wake.NODE_DELETED, node_name=name))
+        row = self.cluster.nodes.rows.get(name)
+        node = None if row is None else self.cluster.nodes.objects[row]
+        if row is not None and node is not None:
+            kinds = [self.cluster.pods.kind(pod_row) for pod_row in self.cluster.nodes.pods[row]]
+            self.cluster.remove_node(name)
+            self.events.extend(node_left(node, kinds, self.cluster.objects))
         for promised in self.nominations.on(name):
             self._withdraw(promised.ref.key)
+
+    def restate(self, entry: Waiting) -> None:
+        """A waiting pod changed: a node that was promised to it is held for what it is now."""
+        promised = self.nominations.get(entry.key)
+        if promised is None or promised.kind is entry.kind:
+            return
+        self._unpromise(entry.key)
+        made = self.nominations.add(entry, promised.node, self._now)
+        made.until_ms = promised.until_ms
+        self._timer(made.until_ms - self._now, "nomination", entry.key, made.version)
 
     def renominate(self, entry: Waiting, node: str) -> None:
         """The pod came with a promise that an earlier scheduler made."""
@@ -341,17 +523,21 @@ class Cycle:
                 case "bind":
                     reservation = self.reservations.get(key)
                     if reservation is not None and reservation.attempt == version and not reservation.done:
-                        self._effects.append(Bind(reservation.entry.ref, reservation.node, version))
+                        self._bind(reservation)
                 case "evict":
-                    eviction = self.evictions.get(key)
-                    if eviction is not None:
-                        self._effects.append(
-                            Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message)
-                        )
+                    self._evict_again(key)
+                case "extender":
+                    self._extending.timed_out(version)
+                case "gang":
+                    self.gangs.timer(key)
                 case "nomination":
                     promised = self.nominations.get(key)
                     if promised is not None and promised.version == version:
                         self._withdraw(key)
+
+
+def _draw_key(entry: Waiting) -> int:
+    return draw_key(entry.ref.uid or entry.key, entry.attempts)
 
 
 def cut(note: str) -> str:

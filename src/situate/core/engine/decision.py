@@ -34,7 +34,7 @@ class Decision:
         """The text of the FailedScheduling event; empty where a node was found."""
         if self.scored is not None:
             return ""
-        if self.filtered.failed is not None:
+        if self.filtered.failed is not None and self.diagnosis.node_count:
             return self.filtered.failed[1].text
         return self.diagnosis.message(self.remedy.message if self.remedy is not None else "")
 

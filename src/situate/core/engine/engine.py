@@ -22,18 +22,20 @@ from situate.core.changes import (
     PodSeen,
 )
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.contract import Filter
+from situate.core.contract import Filter, WakeEvent
 from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
-from situate.core.engine.happenings import bound_pod_events, node_events, object_event, object_left, pod_left
+from situate.core.engine.happenings import bound_pod_events, node_events, object_events, own_events
 from situate.core.engine.profile import build_profiles
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
+from situate.core.preempt.offers import EXTENDER
 from situate.core.queue.queue import Backoff
 from situate.core.queue.waiting import Place, Waiting
-from situate.core.queue.waking import WakeEvent, worth_waking
+from situate.core.queue.waking import waits_for, worth_waking
+from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
 BATCH: Final = 1_024
@@ -53,7 +55,7 @@ class Engine:
             for name, deciding in self._profiles.items()
         }
         self.cluster = Cluster()
-        self.cycle = Cycle(self.cluster, self._profiles, backoff)
+        self.cycle = Cycle(self.cluster, self._profiles, backoff, config.extenders)
         self.queue = self.cycle.queue
         self._batch = batch
         self._arrivals = 0
@@ -67,6 +69,7 @@ class Engine:
             self._fold(change, now)
         # 2. Carry on what was waiting for its time: binds and evictions to be tried again, promises that ran out.
         self.cycle.due_timers()
+        self.cycle.gangs.review()
         # 3. Wake the parked pods that all this may help.
         self._wake(now)
         self.queue.flush(now)
@@ -109,7 +112,8 @@ class Engine:
         row = self.cluster.nodes.rows.get(node.metadata.name)
         before = None if row is None else self.cluster.nodes.objects[row]
         if self.cluster.add_node(node):
-            self.cycle.events.extend(node_events(before, node))
+            self.cycle.events.extend(node_events(before, node, self.cluster.resources))
+            self.cycle.gangs.node_changed(before, node)
 
     def _pod_seen(self, pod: Pod, now: Millis) -> None:
         ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
@@ -123,20 +127,20 @@ class Engine:
             self.cycle.leave(ref.key)
         else:
             self._waiting_seen(pod, ref, now)
+        if pod.status.phase in FINISHED_PHASES:
+            self.cycle.gangs.pod_gone(ref.key)
+        else:
+            self.cycle.gangs.pod_seen(pod)
 
     def _bound_seen(self, pod: Pod, ref: PodRef) -> None:
         """Bound, by us or by somebody else; or finished, and then it holds nothing any more."""
-        before = self.cluster.bound_class(ref.key)
-        confirmed = self.cycle.confirm(ref.key)
-        node = pod.spec.node_name
+        before = self.cluster.counted(ref.key)
+        self.cycle.confirm(ref.key, pod.spec.node_name)
         if pod.status.phase in FINISHED_PHASES:
             self._bound_gone(ref)
-            return
-        if not self.cluster.add_pod(pod):
-            return
-        after = self.cluster.bound_class(ref.key)
-        if after is not None:
-            self.cycle.events.extend(bound_pod_events(before, after, node) if not confirmed else ())
+        elif self.cluster.add_pod(pod):
+            after = self.cluster.counted(ref.key)
+            self.cycle.events.extend(bound_pod_events(before, after, self.cluster.objects))
 
     def _waiting_seen(self, pod: Pod, ref: PodRef, now: Millis) -> None:
         kind = self.cluster.class_of(pod)
@@ -149,51 +153,69 @@ class Engine:
             if pod.status.nominated_node_name:
                 self.cycle.renominate(entry, pod.status.nominated_node_name)
             return
-        changed = entry.kind is not kind
-        gated = entry.place is Place.GATED
+        before, gated = entry.kind, entry.place is Place.GATED
+        other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
-        if entry.place in (Place.DECIDING, Place.RESERVED):
-            return
-        if pod.spec.scheduling_gates:
+        self.cycle.restate(entry)
+        if entry.place in (Place.DECIDING, Place.RESERVED) and pod.metadata.deletion_timestamp is not None:
+            self.cycle.leave(ref.key)  # nobody can bind it any more, so others may have its room at once
+        elif entry.place in (Place.DECIDING, Place.RESERVED):
+            self.cycle.heard += before is not kind  # it is decided as it is now, if it comes back at all
+        elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
         elif gated:
             self.queue.wake(entry, now, at_once=True)
-        elif changed:
-            self.queue.requeue(entry, now)
+        elif before is not kind or (other_notes and EXTENDER in entry.refused_by):
+            self.queue.changed(entry, now, worth=self._worth_own_change(entry, before))
+
+    def _worth_own_change(self, entry: Waiting, before: PodClass) -> bool:
+        """Whether a change of a refused pod itself could make it fit. What extenders read of a pod is not known."""
+        if EXTENDER in entry.refused_by:
+            return True
+        events = own_events(before, entry.kind, self.cluster.objects)
+        filters = self._filters.get(entry.pod.spec.scheduler_name, {})
+        return events is None or any(worth_waking(entry.kind, entry.refused_by, event, filters) for event in events)
 
     def _pod_gone(self, ref: PodRef) -> None:
         if self.cycle.known_uid(ref.key) not in (None, ref.uid):
             return  # old news: a younger pod has this name
         self.cycle.leave(ref.key)
         self._bound_gone(ref)
+        self.cycle.gangs.pod_gone(ref.key)
 
     def _bound_gone(self, ref: PodRef) -> None:
-        kind, node = self.cluster.bound_class(ref.key), self.cluster.node_of(ref.key)
+        before = self.cluster.counted(ref.key)
         self.cycle.evicted(ref)
-        if self.cluster.remove_pod(ref.key) and kind is not None:
-            self.cycle.events.append(pod_left(kind, node))
+        if self.cluster.remove_pod(ref.key):
+            self.cycle.events.extend(bound_pod_events(before, None, self.cluster.objects))
 
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return  # priorities are resolved when a pod is created
-        known = self.cluster.knows(item)
-        if self.cluster.put_object(item) and (event := object_event(item, known=known)) is not None:
-            self.cycle.events.append(event)
+        before = self.cluster.find_object(item)
+        if self.cluster.put_object(item):
+            self.cycle.events.extend(object_events(before, item, self.cluster.objects))
+            self.cycle.gangs.group_changed(item)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return
-        if self.cluster.forget_object(item) and (event := object_left(item)) is not None:
-            self.cycle.events.append(event)
+        before = self.cluster.find_object(item)
+        if self.cluster.forget_object(item):
+            self.cycle.events.extend(object_events(before, None, self.cluster.objects))
+            self.cycle.gangs.group_changed(item)
 
     # -- waking --------------------------------------------------------------------------------------------------
 
     def _wake(self, now: Millis) -> None:
         """Wake the parked pods that what happened may help; and remember it for those that are being decided."""
         events, self.cycle.events = self.cycle.events, []
+        self.cycle.heard += len(events)
         if not events or not self.queue.has_parked:
             return
-        self.queue.wake_those(now, lambda entry: any(self._worth(entry, event) for event in events))
-
-    def _worth(self, entry: Waiting, event: WakeEvent) -> bool:
-        return worth_waking(entry, event, self._filters.get(entry.pod.spec.scheduler_name, {}))
+        for refused in self.queue.parked_by_refusal():
+            filters = self._filters.get(refused.scheduler, {})
+            heard = [event for event in events if waits_for(refused.by, event.kind, filters)]
+            for kind in list(refused.pods) if heard else ():
+                if any(worth_waking(kind, refused.by, event, filters) for event in heard):
+                    self.queue.wake_class(refused, kind, now)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
-from situate.core.contract import Wake
-from situate.core.model.base import Model
+from situate.core.contract import Wake, WakeEvent
+from situate.core.model.base import EMPTY, Labels
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
+from situate.core.model.policy import Namespace
+from situate.core.model.requests import allocatable
 from situate.core.model.storage import (
     CSIDriver,
     CSINode,
@@ -18,19 +21,25 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from situate.core.queue.waking import WakeEvent
-from situate.core.state.classes import PodClass
+from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodClass
+from situate.core.state.objects import ObjectTable
+from situate.core.state.vocab import Vocab
 
-ADDED: Final = MappingProxyType(
+WORKLOADS: Final[Mapping[type, Wake]] = MappingProxyType(
+    dict.fromkeys((Service, ReplicationController, ReplicaSet, StatefulSet), Wake.WORKLOAD_CHANGED)
+)
+ADDED: Final[Mapping[type, Wake]] = MappingProxyType(
     {
         PersistentVolumeClaim: Wake.CLAIM_ADDED,
         PersistentVolume: Wake.VOLUME_ADDED,
         StorageClass: Wake.STORAGE_CLASS_ADDED,
         CSINode: Wake.CSI_NODE_ADDED,
         CSIStorageCapacity: Wake.CSI_CAPACITY_ADDED,
+        **WORKLOADS,
     }
 )
-UPDATED: Final = MappingProxyType(
+UPDATED: Final[Mapping[type, Wake]] = MappingProxyType(
     {
         PersistentVolumeClaim: Wake.CLAIM_UPDATED,
         PersistentVolume: Wake.VOLUME_UPDATED,
@@ -38,17 +47,36 @@ UPDATED: Final = MappingProxyType(
         CSINode: Wake.CSI_NODE_UPDATED,
         CSIDriver: Wake.CSI_DRIVER_UPDATED,
         CSIStorageCapacity: Wake.CSI_CAPACITY_UPDATED,
+        **WORKLOADS,
     }
 )
+DELETED: Final[Mapping[type, Wake]] = MappingProxyType(
+    {
+        PersistentVolumeClaim: Wake.CLAIM_DELETED,
+        PersistentVolume: Wake.VOLUME_DELETED,
+        StorageClass: Wake.STORAGE_CLASS_DELETED,
+        CSINode: Wake.CSI_NODE_DELETED,
+        CSIDriver: Wake.CSI_DRIVER_DELETED,
+        VolumeAttachment: Wake.VOLUME_ATTACHMENT_DELETED,
+        **WORKLOADS,
+    }
+)
+"""What is in none of these tables helps nobody: a budget binds preemption alone, and there it is not binding."""
+
+Counted: TypeAlias = tuple[PodClass, str, bool]
+"""A pod that is counted on a node: its class, the node, and whether it is being deleted."""
+
+# -- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def node_events(before: Node | None, after: Node) -> Iterator[WakeEvent]:
+def node_events(before: Node | None, after: Node, resources: Vocab) -> Iterator[WakeEvent]:
     """A node that came is one event; one that changed, an event for each way in which it did."""
     if before is None:
-        yield WakeEvent(Wake.NODE_ADDED, node=after)
+        yield WakeEvent(Wake.NODE_ADDED, node=after, room=_room(after, resources))
         return
     if before.status.allocatable != after.status.allocatable:
-        yield WakeEvent(Wake.NODE_ALLOCATABLE, after, before)
+        room, room_before = _room(after, resources), _room(before, resources)
+        yield WakeEvent(Wake.NODE_ALLOCATABLE, after, before, room=room, room_before=room_before)
     if before.metadata.labels != after.metadata.labels:
         yield WakeEvent(Wake.NODE_LABEL, after, before)
     if before.spec.taints != after.spec.taints or before.spec.unschedulable != after.spec.unschedulable:
@@ -57,30 +85,120 @@ def node_events(before: Node | None, after: Node) -> Iterator[WakeEvent]:
         yield WakeEvent(Wake.NODE_DECLARED_FEATURE, after, before)
 
 
-def bound_pod_events(before: PodClass | None, after: PodClass, node: str) -> Iterator[WakeEvent]:
-    """A bound pod that came, or changed its labels, or asks for less than it did."""
-    if before is None:
-        yield WakeEvent(Wake.POD_ADDED, pod=after, node_name=node)
+def _room(node: Node, resources: Vocab) -> dict[int, int]:
+    """What a node can give, by the column of each resource."""
+    room = allocatable(node)
+    return {
+        CPU: room.milli_cpu,
+        MEMORY: room.memory,
+        EPHEMERAL_STORAGE: room.ephemeral_storage,
+        PODS: room.pods,
+        **{resources.find(name): amount for name, amount in room.scalar.items()},
+    }
+
+
+def node_left(node: Node, kinds: Iterable[PodClass], objects: ObjectTable) -> Iterator[WakeEvent]:
+    """A node left, and with it the pods on it: nobody counts them any more, though they have not been seen to go."""
+    yield WakeEvent(Wake.NODE_DELETED, node_before=node, node_name=node.metadata.name, objects=objects)
+    for kind in dict.fromkeys(kinds):
+        yield pod_left(kind, "", objects)
+
+
+# -- pods ------------------------------------------------------------------------------------------------------------
+
+
+def pod_came(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
+    return WakeEvent(Wake.POD_ADDED, pod=kind, node_name=node, objects=objects)
+
+
+def pod_left(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
+    return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node, objects=objects)
+
+
+def promise_ended(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
+    """A node is no longer held for a pod. To pods that it does not outrank, that is as if the pod had left it."""
+    return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node, up_to=kind.priority, objects=objects)
+
+
+def bound_pod_events(before: Counted | None, after: Counted | None, objects: ObjectTable) -> Iterator[WakeEvent]:
+    """A pod came to a node, left one, or changed there; changed in what cannot be changed, it is another pod."""
+    if before is not None and (after is None or before[1] != after[1] or _holds(before[0]) != _holds(after[0])):
+        yield pod_left(before[0], before[1], objects)
+        before = None
+    if after is None:
         return
+    if before is None:
+        yield pod_came(after[0], after[1], objects)
+        return
+    yield from _changed_in_place(before[0], after[0], after[1], objects, starts_to_leave=after[2] and not before[2])
+
+
+def _changed_in_place(
+    before: PodClass, after: PodClass, node: str, objects: ObjectTable, *, starts_to_leave: bool
+) -> Iterator[WakeEvent]:
+    """A bound pod changed its labels, or asks for less than it did, or is being deleted."""
     if before.labels != after.labels:
-        yield WakeEvent(Wake.POD_LABEL, pod=after, pod_before=before, node_name=node)
-    if _asks_for_less(before, after):
-        yield WakeEvent(Wake.POD_SCALED_DOWN, pod=after, pod_before=before, node_name=node)
+        yield WakeEvent(Wake.POD_LABEL, pod=after, pod_before=before, node_name=node, objects=objects)
+    if _less(dict(before.takes), dict(after.takes)):
+        yield WakeEvent(Wake.POD_SCALED_DOWN, pod=after, pod_before=before, node_name=node, objects=objects)
+    if starts_to_leave:
+        yield WakeEvent(Wake.POD_LEAVING, pod=after, pod_before=before, node_name=node, objects=objects)
 
 
-def _asks_for_less(before: PodClass, after: PodClass) -> bool:
-    now = dict(after.takes)
-    return any(now.get(column, 0) < amount for column, amount in before.takes)
+def _holds(pod: PodClass) -> tuple[object, ...]:
+    """What a bound pod keeps from others for as long as it is there."""
+    return pod.host_ports, pod.spec.volumes, [term for term in pod.terms if not term.weight]
 
 
-def pod_left(kind: PodClass, node: str) -> WakeEvent:
-    return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node)
+def own_events(before: PodClass, after: PodClass, objects: ObjectTable) -> list[WakeEvent] | None:
+    """A waiting pod changed, and it alone is told: in which ways; None if in one that no plugin need be asked about.
+
+    Kubernetes lets little of a waiting pod be changed: labels, more tolerations, images.
+    """
+    if _demands(before) != _demands(after):
+        return None
+    kinds = []
+    if before.labels != after.labels:
+        kinds.append(Wake.POD_LABEL)
+    if before.tolerations_key != after.tolerations_key:
+        kinds.append(Wake.POD_TOLERATION)
+    if _less(dict(before.asks), dict(after.asks)):
+        kinds.append(Wake.POD_SCALED_DOWN)
+    return [WakeEvent(kind, pod=after, pod_before=before, own=True, objects=objects) for kind in kinds]
 
 
-def object_event(item: Model, *, known: bool) -> WakeEvent | None:
-    kind = (UPDATED if known else ADDED).get(type(item))
-    return None if kind is None else WakeEvent(kind, item=item)
+def _demands(pod: PodClass) -> tuple[object, ...]:
+    """What else of a waiting pod filters read, and what its place in the queue and its right to preempt follow from."""
+    spec = pod.spec
+    needs = (spec.host_network, spec.host_users, spec.resource_claims, spec.priority, spec.preemption_policy)
+    rules = [container.restart_policy_rules for container in (*spec.containers, *spec.init_containers)]
+    terms = [term for term in pod.terms if not term.weight]
+    constraints = spec.topology_spread_constraints
+    return (pod.affinity_key, terms, pod.host_ports, spec.volumes, constraints, pod.owner, needs, rules)
 
 
-def object_left(item: Model) -> WakeEvent | None:
-    return WakeEvent(Wake.VOLUME_ATTACHMENT_DELETED, item=item) if isinstance(item, VolumeAttachment) else None
+def _less(before: Mapping[int, int], after: Mapping[int, int]) -> bool:
+    return any(after.get(column, 0) < amount for column, amount in before.items())
+
+
+# -- all other objects -----------------------------------------------------------------------------------------------
+
+
+def object_events(before: NamedObject | None, after: NamedObject | None, objects: ObjectTable) -> Iterator[WakeEvent]:
+    """An object came (there was none before), changed, or left (there is none after)."""
+    item = before if after is None else after
+    if isinstance(item, Namespace):
+        if _labels(before) != _labels(after):
+            yield WakeEvent(Wake.NAMESPACE_LABEL, item=item, item_before=before, objects=objects)
+        return
+    if isinstance(before, VolumeAttachment) and isinstance(after, VolumeAttachment):
+        if before.spec != after.spec:  # it cannot be changed, so this is another: the one that we knew is gone
+            yield WakeEvent(Wake.VOLUME_ATTACHMENT_DELETED, item=before, objects=objects)
+        return
+    kinds = DELETED if after is None else ADDED if before is None else UPDATED
+    if (kind := kinds.get(type(item))) is not None:
+        yield WakeEvent(kind, item=item, item_before=None if after is None else before, objects=objects)
+
+
+def _labels(item: NamedObject | None) -> Labels:
+    return EMPTY if item is None else item.metadata.labels

@@ -14,6 +14,8 @@ from situate.core.state.classes import PodClass
 
 NOMINATION_LIMIT_MS: Final = 5 * 60 * 1_000
 """How long a pod holds the node that is being freed for it, if its victims do not go."""
+MOVES_LIMIT: Final = 1 << 12
+"""How many moves of nominations are remembered; a reader further behind starts from scratch."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,6 +29,8 @@ class Reservation:
     tries: int = 1
     """How often this bind has been asked for."""
     volumes_pending: bool = False
+    binder_ignored: bool = False
+    """The extender that binds such pods failed and may be ignored: it is bound as other pods are."""
     done: bool = False
     """The world said that the bind was carried out; the pod has not been seen bound yet."""
 
@@ -60,9 +64,28 @@ class Nominations:
         self._by_pod: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Nomination]] = {}
         self._version = 0
+        self._moves: list[tuple[Nomination, bool]] = []
+        """Each with whether it was made or ended, in order."""
+        self._moves_base = 0
+        """How many were forgotten before the first in the list."""
 
     def __len__(self) -> int:
         return len(self._by_pod)
+
+    @property
+    def position(self) -> int:
+        """How many nominations were made and ended so far."""
+        return self._moves_base + len(self._moves)
+
+    def moves_since(self, position: int) -> list[tuple[Nomination, bool]] | None:
+        """What was made (True) and ended since a position, in order; None if that is too long ago."""
+        return None if position < self._moves_base else self._moves[position - self._moves_base :]
+
+    def _moved(self, nomination: Nomination, *, made: bool) -> None:
+        self._moves.append((nomination, made))
+        if len(self._moves) > 2 * MOVES_LIMIT:
+            del self._moves[:MOVES_LIMIT]
+            self._moves_base += MOVES_LIMIT
 
     def get(self, key: str) -> Nomination | None:
         return self._by_pod.get(key)
@@ -76,6 +99,7 @@ class Nominations:
         made = Nomination(entry.ref, entry.kind, node, self._version, now + NOMINATION_LIMIT_MS)
         self._by_pod[entry.key] = made
         self._by_node.setdefault(node, {})[entry.key] = made
+        self._moved(made, made=True)
         return made
 
     def remove(self, key: str) -> Nomination | None:
@@ -85,6 +109,7 @@ class Nominations:
             del here[key]
             if not here:
                 del self._by_node[found.node]
+            self._moved(found, made=False)
         return found
 
     def on(self, node: str) -> list[Nomination]:

@@ -9,7 +9,7 @@ from situate.core.config.defaults import KNOWN, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration
 from situate.core.contract import Filter, Scorer
-from situate.core.place.profile import Profile, Weighted
+from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
 from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.faults import PluginError
 from situate.core.plugins.others import as_filter, as_scorer, made
@@ -71,11 +71,18 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
             ),
             before_nodes=_before_nodes(resolved, others),
             remedies=resolved.points["postFilter"],
+            sampling=_sampling(resolved),
         ),
         PreemptionOptions(
             args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets
         ),
     )
+
+
+def _sampling(resolved: ResolvedProfile) -> Sampling:
+    """A sample that the profile asks for goes before a percentage that the whole configuration does."""
+    percentage = 0 if resolved.node_sample else resolved.percentage_of_nodes_to_score
+    return Sampling(resolved.node_sample, percentage) if resolved.node_sample or percentage else ALL_NODES
 
 
 def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from situate.core.model.amounts import Amounts, Asked, together
 from situate.core.model.base import EMPTY, INT64_MAX, Labels, Model
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
@@ -41,9 +42,11 @@ NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 NAMESPACED: tuple[type[Model], ...] = (
     CSIStorageCapacity,
+    CoschedulingPodGroup,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     ReplicaSet,
     ReplicationController,
     Service,

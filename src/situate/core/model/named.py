@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
     CSIDriver,
@@ -14,7 +15,7 @@ from situate.core.model.storage import (
 )
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-__all__ = ["NamedObject", "StorageObject", "WorkloadObject"]
+__all__ = ["GroupObject", "NamedObject", "StorageObject", "WorkloadObject"]
 
 StorageObject: TypeAlias = (
     PersistentVolume
@@ -26,4 +27,5 @@ StorageObject: TypeAlias = (
     | VolumeAttachment
 )
 WorkloadObject: TypeAlias = Service | ReplicationController | ReplicaSet | StatefulSet
-NamedObject: TypeAlias = StorageObject | WorkloadObject | PodDisruptionBudget | Namespace
+GroupObject: TypeAlias = PodGroup | CoschedulingPodGroup
+NamedObject: TypeAlias = StorageObject | WorkloadObject | GroupObject | PodDisruptionBudget | Namespace

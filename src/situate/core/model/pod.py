@@ -25,6 +25,7 @@ __all__ = [
     "PodCondition",
     "PodResourceClaim",
     "PodSchedulingGate",
+    "PodSchedulingGroup",
     "PodSpec",
     "PodStatus",
     "ResourceList",
@@ -113,6 +114,10 @@ class PodSchedulingGate(Model, frozen=True, kw_only=True):
     name: str = ""
 
 
+class PodSchedulingGroup(Model, frozen=True, kw_only=True):
+    pod_group_name: str | None = None
+
+
 class PodResourceClaim(Model, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
@@ -132,6 +137,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
     volumes: tuple[Volume, ...] = ()
     scheduler_name: str = DEFAULT_SCHEDULER
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None

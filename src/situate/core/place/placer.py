@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import numpy as np
+
 from situate.core.place.filtering import run_filters
-from situate.core.place.profile import Profile
+from situate.core.place.profile import ALL_NODES, Profile
+from situate.core.place.sampling import Rounds, sample, samples
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.place.standing import Standing
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
+from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 STANDING_BYTES: Final = 128 << 20
@@ -24,7 +28,7 @@ SEEN_ONCE_LIMIT: Final = 4096
 class Placer:
     """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
 
-    __slots__ = ("_cache", "_cluster", "_crowded", "_seen_once", "_standings", "profile")
+    __slots__ = ("_cache", "_cluster", "_crowded", "_rounds", "_seen_once", "_standings", "profile")
 
     def __init__(self, cluster: Cluster, profile: Profile, *, cache: bool = True) -> None:
         self.profile = profile
@@ -34,9 +38,20 @@ class Placer:
         self._seen_once: dict[PodClass, None] = {}
         self._crowded = False
         """Whether the order of use may come to matter."""
+        self._rounds = Rounds()
 
-    def choose(self, pod: PodClass, excluded: Collection[int] = ()) -> int:
-        """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE."""
+    @property
+    def samples(self) -> bool:
+        """Whether less than all nodes are looked at: then the nodes to leave out have to be known at once."""
+        return self.profile.sampling is not ALL_NODES and samples(self.profile, len(self._cluster.nodes.rows))
+
+    def choose(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> int:
+        """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE.
+
+        `key` settles which nodes are drawn, where they are.
+        """
+        if self.samples:
+            return self._among_some(pod, excluded, key)
         standing = self._standings.get(pod)
         if standing is not None:
             if self._crowded:
@@ -60,6 +75,29 @@ class Placer:
         rank[~filtered.feasible] = -1
         rank[list(excluded)] = -1
         return first_best(rank)
+
+    def _among_some(self, pod: PodClass, excluded: Collection[int], key: int) -> int:
+        """The best of the nodes that are looked at. Nothing is kept: the next pod looks at others."""
+        fitting = self.looked_at(pod, excluded, key)
+        if not fitting.any():
+            return NOWHERE
+        rank = totals(self.profile, pod, View(self._cluster), fitting)
+        rank[~fitting] = -1
+        return first_best(rank)
+
+    def looked_at(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> Mask:
+        """The rows that a pod of this class fits, of those that are looked at."""
+        view = View(self._cluster)
+        filtered = run_filters(self.profile, pod, view)
+        feasible = filtered.feasible.copy()
+        feasible[list(excluded)] = False
+        if not self.samples or filtered.turned_away is not None or filtered.failed is not None:
+            return feasible
+        nodes = self.profile.sampling.nodes
+        rows = sample(view, nodes, key) if nodes else self._rounds.next(self.profile, view, filtered, feasible)
+        fitting = np.zeros(view.size, np.bool_)
+        fitting[rows] = feasible[rows]
+        return fitting
 
     def _keep(self, pod: PodClass) -> Standing:
         del self._seen_once[pod]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from situate.core.contract import Filter, Scorer
 
@@ -16,6 +17,17 @@ class Weighted:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many nodes are drawn, or the percentage after which enough were found that fit; 0 where not given."""
+
+    nodes: int = 0
+    percentage: int = 0
+
+
+ALL_NODES: Final = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Filters in the order that names the first refusal; scorers with weights; what is tried when nothing fits."""
 
@@ -26,3 +38,5 @@ class Profile:
     """The filters that may turn a pod away before any node is looked at, in that order. Empty: in filter order."""
     remedies: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
     """What is tried when nothing fits (Kubernetes' PostFilter), in order."""
+    sampling: Sampling = ALL_NODES
+    """Which nodes are looked at."""

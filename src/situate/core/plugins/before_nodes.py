@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from situate.core.contract import RULED_OUT, Filter, Reason, Verdict, Wake
+from situate.core.contract import RULED_OUT, Discerning, Filter, Reason, Verdict, Wake, WakeEvent
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
@@ -19,6 +19,9 @@ class BeforeNodes:
     name: str
     reasons: tuple[Reason, ...]
     wakes_on: frozenset[Wake]
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return not isinstance(self.plugin, Discerning) or self.plugin.wakes(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         verdict = self.plugin.check(pod, view)

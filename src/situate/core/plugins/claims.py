@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
+from situate.core.model.base import Model
 from situate.core.model.claims import WAIT_FOR_FIRST_CONSUMER, claim_class, generated_name
 from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.state.classes import PodClass
@@ -36,6 +38,20 @@ def named_claims(pod: PodClass) -> list[str]:
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
     ]
+
+
+def names_claim(pod: PodClass, item: Model | None) -> bool:
+    """Whether an object is a claim that the pod names itself."""
+    return _is_of(item, pod) and item.metadata.name in named_claims(pod)
+
+
+def uses_claim(pod: PodClass, item: Model | None) -> bool:
+    """Whether an object is a claim that the pod needs, named by it or made for it."""
+    return _is_of(item, pod) and any(use.name == item.metadata.name for use in claim_uses(pod))
+
+
+def _is_of(item: Model | None, pod: PodClass) -> TypeGuard[PersistentVolumeClaim]:
+    return isinstance(item, PersistentVolumeClaim) and item.metadata.namespace == pod.namespace
 
 
 def binds_late(claim: PersistentVolumeClaim, storage: StorageObjects) -> bool:

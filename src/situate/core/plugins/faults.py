@@ -28,6 +28,17 @@ def ask(plugin: str, what: str, question: Callable[[], T]) -> T:
         raise PluginError(plugin, f"{what} raised {told(error)}") from error
 
 
+def worth(plugin: object, pod: object, event: object) -> bool:
+    """Whether an event is worth waking a pod for, by somebody's `wakes`; one that raises must not strand the pod."""
+    asked = getattr(plugin, "wakes", None)
+    if asked is None:
+        return True
+    try:
+        return ask("", "wakes", lambda: bool(asked(pod, event)))
+    except PluginError:
+        return True
+
+
 def told(error: BaseException) -> str:
     """`KeyError: 'rack' (quiet.py, line 12)`: what was raised, and the last line of theirs that led to it."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -14,12 +14,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake
-from situate.core.model.base import EMPTY
-from situate.core.model.labels import EVERYTHING
+from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.plugins.affinity_waking import affinity_wakes, spoken_of
 from situate.core.state.classes import AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import IntColumn, Mask
-from situate.core.state.matching import Matcher, PodTerm
+from situate.core.state.matching import Matcher
 from situate.core.state.view import View
 
 EXISTING_ANTI_AFFINITY: Final = 1
@@ -65,8 +64,18 @@ class InterPodAffinity:
         Reason("node(s) didn't match pod affinity rules", eviction_helps=False),
     )
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
-        {Wake.POD_ADDED, Wake.POD_LABEL, Wake.POD_DELETED, Wake.NODE_ADDED, Wake.NODE_LABEL}
+        {
+            Wake.POD_ADDED,
+            Wake.POD_LABEL,
+            Wake.POD_DELETED,
+            Wake.NODE_ADDED,
+            Wake.NODE_LABEL,
+            Wake.NAMESPACE_LABEL,
+        }
     )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return affinity_wakes(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         existing = view.carried(pod, TermKind.REQUIRED_ANTI_AFFINITY)
@@ -123,31 +132,18 @@ def own_terms(pod: PodClass, view: View) -> OwnTerms:
 def _compile(pod: PodClass) -> OwnTerms:
     near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
     return OwnTerms(
-        near=Matcher(tuple(_spoken_of(term.pods) for term in near)) if near else None,
+        near=Matcher(tuple(spoken_of(term.pods) for term in near)) if near else None,
         near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
         apart=tuple(
-            (term.topology_key, Matcher((_spoken_of(term.pods),)))
+            (term.topology_key, Matcher((spoken_of(term.pods),)))
             for term in pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
         ),
         preferred=tuple(
-            (term.topology_key, Matcher((_spoken_of(term.pods),)), _signed(term))
+            (term.topology_key, Matcher((spoken_of(term.pods),)), _signed(term))
             for term in pod.terms
             if term.kind in PREFERRED
         ),
     )
-
-
-def _spoken_of(pods: PodTerm) -> PodTerm:
-    """The term as Kubernetes reads it in a waiting pod.
-
-    There it has the names of the namespaces that the selector matches, and then asks the selector once more, of no
-    labels at all. One that matches what has no labels (NotIn, DoesNotExist) so matches pods in every namespace. In a
-    bound pod the same term is asked of the namespace's labels only.
-    """
-    chooser = pods.namespace_selector
-    if chooser is not None and chooser.matches(EMPTY):
-        return PodTerm((), EVERYTHING, pods.selector)
-    return pods
 
 
 def _signed(term: AffinityTerm) -> int:

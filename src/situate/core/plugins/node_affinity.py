@@ -10,8 +10,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import RULED_OUT, Codes, Reason, Refusal, Scores, Wake
+from situate.core.contract import RULED_OUT, Codes, Reason, Refusal, Scores, Wake, WakeEvent
 from situate.core.model.labels import IN
+from situate.core.model.node import Node
 from situate.core.model.nodeselector import (
     METADATA_NAME,
     NodeSelector,
@@ -25,6 +26,8 @@ from situate.core.plugins.nodeselection import (
     demands_of_nodes,
     node_selector_mask,
     required_affinity_mask,
+    required_affinity_matches,
+    selector_matches,
     term_mask,
 )
 from situate.core.plugins.normalise import Ranking, constant, ranked, settled
@@ -51,6 +54,17 @@ class NodeAffinity:
         Reason("node(s) didn't match scheduler-enforced node affinity", eviction_helps=False),
     )
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL})
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """A node is worth it that matches, and did not before."""
+        if event.node is None:
+            return True
+        before = event.node_before
+        return self._matches(pod, event.node) and (before is None or not self._matches(pod, before))
+
+    def _matches(self, pod: PodClass, node: Node) -> bool:
+        enforced = _required(self.added_affinity)
+        return required_affinity_matches(pod.spec, node) and (enforced is None or selector_matches(enforced, node))
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         enforced = _required(self.added_affinity)

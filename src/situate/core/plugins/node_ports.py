@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import FITS, Codes, Reason, Wake
+from situate.core.contract import FITS, Codes, Reason, Wake, WakeEvent
 from situate.core.state.classes import PodClass
 from situate.core.state.ports import EVERY_ADDRESS, conflicts
 from situate.core.state.view import View
@@ -24,6 +24,16 @@ class NodePorts:
         Reason("node(s) didn't have free ports for the requested pod ports", eviction_helps=True),
     )
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.POD_DELETED, Wake.NODE_ADDED})
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """Any node that comes; of the pods that leave one, those that held a port that the pod asks for."""
+        if event.kind is not Wake.POD_DELETED or event.pod is None:
+            return True
+        return bool(event.node_name) and any(
+            (held.protocol, held.port) == (port.protocol, port.port) and conflicts(port.ip, (held.ip,))
+            for held in event.pod.host_ports
+            for port in pod.host_ports
+        )
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         if not pod.host_ports:

@@ -152,7 +152,8 @@ def _fractions_at(cells: Cells, row: int) -> list[float]:
         room = allocatable[row]
         if room:
             taken = requested[row] + amount
-            found.append(taken / room if taken < room else 1.0)
+            # Both as floats before they are divided: beyond 2**53 the quotient of the integers may be another.
+            found.append(float(taken) / room if taken < room else 1.0)
     return found
 
 

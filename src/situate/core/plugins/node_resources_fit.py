@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Scores, Wake
+from situate.core.contract import Codes, Reason, Scores, Wake, WakeEvent
 from situate.core.model.resources import is_extended
 from situate.core.plugins.resource_scoring import LEAST_ALLOCATED, Scoring
-from situate.core.state.classes import PODS, PodClass
+from situate.core.state.classes import FIXED_RESOURCES, PODS, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
@@ -39,6 +39,28 @@ class NodeResourcesFit:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {Wake.POD_DELETED, Wake.POD_SCALED_DOWN, Wake.NODE_ADDED, Wake.NODE_ALLOCATABLE}
     )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        match event.kind:
+            case Wake.NODE_ADDED:
+                return event.room is None or self._could_hold(pod, event.room)
+            case Wake.NODE_ALLOCATABLE if event.room is not None and event.room_before is not None:
+                return self._could_hold(pod, event.room) and _gained(pod, event.room, event.room_before)
+            case Wake.POD_DELETED:
+                return bool(event.node_name)
+            case Wake.POD_SCALED_DOWN if event.pod is not None and event.pod_before is not None and not event.own:
+                return _freed(pod, event.pod_before, event.pod)
+            case _:
+                return True
+
+    def _could_hold(self, pod: PodClass, room: Mapping[int, int]) -> bool:
+        """Whether the pod would fit if nobody else were there; what may be ignored is not looked at."""
+        may_ignore = bool(self.ignored_resources or self.ignored_groups)
+        return all(
+            room.get(column, 0) >= amount
+            for column, amount in pod.asks
+            if column < len(FIXED_RESOURCES) or not may_ignore
+        )
 
     def asked(self, pod: PodClass, view: View) -> list[tuple[int, int]]:
         """(column, amount) of what is checked: all that is asked for but what the configuration ignores."""
@@ -101,6 +123,17 @@ class NodeResourcesFit:
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         return self.scoring.scorer_at(pod, view)
+
+
+def _gained(pod: PodClass, room: Mapping[int, int], before: Mapping[int, int]) -> bool:
+    """Whether there is more of anything that the pod asks for, room for pods included."""
+    return any(room.get(column, 0) > before.get(column, 0) for column, _ in pod.asks)
+
+
+def _freed(pod: PodClass, before: PodClass, after: PodClass) -> bool:
+    """Whether a bound pod takes less of anything that the pod asks for."""
+    takes, took = dict(after.takes), dict(before.takes)
+    return any(takes.get(column, 0) < took.get(column, 0) for column, _ in pod.asks)
 
 
 def _smallest(view: View, column: int) -> int:

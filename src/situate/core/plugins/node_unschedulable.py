@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Wake
+from situate.core.contract import Codes, Reason, Wake, WakeEvent
 from situate.core.model.tolerations import NO_SCHEDULE, Taint, any_tolerates
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
@@ -23,6 +23,15 @@ class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     reasons: ClassVar[tuple[Reason, ...]] = (Reason("node(s) were unschedulable", eviction_helps=False),)
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_TAINT, Wake.POD_TOLERATION})
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """A node is worth it that is not cordoned, and is new or was; of tolerations, one for the cordon."""
+        if event.own:
+            return any_tolerates(pod.spec.tolerations, CORDON)
+        if event.node is None:
+            return True
+        before = event.node_before
+        return not event.node.spec.unschedulable and (before is None or before.spec.unschedulable)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         codes = view.memo((self.name,), _cordoned)

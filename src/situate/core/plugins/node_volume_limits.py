@@ -8,9 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Wake
-from situate.core.model.csi_migration import in_tree_plugin
-from situate.core.model.volumes import Volume
+from situate.core.contract import Codes, Reason, Wake, WakeEvent
+from situate.core.plugins.limits_waking import is_attached, limits_wake
 from situate.core.state.attached import NodeVolumes, attachable
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
@@ -36,16 +35,29 @@ class NodeVolumeLimits:
     )
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {
+            Wake.NODE_ADDED,
             Wake.CSI_NODE_ADDED,
             Wake.CSI_NODE_UPDATED,
+            Wake.CSI_NODE_DELETED,
+            Wake.POD_ADDED,
             Wake.POD_DELETED,
             Wake.CLAIM_ADDED,
+            Wake.CLAIM_UPDATED,
+            Wake.CLAIM_DELETED,
+            Wake.VOLUME_ADDED,
+            Wake.VOLUME_UPDATED,
+            Wake.VOLUME_DELETED,
+            Wake.STORAGE_CLASS_UPDATED,
+            Wake.STORAGE_CLASS_DELETED,
             Wake.VOLUME_ATTACHMENT_DELETED,
         }
     )
 
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return limits_wake(pod, event)
+
     def check(self, pod: PodClass, view: View) -> Codes | None:
-        if not any(map(_is_attached, pod.spec.volumes)):
+        if not any(map(is_attached, pod.spec.volumes)):
             return None
         exceeded, *uncountable = self.details(pod, view)
         codes = exceeded[1].astype(np.uint8)
@@ -66,13 +78,6 @@ class NodeVolumeLimits:
         for row in np.flatnonzero(exceeded).tolist():
             exceeded[row] = row not in problems and _exceeds(wanted.volumes, view.volumes_on(row))
         return [(TOO_MANY_VOLUMES, exceeded), *_uncountable(problems, view)]
-
-
-def _is_attached(volume: Volume) -> bool:
-    """Whether the volume may be one that a CSI driver attaches."""
-    return (
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
-    )
 
 
 def _by_driver(volumes: Mapping[str, str]) -> dict[str, int]:

@@ -6,18 +6,23 @@ here knows of a plugin: NodeAffinity, PodTopologySpread and the volume plugins a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from situate.core.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
-from situate.core.model.nodeselector import METADATA_NAME, Term, parse_terms
+from situate.core.model.node import Node
+from situate.core.model.nodeselector import METADATA_NAME, NodeSelector, Term, parse_terms
 from situate.core.model.pod import PodSpec
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask, sealed
 from situate.core.state.view import View
 
 REQUIRED_AFFINITY: Final = "NodeAffinity/required"
+
+PARSED_SELECTORS: Final = 4_096
+"""How many node selectors are kept parsed, to ask them about one node at a time."""
 
 
 def node_selector_mask(terms: tuple[Term, ...], view: View) -> Mask:
@@ -50,6 +55,26 @@ def demands_of_nodes(spec: PodSpec) -> bool:
         and affinity.node_affinity is not None
         and affinity.node_affinity.required_during_scheduling_ignored_during_execution is not None
     )
+
+
+def required_affinity_matches(spec: PodSpec, node: Node) -> bool:
+    """The same of one node: whether the pod's nodeSelector and required node affinity allow it."""
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return required is None or selector_matches(required, node)
+
+
+def selector_matches(selector: NodeSelector, node: Node) -> bool:
+    """Whether a node matches any of the terms."""
+    return any(term.matches(node.metadata.labels, node.metadata.name) for term in _parsed(selector))
+
+
+@lru_cache(maxsize=PARSED_SELECTORS)
+def _parsed(selector: NodeSelector) -> tuple[Term, ...]:
+    return parse_terms(selector.node_selector_terms)
 
 
 def _required(spec: PodSpec, view: View) -> Mask:

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from situate.core.contract import FITS, MAX_SCORE, Codes, Reason, Scores, Wake
+from situate.core.contract import FITS, MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
 from situate.core.model.node import Node
-from situate.core.plugins.faults import PluginError, ask
+from situate.core.plugins.faults import PluginError, ask, worth
 from situate.core.state.classes import PodClass
 from situate.core.state.view import LOAD, View
 
@@ -74,6 +74,9 @@ class WrappedFilter:
     name: str
     reasons: tuple[Reason, ...]
     wakes_on: frozenset[Wake]
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return worth(self.plugin, pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes:
         check_at = self.checker_at(pod, view)

@@ -25,8 +25,9 @@ from situate.core.contract import (
     Scores,
     Verdict,
     Wake,
+    WakeEvent,
 )
-from situate.core.plugins.faults import PluginError, ask
+from situate.core.plugins.faults import PluginError, ask, worth
 from situate.core.plugins.one_at_a_time import WrappedFilter, WrappedScorer
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
@@ -43,6 +44,9 @@ class CheckedFilter:
     name: str
     reasons: tuple[Reason, ...]
     wakes_on: frozenset[Wake]
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return worth(self.plugin, pod, event)
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         verdict = ask(self.name, "check", lambda: self.plugin.check(pod, view))
@@ -86,11 +90,10 @@ def made(name: str, kind: type, arguments: object) -> object:
 
 def as_filter(name: str, plugin: object) -> Filter | None:
     """The plugin as a filter, under the name that the configuration gives it; None if it filters nothing."""
-    wakes_on = getattr(plugin, "wakes_on", frozenset(Wake))
     if hasattr(plugin, "check"):
-        return CheckedFilter(plugin, name, _reasons(name, plugin), wakes_on)  # type: ignore[return-value]
+        return CheckedFilter(plugin, name, _reasons(name, plugin), _wakes_on(name, plugin))  # type: ignore[return-value]
     if hasattr(plugin, "check_one"):
-        return WrappedFilter(plugin, name, _reasons(name, plugin), wakes_on)  # type: ignore[return-value]
+        return WrappedFilter(plugin, name, _reasons(name, plugin), _wakes_on(name, plugin))  # type: ignore[return-value]
     return None
 
 
@@ -109,6 +112,14 @@ def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:
     if len(reasons) > MAX_REASONS:
         raise PluginError(name, f"it has {len(reasons)} reasons, and may have {MAX_REASONS}")
     return reasons
+
+
+def _wakes_on(name: str, plugin: object) -> frozenset[Wake]:
+    """What may turn its no into a yes; where it does not say, anything."""
+    wakes_on = getattr(plugin, "wakes_on", frozenset(Wake))
+    if not isinstance(wakes_on, set | frozenset) or not all(isinstance(wake, Wake) for wake in wakes_on):
+        raise PluginError(name, "its wakes_on is not a set of Wake")
+    return frozenset(wakes_on)
 
 
 def _column(name: str, what: str, answer: object, dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Failure, Reason, Scores, Verdict, Wake
+from situate.core.contract import Codes, Failure, Reason, Scores, Verdict, Wake, WakeEvent
 from situate.core.model.base import INT32_MAX
 from situate.core.model.labels import SelectorError
 from situate.core.model.pod import TopologySpreadConstraint
@@ -29,6 +29,7 @@ from situate.core.plugins.spread_constraints import (
     parse_constraints,
 )
 from situate.core.plugins.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
+from situate.core.plugins.spread_waking import spread_wakes
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View
@@ -99,6 +100,7 @@ class PodTopologySpread:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {
             Wake.POD_ADDED,
+            Wake.POD_LEAVING,
             Wake.POD_DELETED,
             Wake.POD_LABEL,
             Wake.POD_TOLERATION,
@@ -106,8 +108,16 @@ class PodTopologySpread:
             Wake.NODE_DELETED,
             Wake.NODE_LABEL,
             Wake.NODE_TAINT,
+            Wake.WORKLOAD_CHANGED,
         }
     )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return spread_wakes(pod, event, self._defaults)
+
+    @property
+    def _defaults(self) -> tuple[TopologySpreadConstraint, ...]:
+        return SYSTEM_DEFAULTS if self.system_defaulted else self.default_constraints
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         plan = self._plan(pod, view, DO_NOT_SCHEDULE)
@@ -131,7 +141,7 @@ class PodTopologySpread:
         """The plan for the pod, None if it has no constraint of this kind."""
         if pod.spec.topology_spread_constraints:
             return view.memo((NAME, pod.signature), lambda whole: own_plan(pod, whole))
-        defaults = SYSTEM_DEFAULTS if self.system_defaulted else self.default_constraints
+        defaults = self._defaults
         if not any(constraint.when_unsatisfiable == action for constraint in defaults):
             return None
         workloads = view.workloads

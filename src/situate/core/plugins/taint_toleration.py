@@ -7,7 +7,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import FITS, Codes, Reason, Scores, Wake
+from situate.core.contract import FITS, Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.model.node import Node
 from situate.core.model.tolerations import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -33,6 +34,14 @@ class TaintToleration:
     reasons: ClassVar[tuple[Reason, ...]] = (Reason("node(s) had untolerated taint(s)", eviction_helps=False),)
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_TAINT, Wake.POD_TOLERATION})
 
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """A node is worth it that is tolerated, and was not before."""
+        if event.own or event.node is None:
+            return True
+        tolerations = pod.spec.tolerations
+        before = event.node_before
+        return tolerated(tolerations, event.node) and (before is None or not tolerated(tolerations, before))
+
     def check(self, pod: PodClass, view: View) -> Codes | None:
         tolerations = pod.spec.tolerations
         key = (self.name, "codes", pod.tolerations_key)
@@ -45,10 +54,18 @@ class TaintToleration:
         return settled(key, lambda whole: _disliked(tolerations, whole), view, reverse=True)
 
 
+def tolerated(tolerations: tuple[Toleration, ...], node: Node) -> bool:
+    """Whether every taint of a node that forbids is tolerated."""
+    return _stands(tolerations, node.spec.taints)
+
+
+def _stands(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> bool:
+    return all(any_tolerates(tolerations, taint) for taint in taints if taint.effect in FORBIDDING)
+
+
 def _refused(tolerations: tuple[Toleration, ...], whole: View) -> Codes | None:
     def verdict(taints: tuple[Taint, ...]) -> int:
-        forbidding = (taint for taint in taints if taint.effect in FORBIDDING)
-        return FITS if all(any_tolerates(tolerations, taint) for taint in forbidding) else UNTOLERATED
+        return FITS if _stands(tolerations, taints) else UNTOLERATED
 
     by_set = np.array(whole.by_taint_set(verdict), np.uint8)
     if not by_set.any():

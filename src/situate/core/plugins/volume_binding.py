@@ -12,9 +12,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.contract import Codes, Reason, Refusal, Wake, WakeEvent
 from situate.core.model.claims import claim_not_found, ownership_problem
 from situate.core.model.storage import PersistentVolumeClaim
+from situate.core.plugins.binding_waking import binding_wakes
 from situate.core.plugins.claims import binds_late, claim_uses
 from situate.core.plugins.volume_matching import Unbound, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
@@ -73,15 +74,21 @@ class VolumeBinding:
             Wake.CLAIM_UPDATED,
             Wake.VOLUME_ADDED,
             Wake.VOLUME_UPDATED,
+            Wake.VOLUME_DELETED,
             Wake.NODE_ADDED,
             Wake.NODE_LABEL,
             Wake.CSI_NODE_ADDED,
             Wake.CSI_NODE_UPDATED,
+            Wake.CSI_NODE_DELETED,
             Wake.CSI_DRIVER_UPDATED,
+            Wake.CSI_DRIVER_DELETED,
             Wake.CSI_CAPACITY_ADDED,
             Wake.CSI_CAPACITY_UPDATED,
         }
     )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return binding_wakes(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.spec.volumes:

@@ -10,10 +10,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.contract import Codes, Reason, Refusal, Wake, WakeEvent
+from situate.core.model.base import Model
 from situate.core.model.claims import READ_WRITE_ONCE_POD, claim_not_found
+from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.model.volumes import Volume
-from situate.core.plugins.claims import named_claims
+from situate.core.plugins.claims import named_claims, names_claim
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
@@ -34,7 +36,21 @@ class VolumeRestrictions:
             eviction_helps=True,
         ),
     )
-    wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.POD_DELETED, Wake.NODE_ADDED, Wake.CLAIM_ADDED})
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset(
+        {Wake.POD_DELETED, Wake.NODE_ADDED, Wake.CLAIM_ADDED, Wake.CLAIM_UPDATED}
+    )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """Any node that comes, a claim of the pod's, a pod that shared a disk or a claim with it."""
+        match event.kind:
+            case Wake.CLAIM_ADDED:
+                return names_claim(pod, event.item)
+            case Wake.CLAIM_UPDATED:  # its access modes cannot be changed, so it is one that was made anew
+                return names_claim(pod, event.item) and _modes(event.item) != _modes(event.item_before)
+            case Wake.POD_DELETED if event.pod is not None:
+                return _share(pod, event.pod)
+            case _:
+                return True
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.spec.volumes:
@@ -94,6 +110,18 @@ def _conflicting_rows(disks: Sequence[Volume], view: View) -> list[int]:
         return answers[kind.id]
 
     return [row for row, kinds in view.volume_holders().items() if any(map(conflicts, kinds))]
+
+
+def _modes(item: Model | None) -> tuple[str, ...]:
+    return item.spec.access_modes if isinstance(item, PersistentVolumeClaim) else ()
+
+
+def _share(pod: PodClass, other: PodClass) -> bool:
+    """Whether two pods have a disk that cannot be shared, or a claim, in common. Disks know no namespaces."""
+    claims = named_claims(pod) if pod.namespace == other.namespace else ()
+    if any(name in claims for name in named_claims(other)):
+        return True
+    return any(_conflict(one, another) for one in pod.spec.volumes for another in other.spec.volumes)
 
 
 def _is_disk(volume: Volume) -> bool:

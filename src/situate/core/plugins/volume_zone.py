@@ -7,7 +7,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Refusal, Wake
+from situate.core.contract import Codes, Reason, Refusal, Wake, WakeEvent
+from situate.core.model.base import Model
 from situate.core.model.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -15,8 +16,8 @@ from situate.core.model.claims import (
     class_not_found,
     volume_not_found,
 )
-from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
-from situate.core.plugins.claims import named_claims
+from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from situate.core.plugins.claims import named_claims, names_claim
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects
@@ -47,6 +48,7 @@ class VolumeZone:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {
             Wake.STORAGE_CLASS_ADDED,
+            Wake.STORAGE_CLASS_UPDATED,
             Wake.NODE_ADDED,
             Wake.NODE_LABEL,
             Wake.CLAIM_ADDED,
@@ -55,6 +57,19 @@ class VolumeZone:
             Wake.VOLUME_UPDATED,
         }
     )
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        """Any node that comes or is relabelled; a claim of the pod's; a class that binds late, a volume that moves."""
+        before, after = event.item_before, event.item
+        match event.kind:
+            case Wake.CLAIM_ADDED | Wake.CLAIM_UPDATED:
+                return names_claim(pod, after)
+            case Wake.STORAGE_CLASS_ADDED | Wake.STORAGE_CLASS_UPDATED:
+                return _binds_late(after) and not _binds_late(before)
+            case Wake.VOLUME_UPDATED if isinstance(after, PersistentVolume) and isinstance(before, PersistentVolume):
+                return _demands(after) != _demands(before)
+            case _:
+                return True
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.spec.volumes:
@@ -73,6 +88,10 @@ class VolumeZone:
             elsewhere |= ~_in_one_of(key, values, view)
         elsewhere &= _has_place(view)
         return elsewhere.view(np.uint8)
+
+
+def _binds_late(item: Model | None) -> bool:
+    return isinstance(item, StorageClass) and item.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _bound_volume(name: str, namespace: str, storage: StorageObjects) -> PersistentVolume | Refusal | None:

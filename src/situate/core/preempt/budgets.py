@@ -6,15 +6,19 @@ They are read as the disruption controller left them in their status; nothing is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.preempt.evictable import Evictable
 from situate.core.state.classes import PodClass
 
+CLASSES: Final = 1 << 16
+"""For how many classes it is remembered which budgets speak of them."""
+
 
 class Budgets:
-    """All budgets of a cluster, for one attempt at preemption."""
+    """All budgets of a cluster, as they were read."""
 
     __slots__ = ("_budgets", "_by_class")
 
@@ -44,6 +48,8 @@ class Budgets:
         """The budgets, by index, that speak of pods of a class."""
         found = self._by_class.get(kind.id)
         if found is None:
+            if len(self._by_class) >= CLASSES:
+                self._by_class.clear()
             found = self._by_class[kind.id] = tuple(
                 at
                 for at, (budget, selector) in enumerate(self._budgets)

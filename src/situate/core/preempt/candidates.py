@@ -1,8 +1,11 @@
-"""The nodes where room can be made: from all where evictions may help, as many as are wanted."""
+"""The nodes where room can be made: from all where evictions may help, as many as are wanted.
+
+Where only room and disruption budgets decide who may stay, the victims are found on many nodes at once. The other nodes
+are tried one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,73 +13,148 @@ import numpy as np
 
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.preempt.budgets import Budgets
+from situate.core.preempt.hopeless import Counts, why_hopeless
 from situate.core.preempt.options import PreemptionOptions
-from situate.core.preempt.ranking import Candidate
-from situate.core.preempt.trial import Texts, Trial, why_hopeless
+from situate.core.preempt.ranking import Candidate, least_harmful
+from situate.core.preempt.reprieve import Reprieved, reprieved
+from situate.core.preempt.trial import Texts, Trial
 from situate.core.preempt.victims import victims_on
+from situate.core.state.columns import IdColumn, Mask
 
-NO_VICTIMS: Final = ("No preemption victims found for incoming pod",)
-BUDGETS_FORBID: Final = ("Preemption would violate a PodDisruptionBudget",)
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+BUDGETS_FORBID: Final = "Preemption would violate a PodDisruptionBudget"
 
 
 @dataclass(slots=True)
 class Search:
     """What became of the nodes that were looked at."""
 
-    keeping_budgets: list[Candidate] = field(default_factory=list)
-    breaking_budgets: list[Candidate] = field(default_factory=list)
+    trial: Trial
+    budgets: Budgets
+    options: PreemptionOptions
+    tried: int
+    """How many nodes there were to try."""
+    wanted: int
+    """How many candidates are enough, if one of them keeps the budgets."""
+    keeping: int = 0
+    """How many candidates keep the budgets."""
+    breaking: int = 0
+    candidates: list[Candidate] = field(default_factory=list)
+    """The best of them, at least."""
     refused: dict[int, Texts] = field(default_factory=dict)
-    hopeless: list[int] = field(default_factory=list)
+    hopeless: IdColumn = field(default_factory=lambda: np.empty(0, np.intp))
     contradictory: list[int] = field(default_factory=list)
     """Rows where every pod could stay, and yet the pod did not fit."""
+    empty: int = 0
+    """How many nodes have nobody to evict."""
 
     @property
-    def candidates(self) -> list[Candidate]:
-        return self.keeping_budgets + self.breaking_budgets
+    def best(self) -> Candidate | None:
+        return least_harmful(self.candidates) if self.candidates else None
 
-    def enough(self, wanted: int) -> bool:
-        """At least one candidate must keep the budgets."""
-        return bool(self.keeping_budgets) and len(self.keeping_budgets) + len(self.breaking_budgets) >= wanted
+    def enough(self) -> bool:
+        return self.keeping > 0 and self.keeping + self.breaking >= self.wanted
+
+    def take(self, row: int, victims: int, violations: int) -> bool:
+        """Count a node where so many must go, so many of them against a budget; whether it is a candidate."""
+        if not victims:
+            self.contradictory.append(row)
+        elif not violations:
+            self.keeping += 1
+            return True
+        elif self.options.never_break_budgets:
+            self.refused[row] = (BUDGETS_FORBID,)
+        elif self.breaking < self.wanted:
+            self.breaking += 1
+            return True
+        return False
 
 
-def nodes_to_try(diagnosis: Diagnosis) -> list[int]:
+def nodes_to_try(diagnosis: Diagnosis) -> IdColumn:
     """The rows of the nodes that were refused for a reason that evictions could remove, in node order."""
-    rows: list[int] = np.flatnonzero(diagnosis.eviction_helps).tolist()
-    return rows
+    return np.flatnonzero(diagnosis.eviction_helps)
 
 
-def search(trial: Trial, rows: Sequence[int], options: PreemptionOptions, offset: int) -> Search:
-    """Try the nodes in order, starting somewhere, until there are enough candidates."""
-    found = Search()
-    wanted = options.wanted_candidates(len(rows))
-    budgets = Budgets(trial.view.budgets)
-    start = offset % len(rows) if rows else 0
-    for row in (*rows[start:], *rows[:start]):
-        if not trial.lower_count(row):
-            found.refused[row] = NO_VICTIMS
-        elif trial.hopeless[row]:
-            found.hopeless.append(row)
-        else:
-            _try(trial, budgets, row, found, wanted, options)
-            if found.enough(wanted):
-                break
+def search(trial: Trial, diagnosis: Diagnosis, budgets: Budgets, options: PreemptionOptions, offset: int) -> Search:
+    """Try the nodes that were refused for a reason that evictions could remove, in order, starting somewhere, until
+    there are enough candidates; and find the best of them."""
+    helps = diagnosis.eviction_helps
+    tried = int(np.count_nonzero(helps))
+    found = Search(trial, budgets, options, tried, options.wanted_candidates(tried))
+    populated = helps & (trial.lower.counts > 0)
+    hopeless = populated & trial.hopeless
+    found.empty = tried - int(np.count_nonzero(populated))
+    found.hopeless = np.flatnonzero(hopeless)
+    rows = np.flatnonzero(populated & ~hopeless)
+    if len(rows):
+        start = int(np.searchsorted(rows, nodes_to_try(diagnosis)[offset % tried])) if offset else 0
+        _try_all(found, np.concatenate((rows[start:], rows[:start])) if start else rows)
     return found
 
 
-def _try(trial: Trial, budgets: Budgets, row: int, found: Search, wanted: int, options: PreemptionOptions) -> None:
-    outcome = victims_on(trial, budgets, row)
+def _try_all(found: Search, rows: IdColumn) -> None:
+    """Find the candidates among rows where evictions are not known to be in vain, as many as are wanted at a time."""
+    unknown = found.trial.unknown()
+    step = max(found.wanted, 1)
+    for begin in range(0, len(rows), step):
+        some = rows[begin : begin + step]
+        one_by_one = np.zeros(len(some), np.bool_) if unknown is None else unknown[some]
+        known = some[~one_by_one]
+        outcome = reprieved(found.trial.lower, found.budgets, known, found.trial.room_on(known))
+        if len(known) < len(some) or outcome.violations.any() or outcome.vain.any():
+            _take_each(found, some, one_by_one, outcome)
+        else:
+            _take_all(found, outcome)
+        if found.enough():
+            return
+
+
+def _take_all(found: Search, outcome: Reprieved) -> None:
+    """Nodes that are all candidates and keep the budgets: the first that are still wanted."""
+    missing = max(found.wanted - found.keeping - found.breaking, 0 if found.keeping else 1)
+    count = min(missing, len(outcome.rows))
+    found.keeping += count
+    _add(found, outcome.least_harmful(np.arange(count)))
+
+
+def _take_each(found: Search, rows: IdColumn, one_by_one: Mask, known: Reprieved) -> None:
+    """One node after another, those to be tried one by one and those of which it is known what comes of it."""
+    victims, violations = known.victims.sum(axis=0).tolist(), known.violations.tolist()
+    taken = []
+    place = 0
+    for row, must_try in zip(rows.tolist(), one_by_one.tolist(), strict=True):
+        if must_try:
+            _try(found, row)
+        else:
+            if found.take(row, victims[place], violations[place]):
+                taken.append(place)
+            place += 1
+        if found.enough():
+            break
+    if taken:
+        _add(found, known.least_harmful(np.array(taken)))
+
+
+def _try(found: Search, row: int) -> None:
+    outcome = victims_on(found.trial, found.budgets, row)
     if not isinstance(outcome, Candidate):
         found.refused[row] = outcome
-    elif not outcome.victims:
-        found.contradictory.append(row)
-    elif not outcome.violations:
-        found.keeping_budgets.append(outcome)
-    elif options.never_break_budgets:
-        found.refused[row] = BUDGETS_FORBID
-    elif len(found.breaking_budgets) < wanted:
-        found.breaking_budgets.append(outcome)
+    elif found.take(row, len(outcome.victims), outcome.violations):
+        found.candidates.append(outcome)
 
 
-def reasons(trial: Trial, found: Search) -> dict[int, Texts]:
-    """Why each node that was looked at is no candidate."""
-    return {**found.refused, **why_hopeless(trial, found.hopeless)}
+def _add(found: Search, row: int) -> None:
+    outcome = victims_on(found.trial, found.budgets, row)
+    if isinstance(outcome, Candidate):
+        found.candidates.append(outcome)
+
+
+def reasons(found: Search) -> Counts:
+    """Why the nodes that were looked at are no candidates."""
+    counts = Counts()
+    counts.count(NO_VICTIMS, found.empty)
+    for texts in found.refused.values():
+        counts.count_all(texts)
+    if len(found.hopeless):
+        why_hopeless(found.trial, found.hopeless, counts)
+    return counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -30,16 +30,3 @@ def freed(view: View, priority: int, columns: Iterable[int]) -> dict[int, IntCol
             if pod.kind.priority < priority:
                 found[column][pod.node_row] -= dict(pod.kind.takes).get(column, 0)
     return found
-
-
-class Emptied(View):
-    """Every node as if its pods of lower priority were gone, and no other node's: for what reads its own load alone."""
-
-    __slots__ = ("_freed",)
-
-    def __init__(self, view: View, freed_of: Mapping[int, IntColumn]) -> None:
-        super().__init__(view.cluster, removed=view._removed, added=view._added)
-        self._freed = freed_of
-
-    def requested(self, column: int) -> IntColumn:
-        return super().requested(column) - self._freed[column]

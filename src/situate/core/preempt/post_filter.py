@@ -7,7 +7,7 @@ from typing import Final
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.place.profile import Profile
 from situate.core.preempt.options import PreemptionOptions
-from situate.core.preempt.preempting import preempt
+from situate.core.preempt.preempting import NOTHING_KNOWN, Known, preempt
 from situate.core.preempt.remedy import ERROR, NOTHING_TO_TRY, UNSCHEDULABLE, Remedy, refused
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
@@ -28,6 +28,7 @@ def post_filter(
     *,
     nominated_node: str = "",
     offset: int = 0,
+    known: Known = NOTHING_KNOWN,
 ) -> Remedy:
     """The first remedy that helps or fails; if none does, what all of them said."""
     said: list[Remedy] = []
@@ -35,13 +36,17 @@ def post_filter(
         if name == DYNAMIC_RESOURCES:
             remedy = _deallocate(profile, diagnosis)
         elif name == DEFAULT_PREEMPTION:
-            remedy = preempt(profile, pod, view, diagnosis, options, nominated_node=nominated_node, offset=offset)
+            remedy = preempt(
+                profile, pod, view, diagnosis, options, nominated_node=nominated_node, offset=offset, known=known
+            )
         else:
             continue
         if remedy.code != UNSCHEDULABLE:
             return remedy
         said.append(remedy)
-    return refused(", ".join(remedy.message for remedy in said)) if said else NOTHING_TO_TRY
+    if not said:
+        return NOTHING_TO_TRY
+    return refused(", ".join(remedy.message for remedy in said), withdraws=any(remedy.withdraws for remedy in said))
 
 
 def _deallocate(profile: Profile, diagnosis: Diagnosis) -> Remedy:

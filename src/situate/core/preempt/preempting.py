@@ -5,16 +5,22 @@ Nothing is evicted here; who carries the remedy out does that. Kubernetes' words
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.place.profile import Profile
-from situate.core.preempt.candidates import nodes_to_try, reasons, search
+from situate.core.preempt.budgets import Budgets
+from situate.core.preempt.candidates import reasons, search
+from situate.core.preempt.hopeless import Counts
+from situate.core.preempt.lower import LowerPods
 from situate.core.preempt.options import PreemptionOptions
-from situate.core.preempt.ranking import Candidate, least_harmful
+from situate.core.preempt.promised import NOBODY, Promised
+from situate.core.preempt.ranking import Candidate
 from situate.core.preempt.remedy import ERROR, SUCCESS, Remedy, refused
-from situate.core.preempt.trial import Texts, prepare
+from situate.core.preempt.sway import Asked, ask, questions, with_promises
+from situate.core.preempt.trial import prepare
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
@@ -22,6 +28,24 @@ NEVER: Final = "Never"
 POLICY_FORBIDS: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_ARE_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What whoever looks for room knows beside the view: of promises and evictions that are under way; and what was
+    worked out before, so that it need not be again."""
+
+    promised: Promised = NOBODY
+    """Who was promised which node, of those that count for the pod."""
+    evicting: Container[str] = ()
+    """The uids of pods that were asked to leave, whether or not they show it yet."""
+    lower: LowerPods | None = None
+    budgets: Budgets | None = None
+    asked: Sequence[Asked] | None = None
+    """What the filters said, with the rows where promises may change it."""
+
+
+NOTHING_KNOWN: Final = Known()
 
 
 def preempt(
@@ -33,36 +57,41 @@ def preempt(
     *,
     nominated_node: str = "",
     offset: int = 0,
+    known: Known = NOTHING_KNOWN,
 ) -> Remedy:
     """Whom to evict for a pod that fits nowhere, and from which node.
 
     `nominated_node` is where an earlier preemption was to make room for the pod. `offset` is where among the nodes
     the search begins: Kubernetes rolls a die.
     """
-    if (reason := _not_eligible(pod, view, diagnosis, nominated_node)) is not None:
+    if (reason := _not_eligible(pod, view, diagnosis, nominated_node, known.evicting)) is not None:
         return _told(reason)
-    rows = nodes_to_try(diagnosis)
-    if not rows:
-        return _told(_nowhere(view, {}))
-    trial = prepare(profile, pod, view)
-    found = search(trial, rows, options, offset)
-    if found.candidates:
-        return _chosen(view, least_harmful(found.candidates))
+    if not diagnosis.eviction_helps.any():
+        return _nowhere(view, Counts(), 0)
+    asked = known.asked if known.asked is not None else with_promises(ask(profile, pod, view), pod, known.promised)
+    lower = known.lower or LowerPods(view, pod.priority)
+    trial = prepare(questions(asked, pod), pod, view, lower, known.promised)
+    found = search(trial, diagnosis, known.budgets or Budgets(view.budgets), options, offset)
+    if found.best is not None:
+        return _chosen(view, found.best)
     if found.contradictory:
         names = (view.names[row] for row in found.contradictory)
         return _told(_joined([f'expected at least one victim pod on node "{name}"' for name in names]), ERROR)
-    return _told(_nowhere(view, reasons(trial, found)))
+    return _nowhere(view, reasons(found), found.tried)
 
 
-def _not_eligible(pod: PodClass, view: View, diagnosis: Diagnosis, nominated_node: str) -> str | None:
+def _not_eligible(
+    pod: PodClass, view: View, diagnosis: Diagnosis, nominated_node: str, evicting: Container[str]
+) -> str | None:
     """Why the pod may not preempt: it does not want to, or its victims are still on their way out."""
     if pod.spec.preemption_policy == NEVER:
         return POLICY_FORBIDS
     row = view.find(nominated_node) if nominated_node else -1
     if row < 0 or not diagnosis.eviction_may_help(row):
         return None
-    if any(victim.preempted and victim.kind.priority < pod.priority for victim in view.pods_on(row)):
-        return VICTIMS_ARE_LEAVING
+    for victim in view.pods_on(row):
+        if victim.kind.priority < pod.priority and (victim.preempted or victim.uid in evicting):
+            return VICTIMS_ARE_LEAVING
     return None
 
 
@@ -73,15 +102,12 @@ def _chosen(view: View, best: Candidate) -> Remedy:
     return Remedy(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
 
 
-def _nowhere(view: View, told: Mapping[int, Texts]) -> str:
-    counts: dict[str, int] = {}
-    for texts in told.values():
-        for text in texts:
-            counts[text] = counts.get(text, 0) + 1
-    if len(told) < view.node_count:
-        counts[NOT_HELPFUL] = counts.get(NOT_HELPFUL, 0) + view.node_count - len(told)
+def _nowhere(view: View, counts: Counts, told: int) -> Remedy:
+    """Of so many nodes something was said. A node that the pod may have been promised is no longer of use to it."""
+    counts.count(NOT_HELPFUL, view.node_count - told)
     histogram = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
-    return f"0/{view.node_count} nodes are available: {histogram}."
+    message = f"preemption: 0/{view.node_count} nodes are available: {histogram}."
+    return refused(message, withdraws=True)
 
 
 def _joined(errors: list[str]) -> str:

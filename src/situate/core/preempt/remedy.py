@@ -24,10 +24,13 @@ class Remedy:
     """Kubernetes' word for the outcome; empty if there was nothing to try."""
     message: str
     """Empty with a node."""
+    withdraws: bool = False
+    """Whether a node that the pod was promised earlier is of no use to it any more. Not so while it waits for its
+    victims to leave, or if something failed."""
 
 
-NOTHING_TO_TRY: Final = Remedy(None, (), "", "")
+NOTHING_TO_TRY: Final = Remedy(None, (), "", "", withdraws=True)
 
 
-def refused(message: str, code: str = UNSCHEDULABLE) -> Remedy:
-    return Remedy(None, (), code, message)
+def refused(message: str, code: str = UNSCHEDULABLE, *, withdraws: bool = False) -> Remedy:
+    return Remedy(None, (), code, message, withdraws)

@@ -1,23 +1,26 @@
-"""Which evictions can change a filter's answer.
+"""Which evictions, and which promises, can change a filter's answer.
 
 The view remembers what a filter read. A filter that read nothing of bound pods stands by its answer whoever is
-evicted. One that read tallies changes it on a node only if a pod that is counted in one of them leaves that node. Of
-any other, nothing is known: it must be asked again.
+evicted. One that read tallies changes it on a node only if a pod that is counted in one of them leaves that node, or
+was promised it. Of any other, nothing is known: it must be asked again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from situate.core.contract import FITS, Codes, Detailed, Failure, Filter, Refusal
+from situate.core.contract import FITS, Codes, Detailed, Failure, Filter, Refusal, Verdict
 from situate.core.place.profile import Profile
-from situate.core.state.classes import PodClass
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.preempt.promised import Promised
+from situate.core.state.classes import LabelGroup, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import Tally
-from situate.core.state.view import LOAD, OVERLAY, View
+from situate.core.state.view import LOAD, OVERLAY, TERMS, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,14 @@ class Question:
     """Any eviction may change it."""
     by_kinds: dict[PodClass, None]
     """Else, the classes whose pods' eviction may change it on the node they leave."""
-    detailed: Detailed | None
-    """The plugin, if its texts are more than its reasons."""
+    by_promise: dict[int, None] = field(default_factory=dict)
+    """Rows where it may answer otherwise beside the pods that were promised them. Room is not told here: it is summed
+    up."""
+
+    @property
+    def detailed(self) -> Detailed | None:
+        """The plugin, if its texts are more than its reasons."""
+        return self.plugin if isinstance(self.plugin, Detailed) else None
 
     @property
     def settled(self) -> bool:
@@ -48,29 +57,89 @@ class Question:
         return refused
 
 
-def questions(profile: Profile, pod: PodClass, view: View) -> list[Question]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a filter said of the cluster as it is, and what it read to say it."""
+
+    plugin: Filter
+    verdict: Verdict
+    probe: View
+    by_promise: dict[int, None] = field(default_factory=dict)
+    """As in `Question`."""
+
+    @property
+    def by_anyone(self) -> bool:
+        """Whether the answer may depend on any bound pod, in ways that nothing is known of."""
+        return bool(self.probe.reads & (LOAD | OVERLAY)) or (bool(self.probe.tallies_read) and _forgotten(self.probe))
+
+
+def ask(profile: Profile, pod: PodClass, view: View) -> list[Asked]:
+    """Ask every filter about every node."""
+    found = []
+    for plugin in profile.filters:
+        probe = view.without(())
+        found.append(Asked(plugin, plugin.check(pod, probe), probe))
+    return found
+
+
+def with_promises(asked: Sequence[Asked], pod: PodClass, promised: Promised) -> list[Asked]:
+    """The same answers, with the rows where promises may change them."""
+    if not promised:
+        return list(asked)
+    found = []
+    for one in asked:
+        rows = _swayed_rows(one, pod, promised)
+        found.append(Asked(one.plugin, one.verdict, one.probe, rows) if rows else one)
+    return found
+
+
+def questions(asked: Sequence[Asked], pod: PodClass) -> list[Question]:
     """The filters whose answers make a node fit or not, in the order in which the profile asks them.
 
     Evictions also change which terms are carried at all. But a term that spoke of the pod has been read as a tally,
     and no new one comes.
     """
     found = []
-    for plugin in profile.filters:
-        probe = view.without(())
-        verdict = plugin.check(pod, probe)
-        stopped = isinstance(verdict, (Refusal, Failure))
-        by_anyone = stopped or bool(probe.reads & (LOAD | OVERLAY)) or _forgotten(view, probe)
-        by_kinds = {} if by_anyone else _counted_below(pod.priority, probe)
-        codes = verdict if isinstance(verdict, np.ndarray) else None
-        if by_anyone or by_kinds or codes is not None:
-            detailed = plugin if isinstance(plugin, Detailed) else None
-            found.append(Question(plugin, codes, by_anyone, by_kinds, detailed))
+    for one in asked:
+        by_anyone = isinstance(one.verdict, (Refusal, Failure)) or one.by_anyone
+        by_kinds = {} if by_anyone else _counted_below(pod.priority, one.probe)
+        codes = one.verdict if isinstance(one.verdict, np.ndarray) else None
+        if by_anyone or by_kinds or one.by_promise or codes is not None:
+            found.append(Question(one.plugin, codes, by_anyone, by_kinds, one.by_promise))
     return found
 
 
-def _forgotten(view: View, probe: View) -> bool:
+def _swayed_rows(one: Asked, pod: PodClass, promised: Promised) -> dict[int, None]:
+    """The rows where the pods that were promised them may change an answer, but for room."""
+    probe = one.probe
+    if not (probe.reads or probe.tallies_read) or isinstance(one.plugin, NodeResourcesFit):
+        return {}
+    if one.by_anyone:
+        return dict.fromkeys(promised.by_row)
+    names = probe.namespace_labels
+    carriers: dict[PodClass, None] = {}
+    if probe.reads & TERMS:
+        for kind in promised.carriers:
+            if any(term.pods.matches(pod.namespace, pod.labels, names) for term in kind.terms):
+                carriers[kind] = None
+    groups: dict[LabelGroup, None] = {}
+    for read in probe.tallies_read:
+        if isinstance(read, Tally):
+            for group in promised.groups:
+                if read.matcher.matches(group.namespace, group.labels, names):
+                    groups[group] = None
+    if not carriers and not groups:
+        return {}
+    return {
+        row: None
+        for row, kinds in promised.by_row.items()
+        if any(kind in carriers or kind.group in groups for kind in kinds)
+    }
+
+
+def _forgotten(probe: View) -> bool:
     """Whether a tally that was read has been dropped since, for want of room."""
-    tallies = view.cluster.tallies
+    tallies = probe.cluster.tallies
     return any(isinstance(read, Tally) and not tallies.keeps(read) for read in probe.tallies_read)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from situate.core.preempt.budgets import Budgets
-from situate.core.preempt.evictable import Evictable, by_importance, lower_on
+from situate.core.preempt.evictable import Evictable, by_importance
 from situate.core.preempt.ranking import Candidate
 from situate.core.preempt.trial import Texts, Trial, may_stay, refusal
 from situate.core.state.classes import PodClass
@@ -18,10 +18,10 @@ def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
     others those that a disruption budget protects; who cannot stay beside the pod and those already reprieved is a
     victim. That there is none is possible only if a filter contradicts itself.
     """
-    lower = lower_on(trial.view, row, trial.pod.priority)
+    lower = trial.lower.on(row)
     if (texts := refusal(trial, row, lower)) is not None:
         return texts
-    protected, others = budgets.split(by_importance(lower))
+    protected, others = budgets.split(lower)
     room = trial.room_at(row)
     gone = {pod.row: pod for pod in lower}
     protected_victims = _not_reprieved(trial, row, protected, room, gone)

@@ -11,13 +11,15 @@ minutes come what may; that flush is an alarm, not a mechanism: it counts, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from situate.core.changes import Millis
+from situate.core.queue.parked import Parked, Refused
 from situate.core.queue.waiting import Place, Waiting
+from situate.core.state.classes import PodClass
 
 INITIAL_BACKOFF_MS: Final = 1_000
 MAX_BACKOFF_MS: Final = 10_000
@@ -51,8 +53,8 @@ class SchedulingQueue:
         self._backoff = backoff
         self._entries: dict[str, Waiting] = {}
         self._ready: list[tuple[int, Millis, int, Waiting]] = []
-        self._resting: list[tuple[Millis, int, int, Waiting]] = []
-        self._parked: dict[str, Waiting] = {}
+        self._resting: list[tuple[Millis, int, Millis, int, Waiting]] = []
+        self._parked = Parked()
         self._next_flush_ms: Millis | None = None
         self.flushed = 0
         """How many pods were put back by the five-minute flush."""
@@ -67,7 +69,7 @@ class SchedulingQueue:
         return list(self._entries.values())
 
     def parked(self) -> list[Waiting]:
-        return list(self._parked.values())
+        return self._parked.values()
 
     # -- coming and going ----------------------------------------------------------------------------------------
 
@@ -81,12 +83,12 @@ class SchedulingQueue:
         """The pod is gone, or bound. At any moment, from any place."""
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self._parked.pop(key, None)
+            self._parked.discard(key)
         return entry
 
     def take(self, entry: Waiting, place: Place) -> None:
         """Take a pod out of its place: it is being decided, or has been reserved."""
-        self._parked.pop(entry.key, None)
+        self._parked.discard(entry.key)
         entry.place = place
 
     def _push_ready(self, entry: Waiting) -> None:
@@ -110,7 +112,7 @@ class SchedulingQueue:
         found = None
         while self._resting and found is None:
             item = heappop(self._resting)
-            entry = item[3]
+            entry = item[-1]
             if not self._holds(entry, Place.RESTING) or item[0] != entry.retry_at_ms:
                 continue
             if entry.errors:
@@ -129,7 +131,7 @@ class SchedulingQueue:
 
     def _end_rests(self, now: Millis) -> None:
         while self._resting and self._resting[0][0] <= now:
-            retry_at_ms, _, _, entry = heappop(self._resting)
+            retry_at_ms, *_, entry = heappop(self._resting)
             if self._holds(entry, Place.RESTING) and retry_at_ms == entry.retry_at_ms:
                 self._push_ready(entry)
 
@@ -138,26 +140,29 @@ class SchedulingQueue:
     def park(self, entry: Waiting, now: Millis) -> None:
         """It fits nowhere: wait for a change that may help."""
         entry.since_ms = entry.parked_at_ms = now
-        entry.retry_at_ms = self._aligned(now + self._backoff.after(entry.refusals))
+        entry.retry_at_ms = self._over(now, entry.refusals)
         entry.place = Place.PARKED
-        self._parked[entry.key] = entry
+        self._parked.add(entry)
         if self._next_flush_ms is None:
             self._next_flush_ms = now + FLUSH_EVERY_MS
 
     def rest(self, entry: Waiting, now: Millis) -> None:
         """Something failed: try again after a while, whatever changes."""
         entry.since_ms = now
-        entry.retry_at_ms = self._aligned(now + self._backoff.after(entry.errors or entry.refusals))
+        entry.retry_at_ms = self._over(now, entry.errors or entry.refusals)
         self._back_to_queue(entry, now)
 
     def gate(self, entry: Waiting) -> None:
-        self._parked.pop(entry.key, None)
+        self._parked.discard(entry.key)
         entry.place = Place.GATED
 
-    def requeue(self, entry: Waiting, now: Millis) -> None:
-        """The pod itself changed: what was said of it is about another pod, so its turn comes again."""
+    def changed(self, entry: Waiting, now: Millis, *, worth: bool) -> None:
+        """The pod itself changed; `worth` says whether that could make it fit where it was refused."""
         if entry.place is Place.PARKED:
-            self.wake(entry, now)
+            if worth:
+                self.wake(entry, now)
+            else:
+                self._parked.add(entry)
         elif entry.place is Place.READY:
             self._push_ready(entry)  # its priority may be another; the older entry no longer holds
 
@@ -167,7 +172,7 @@ class SchedulingQueue:
 
     def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False) -> None:
         """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
-        self._parked.pop(entry.key, None)
+        self._parked.discard(entry.key)
         if at_once:
             entry.retry_at_ms = now
         self._back_to_queue(entry, now)
@@ -177,17 +182,20 @@ class SchedulingQueue:
             self._push_ready(entry)
             return
         entry.place = Place.RESTING
-        heappush(self._resting, (entry.retry_at_ms, -entry.priority, entry.order, entry))
+        heappush(self._resting, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
 
-    def _aligned(self, moment: Millis) -> Millis:
-        return -(-moment // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS
+    def _over(self, now: Millis, times: int) -> Millis:
+        """When the backoff after the nth refusal or failure is over."""
+        wait = self._backoff.after(times)
+        return -(-(now + wait) // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS if wait else now
 
-    def wake_those(self, now: Millis, worth: Callable[[Waiting], bool]) -> int:
-        """Wake the parked pods that a change may help; how many."""
-        woken = [entry for entry in self._parked.values() if worth(entry)]
-        for entry in woken:
+    def parked_by_refusal(self) -> list[Refused]:
+        return self._parked.shelves()
+
+    def wake_class(self, refused: Refused, kind: PodClass, now: Millis) -> None:
+        """Wake the parked pods of one class that the same plugins refused."""
+        for entry in list(refused.pods[kind].values()):
             self.wake(entry, now)
-        return len(woken)
 
     def flush(self, now: Millis) -> int:
         """Put back what has been parked for five minutes; how many. That should never be needed."""
@@ -206,7 +214,7 @@ class SchedulingQueue:
         """When there will be something to do without any change; None if never. `now` if there is already."""
         if any(self._holds(item[3], Place.READY) for item in self._ready):
             return now
-        moments = [item[0] for item in self._resting if self._holds(item[3], Place.RESTING)]
+        moments = [item[0] for item in self._resting if self._holds(item[-1], Place.RESTING)]
         if self._parked and self._next_flush_ms is not None:
             moments.append(self._next_flush_ms)
         return min(moments, default=None)

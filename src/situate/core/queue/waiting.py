@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, unique
 
 from situate.core.changes import Millis, PodRef
@@ -54,8 +54,8 @@ class Waiting:
     """What it was last told."""
     nominated: str = ""
     """The node that is being freed for it."""
-    missed: list[object] = field(default_factory=list)
-    """Wake-ups that came while it was being decided."""
+    heard: int = 0
+    """How many wake-ups there had been when others began to be asked about it: what comes after must not be missed."""
 
     @property
     def priority(self) -> int:

@@ -1,4 +1,4 @@
-"""What may wake a parked pod: a change, told in the words that plugins wait for.
+"""Which parked pods an event is worth waking for.
 
 A plugin lists the kinds of change it waits for (`wakes_on`). One that can tell more exactly has `wakes`: of all the
 nodes that came, only one that the pod would fit on is worth waking it for.
@@ -7,46 +7,32 @@ nodes that came, only one that the pod would fit on is worth waking it for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
-from situate.core.contract import Filter, Wake
-from situate.core.model.base import Model
-from situate.core.model.node import Node
-from situate.core.queue.waiting import Waiting
+from situate.core.contract import Discerning, Filter, Wake, WakeEvent
 from situate.core.state.classes import PodClass
 
 
-@dataclass(frozen=True, slots=True)
-class WakeEvent:
-    """Something happened that parked pods may have waited for. What is not about a node has no node, and so on."""
+def waits_for(refused_by: tuple[str, ...], kind: Wake, filters: Mapping[str, Filter]) -> bool:
+    """Whether any of the plugins that refused a pod waits for this kind of event.
 
-    kind: Wake
-    node: Node | None = None
-    node_before: Node | None = None
-    pod: PodClass | None = None
-    """The bound pod that came, changed or left; or, for changes of the waiting pod itself, that pod."""
-    pod_before: PodClass | None = None
-    node_name: str = ""
-    """Where that pod is or was."""
-    item: Model | None = None
+    Nobody in particular refused it, or somebody who cannot say what it waits for, such as an extender: anything may
+    help.
+    """
+    return not refused_by or any(name not in filters or kind in filters[name].wakes_on for name in refused_by)
 
 
-@runtime_checkable
-class Discerning(Protocol):
-    """A filter that can tell whether an event of a kind it waits for could help a pod that it refused."""
+def worth_waking(pod: PodClass, refused_by: tuple[str, ...], event: WakeEvent, filters: Mapping[str, Filter]) -> bool:
+    """Whether the event could make any of the plugins that refused the pod take a node that it refused."""
+    if event.up_to is not None and pod.priority > event.up_to:
+        return False
+    return not refused_by or any(_could_help(filters.get(name), pod, event) for name in refused_by)
 
-    def wakes(self, pod: PodClass, event: WakeEvent) -> bool: ...
 
-
-def worth_waking(entry: Waiting, event: WakeEvent, filters: Mapping[str, Filter]) -> bool:
-    """Whether any of the plugins that refused the pod waits for this."""
-    if not entry.refused_by:
+def _could_help(plugin: Filter | None, pod: PodClass, event: WakeEvent) -> bool:
+    if plugin is None:
         return True
-    for name in entry.refused_by:
-        plugin = filters.get(name)
-        if plugin is None:
-            return True  # refused by something that cannot say what it waits for, such as an extender
-        if event.kind in plugin.wakes_on and (not isinstance(plugin, Discerning) or plugin.wakes(entry.kind, event)):
-            return True
-    return False
+    if event.kind not in plugin.wakes_on:
+        return False
+    # Not isinstance(plugin, Discerning): it is asked for every parked class, and that takes ten times as long.
+    discerning: Discerning | None = plugin if hasattr(plugin, "wakes") else None  # type: ignore[assignment]
+    return discerning is None or discerning.wakes(pod, event)

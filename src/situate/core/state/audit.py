@@ -174,6 +174,8 @@ def _attached(cluster: Cluster) -> Iterator[str]:
 def _tallies(cluster: Cluster) -> Iterator[str]:
     names = cluster.objects.namespace_labels
     groups = cluster.classes.groups()
+    stray = [_named(one) for one in groups for tally in one.tallies if not cluster.tallies.keeps(tally)]
+    yield from _differ("groups that feed a tally that is not kept", stray, [])
     for tally in cluster.tallies.values():
         matching = [one for one in groups if tally.matcher.matches(one.namespace, one.labels, names)]
         feeding = [one for one in groups if tally in one.tallies]

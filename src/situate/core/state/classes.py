@@ -130,14 +130,14 @@ def signature(pod: Pod) -> bytes:
 
 
 def what_is_read(spec: PodSpec) -> PodSpec:
-    """The spec without what no question is about: where the pod is bound, and volumes of kinds that nobody reads.
+    """The spec without what no question is about: where the pod is bound, its group, and volumes that nobody reads.
 
     Every pod of a real cluster has a volume for its token, with a random name: kept, it would make each pod a class.
     """
-    if not spec.node_name and not spec.volumes:
+    if not spec.node_name and not spec.volumes and spec.scheduling_group is None:
         return spec
     volumes = tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name))
-    return msgspec.structs.replace(spec, node_name="", volumes=volumes)
+    return msgspec.structs.replace(spec, node_name="", volumes=volumes, scheduling_group=None)
 
 
 def _resized(status: PodStatus) -> object:

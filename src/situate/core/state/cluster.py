@@ -124,6 +124,7 @@ class Cluster:
         self.epoch += 1
         self.memos.clear()
         self.derived.clear()
+        self.nodes.forget_old_values()
         self.tallies.clear()
         self.terms.forget_counts()
 
@@ -202,8 +203,18 @@ class Cluster:
         pod_row = self.pods.rows.get(key)
         return "" if pod_row is None else self.nodes.names[self.pods.node_rows[pod_row]]
 
+    def counted(self, key: str) -> tuple[PodClass, str, bool] | None:
+        """Of a pod that is bound to a node that is here: its class, that node, and whether it is being deleted."""
+        pod_row = self.pods.rows.get(key)
+        if pod_row is None:
+            return None
+        node = self.nodes.names[self.pods.node_rows[pod_row]]
+        return self.pods.kind(pod_row), node, bool(self.pods.leaving[pod_row])
+
     def put(self, pod: Pod, kind: PodClass, node_row: int) -> int:
         """Count a pod of this class, not bound so far, on a node; its row. This is the hot path of placing."""
+        if not kind.total and kind not in self._idle:
+            kind = self.class_of(pod)  # its class was forgotten while the pod waited
         metadata = pod.metadata
         pod_row = self.pods.add(f"{metadata.namespace}/{metadata.name}", metadata.uid, kind, node_row)
         if metadata.creation_timestamp is not None:
@@ -336,6 +347,9 @@ class Cluster:
 
     def knows(self, item: NamedObject) -> bool:
         return self.objects.knows(item)
+
+    def find_object(self, item: NamedObject) -> NamedObject | None:
+        return self.objects.find(item)
 
     def forget_object(self, item: NamedObject) -> bool:
         self.attached.touch(*self.attached.reached(item))

@@ -18,6 +18,9 @@ from situate.core.state.vocab import ABSENT, Vocab
 NONZERO_CPU: Final = 0
 NONZERO_MEMORY: Final = 1
 
+SPARE_VALUES: Final = 64
+"""How many values that no node has are kept at least, beside one for every node."""
+
 
 @dataclass(slots=True)
 class LabelColumn:
@@ -147,6 +150,19 @@ class NodeTable:
         for column in self.labels.values():
             column.ids[row] = ABSENT
         heapq.heappush(self._free, row)
+
+    def forget_old_values(self) -> None:
+        """Let go of label values and sets of taints that no node has any more, once most are of that kind.
+
+        Nodes that come and go bring new host names for ever; what counts by value must not grow with them.
+        """
+        limit = 2 * len(self.rows) + SPARE_VALUES
+        for key in [key for key, column in self.labels.items() if len(column.values) > limit]:
+            del self.labels[key]  # built again, from the nodes there are, when it is next asked for
+        if len(self.taint_sets) > limit:
+            self.taint_sets, self._taint_ids = [()], {(): 0}
+            for row, node in enumerate(self.objects):
+                self.taint_set[row] = 0 if node is None else self._taint_id(tuple(node.spec.taints))
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label, built from the objects when it is first asked for."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from situate.core.model.base import Labels
 from situate.core.model.claims import volume_class
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.named import NamedObject
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
@@ -62,6 +63,8 @@ class ObjectTable:
         self.storage = StorageObjects()
         self.workloads = WorkloadObjects()
         self.budgets: dict[Key, PodDisruptionBudget] = {}
+        self.pod_groups: dict[Key, PodGroup] = {}
+        self.coscheduling_pod_groups: dict[Key, CoschedulingPodGroup] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.namespace_labels: dict[str, Labels] = {}
         """By name. A namespace without labels is here too: a selector that matches everything matches it."""
@@ -79,6 +82,12 @@ class ObjectTable:
         """Whether there is an object of this kind and name."""
         shelf, key = self._place_of(item)
         return key in shelf
+
+    def find(self, item: NamedObject) -> NamedObject | None:
+        """What is known of the object of this kind and name."""
+        shelf, key = self._place_of(item)
+        found: NamedObject | None = shelf.get(key)
+        return found
 
     def _file(self, item: NamedObject, after: NamedObject | None) -> bool:
         shelf, key = self._place_of(item)
@@ -106,6 +115,8 @@ class ObjectTable:
         }
         by_key: dict[type, dict[Key, Any]] = {
             PodDisruptionBudget: self.budgets,
+            PodGroup: self.pod_groups,
+            CoschedulingPodGroup: self.coscheduling_pod_groups,
             PersistentVolumeClaim: storage.claims,
             CSIStorageCapacity: storage.capacities,
         }
@@ -129,8 +140,8 @@ class ObjectTable:
                 self._relabel(item.metadata.name, None if after is None else item.metadata.labels)
             case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
                 self.workloads.version += 1
-            case PodDisruptionBudget():
-                pass  # read when somebody is to be evicted, and kept in no answer
+            case PodDisruptionBudget() | PodGroup() | CoschedulingPodGroup():
+                pass  # read when somebody is to be evicted or a gang to be placed, and kept in no answer
             case _:
                 self.storage.version += 1
         if isinstance(item, PersistentVolume):

@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from situate.core.model.base import INT64_MAX
 from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.tolerations import Taint
@@ -228,7 +229,7 @@ class View:
         for kind, row, sign, _ in self._delta():
             at = self._relative(row)
             if at >= 0:
-                column[at] += sign * amount(kind)
+                column[at] = min(int(column[at]) + sign * amount(kind), INT64_MAX)
         return column
 
     def _delta(self) -> Iterator[tuple[PodClass, int, int, bool]]:

@@ -5,6 +5,7 @@ here, but for numbers beyond all reason (see `quantity`). Changes nothing, raise
 """
 
 from situate.core.model.base import Model
+from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import Namespace, PodDisruptionBudget, PriorityClass
@@ -17,6 +18,7 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from situate.core.model.validate.group import group_problems
 from situate.core.model.validate.meta import metadata_problems
 from situate.core.model.validate.node import node_problems
 from situate.core.model.validate.pod import pod_problems
@@ -64,6 +66,9 @@ def _problems(obj: Model) -> Problems:
         case PriorityClass():
             yield from metadata_problems(obj.metadata)
             yield from priority_class_problems(obj)
+        case PodGroup() | CoschedulingPodGroup():
+            yield from metadata_problems(obj.metadata)
+            yield from group_problems(obj)
         case ReplicaSet() | StatefulSet():
             yield from metadata_problems(obj.metadata)
             yield from workload_problems(obj)

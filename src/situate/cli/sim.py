@@ -1,0 +1,106 @@
+"""`situate sim`: run the scheduler in virtual worlds, each drawn from a seed, and hold it to account after every step."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from situate.sim.world import Outcome
+
+DEFAULT_STEPS = 2_000
+CHUNK = 4
+"""How many worlds a worker takes at a time."""
+
+
+class Seeds(click.ParamType):
+    """`7`, or `1..100`: from one to the other, both included."""
+
+    name = "A..B"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        if isinstance(value, range):
+            return value
+        found = re.fullmatch(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", str(value), re.ASCII)
+        if found is None or int(found[2] or found[1]) < int(found[1]):
+            self.fail(f"{value!r} is neither a seed nor two of them, as in 1..100", param, ctx)
+        return range(int(found[1]), int(found[2] or found[1]) + 1)
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(0), help="Run this one world.")
+@click.option("--seeds", type=Seeds(), help="Run these worlds, one after another.")
+@click.option("--steps", type=click.IntRange(1), default=DEFAULT_STEPS, help="Changes before the faults stop.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="How many worlds to run at once.")
+@click.option("--trace", is_flag=True, help="With --seed: print all that the scheduler is told and asks for.")
+@click.pass_context
+def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, workers: int, trace: bool) -> None:
+    """Run the scheduler in virtual worlds, and print what it did wrong, with the command that does it again."""
+    if seed is not None and seeds is not None:
+        raise click.UsageError("--seed and --seeds are two ways to say the same; give one of them")
+    if trace and seed is None:
+        raise click.UsageError("--trace is for one world; give it with --seed")
+    if seeds is None:
+        seeds = range(seed or 0, (seed or 0) + 1)
+    failed = 0
+    total = Totals()
+    for outcome in _outcomes(seeds, steps, workers, trace):
+        total.add(outcome)
+        for violation in outcome.violations:
+            failed += 1
+            click.echo(f"seed {outcome.seed}, {violation}  (situate sim --seed {outcome.seed} --steps {steps})")
+        if len(seeds) == 1:
+            click.echo(f"seed {outcome.seed}: {outcome.digest}; faults: {outcome.faults.named() or 'none'}")
+    click.echo(f"{total.said()}, {failed} violations")
+    if failed:
+        ctx.exit(1)
+
+
+class Totals:
+    """What was seen in all worlds together."""
+
+    def __init__(self) -> None:
+        self.worlds = self.steps = self.changes = self.binds = self.evictions = self.restarts = 0
+        self.minutes = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.worlds += 1
+        self.steps += outcome.steps
+        self.changes += outcome.changes
+        self.binds += outcome.binds
+        self.evictions += outcome.evictions
+        self.restarts += outcome.restarts
+        self.minutes += outcome.ended_ms / 60_000
+
+    def said(self) -> str:
+        return (
+            f"{self.worlds} worlds, {self.minutes:.0f} virtual minutes, {self.steps} steps, {self.changes} changes, "
+            f"{self.binds} binds, {self.evictions} evictions, {self.restarts} restarts"
+        )
+
+
+def _outcomes(seeds: range, steps: int, workers: int, trace: bool) -> Iterable[Outcome]:
+    from situate.sim.world import run
+
+    if trace:
+        return [run(seeds[0], changes=steps, trace=click.echo)]
+    if workers == 1:
+        return (run(seed, changes=steps) for seed in seeds)
+    return _at_once(seeds, steps, workers)
+
+
+def _at_once(seeds: range, steps: int, workers: int) -> Iterable[Outcome]:
+    """In order, whoever is ready first: the same seeds print the same lines."""
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(_one, seeds, [steps] * len(seeds), chunksize=CHUNK)
+
+
+def _one(seed: int, steps: int) -> Outcome:
+    from situate.sim.world import run
+
+    return run(seed, changes=steps)

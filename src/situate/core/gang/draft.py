@@ -1,0 +1,63 @@
+"""A draft: the cluster as it would be with some pods more and some less. Nothing of it is undone: it is let go of.
+
+Whoever keeps answers about a draft reads in `moves` what has moved since they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.pods import BoundPod
+from situate.core.state.view import View
+
+
+class Draft:
+    """An overlay that grows."""
+
+    __slots__ = ("_cluster", "_gone", "_gone_from", "_here", "_put", "moves")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._put: list[tuple[PodClass, int]] = []
+        self._gone: dict[int, BoundPod] = {}
+        self._here: dict[int, list[tuple[PodClass, int]]] = {}
+        self._gone_from: dict[int, list[BoundPod]] = {}
+        self.moves: list[tuple[PodClass, int]] = []
+        """The class and the node row of each pod that was put or taken off, in order."""
+
+    def copy(self) -> Draft:
+        made = Draft(self._cluster)
+        made._put = list(self._put)
+        made._gone = dict(self._gone)
+        made._here = {row: list(pods) for row, pods in self._here.items()}
+        made._gone_from = {row: list(pods) for row, pods in self._gone_from.items()}
+        made.moves = list(self.moves)
+        return made
+
+    def put(self, kind: PodClass, row: int) -> None:
+        self._put.append((kind, row))
+        self._here.setdefault(row, []).append((kind, row))
+        self.moves.append((kind, row))
+
+    def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
+        """Pods that are bound in the cluster; those of them that were not off already."""
+        new = list({pod.row: pod for pod in pods if pod.row not in self._gone}.values())
+        for pod in new:
+            self._gone[pod.row] = pod
+            self._gone_from.setdefault(pod.node_row, []).append(pod)
+            self.moves.append((pod.kind, pod.node_row))
+        return new
+
+    @property
+    def view(self) -> View:
+        return View(self._cluster).without(list(self._gone.values())).plus(self._put)
+
+    def load_at(self, row: int) -> View:
+        """One row, right in what is bound there and in nothing else that a draft moves."""
+        here = View(self._cluster, row=row)
+        gone = self._gone_from.get(row)
+        if gone:
+            here = here.without(gone)
+        return here.plus(self._here.get(row, ()))

@@ -1,0 +1,227 @@
+"""Which pods belong to which gang, what the gang demands, and who of it is here.
+
+A gang is known by its pods: it begins with the first that names it and ends with the last. What it demands comes from
+its PodGroup, or from its pods where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from situate.core.changes import Millis
+from situate.core.gang.naming import (
+    SIZE_LABEL,
+    GangName,
+    Way,
+    gang_of,
+    size_said,
+    topology_said,
+    wants_disruption_of_all,
+)
+from situate.core.model.group import CoschedulingPodGroup, disrupted_whole, min_count, topology_key
+from situate.core.model.named import GroupObject
+from situate.core.model.pod import Pod
+from situate.core.queue.queue import SchedulingQueue
+from situate.core.queue.waiting import Place, Waiting
+from situate.core.state.cluster import Cluster
+from situate.core.state.objects import ObjectTable
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a gang asks for. `min_count` 0: it is a group whose pods are scheduled one by one."""
+
+    min_count: int
+    topology_key: str = ""
+    """Empty: its pods may be anywhere."""
+    disrupted_whole: bool = False
+    """Who evicts one of its pods evicts all."""
+    missing: str = ""
+    """What must be there before anything can be said about the gang, in words; empty if nothing is missing."""
+
+
+@dataclass(eq=False, slots=True)
+class Gang:
+    """One gang, and what is remembered of it between attempts."""
+
+    name: GangName
+    members: dict[str, Pod] = field(default_factory=dict)
+    """By namespace/name, in order of arrival: all that have not finished."""
+    ours: bool = False
+    """We have bound some of it."""
+    whole: bool = False
+    """It has had all that it needs bound. What becomes of it from then on is not the scheduler's business."""
+    deadline_ms: Millis | None = None
+    """When what is bound of it is given up, if it is not whole by then."""
+    dissolving: bool = False
+    """It is being given up: whoever is bound must leave."""
+    told: dict[str, str] = field(default_factory=dict)
+    """What members that are held were last told."""
+    tell_at_ms: Millis | None = None
+    """When those that were told something else before are told again."""
+    parked_with: tuple[Demands, int] | None = None
+    """What it demanded, and how many were placed, when it was last parked."""
+
+
+class Gangs:
+    """All gangs, by the pods that name them."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[GangName, Gang] = {}
+        self._by_id: dict[str, Gang] = {}
+        self._by_pod: dict[str, Gang] = {}
+        self._changed: dict[GangName, Gang] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def of(self, key: str) -> Gang | None:
+        return self._by_pod.get(key)
+
+    def by_id(self, gang_id: str) -> Gang | None:
+        return self._by_id.get(gang_id)
+
+    def values(self) -> list[Gang]:
+        return list(self._by_name.values())
+
+    def note(self, pod: Pod) -> None:
+        """A pod came or changed."""
+        name = gang_of(pod)
+        if name is None and not self._by_pod:
+            return  # most clusters have no gangs
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        known = self._by_pod.get(key)
+        if known is not None and known.name != name:
+            self.drop(key)  # it says another gang now, or none
+        if name is None:
+            return
+        gang = self._by_name.get(name)
+        if gang is None:
+            gang = self._by_name[name] = self._by_id[name.id] = Gang(name)
+        gang.members[key] = pod
+        self._by_pod[key] = gang
+        self._changed[name] = gang
+
+    def drop(self, key: str) -> None:
+        """A pod is gone, or has finished."""
+        gang = self._by_pod.pop(key, None)
+        if gang is None:
+            return
+        del gang.members[key]
+        gang.told.pop(key, None)
+        self._changed[gang.name] = gang
+        if not gang.members:
+            del self._by_name[gang.name]
+            del self._by_id[gang.name.id]
+            del self._changed[gang.name]
+
+    def touch(self, key: str) -> None:
+        """Something happened to a pod: its gang is to be looked at again."""
+        gang = self._by_pod.get(key)
+        if gang is not None:
+            self._changed[gang.name] = gang
+
+    def group_changed(self, group: GroupObject) -> None:
+        """A PodGroup came, changed or went."""
+        way = Way.COSCHEDULING if isinstance(group, CoschedulingPodGroup) else Way.POD_GROUP
+        gang = self._by_name.get(GangName(way, group.metadata.namespace, group.metadata.name))
+        if gang is not None:
+            self._changed[gang.name] = gang
+
+    def changed(self) -> list[Gang]:
+        """Those that are to be looked at again; the next call begins anew."""
+        if not self._changed:
+            return []
+        found = list(self._changed.values())
+        self._changed = {}
+        return found
+
+
+def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
+    """What a gang asks for, by its PodGroup or, where it has none, by its pods."""
+    name = gang.name
+    group: GroupObject | None = None
+    if name.way is Way.LABELS:
+        return _demands_of_labels(gang)
+    if name.way is Way.POD_GROUP:
+        group = objects.pod_groups.get((name.namespace, name.name))
+    else:
+        group = objects.coscheduling_pod_groups.get((name.namespace, name.name))
+    if group is None:
+        return Demands(1, missing=f"PodGroup {name} of {name.way.value}, which does not exist")
+    key = topology_key(group) or _topology_of(gang.members.values())
+    whole = disrupted_whole(group) or any(map(wants_disruption_of_all, gang.members.values()))
+    return Demands(min_count(group), key, whole)
+
+
+def _demands_of_labels(gang: Gang) -> Demands:
+    """The pods should say the same size; where they do not, the largest counts: less might be less than was meant."""
+    sizes = [size_said(pod) for pod in gang.members.values()]
+    wrong = next((key for key, size in zip(gang.members, sizes, strict=True) if size is None), None)
+    key = _topology_of(gang.members.values())
+    whole = any(map(wants_disruption_of_all, gang.members.values()))
+    missing = "" if wrong is None else f"a whole number from 1 up in label {SIZE_LABEL} of pod {wrong}"
+    return Demands(max((size for size in sizes if size is not None), default=1), key, whole, missing)
+
+
+def _topology_of(pods: Iterable[Pod]) -> str:
+    """What the first pod that says something says."""
+    return next((key for key in map(topology_said, pods) if key), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Who of a gang is here."""
+
+    placed: tuple[str, ...]
+    """Bound or reserved, and not leaving."""
+    bound: tuple[str, ...]
+    """Those of them that are seen to be bound."""
+    waiting: tuple[Waiting, ...]
+    """Could be placed: not gated by itself, not leaving. By priority, then by arrival."""
+
+    @property
+    def here(self) -> int:
+        return len(self.placed) + len(self.waiting)
+
+
+def roll_call(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> Roll:
+    placed: list[str] = []
+    bound: list[str] = []
+    waiting: list[Waiting] = []
+    for key, pod in gang.members.items():
+        if pod.metadata.deletion_timestamp is not None:
+            continue
+        entry = queue.get(key)
+        if entry is None:
+            if cluster.uid_of(key) is not None:
+                placed.append(key)
+                bound.append(key)
+        elif entry.place is Place.RESERVED:
+            placed.append(key)
+        elif not entry.pod.spec.scheduling_gates:
+            waiting.append(entry)
+    waiting.sort(key=lambda entry: (-entry.priority, entry.order))
+    return Roll(tuple(placed), tuple(bound), tuple(waiting))
+
+
+def why_held(gang: Gang, demands: Demands, roll: Roll) -> str:
+    """Why no pod of the gang can be tried now, in words; empty if they can."""
+    if not demands.min_count:
+        return ""
+    if gang.dissolving:
+        return f"waiting for the bound pods of gang {gang.name} to leave: it could not be bound whole in time"
+    if demands.missing:
+        return f"waiting for {demands.missing}"
+    lacking = demands.min_count - roll.here
+    if lacking > 0:
+        pods = "pod" if lacking == 1 else "pods"
+        return f"waiting for {lacking} more {pods} of gang {gang.name}: {roll.here} of {demands.min_count} are here"
+    names = list(dict.fromkeys(entry.pod.spec.scheduler_name for entry in roll.waiting))
+    if len(names) > 1:
+        return (
+            "all pods in a single pod group should have the same .spec.schedulerName set, "
+            f'got: "{names[1]}" and "{names[0]}"'
+        )
+    return ""

@@ -1,0 +1,96 @@
+"""How a pod says which gang it belongs to. There are three ways, and the first that a pod uses counts:
+
+- `spec.schedulingGroup.podGroupName`, with a PodGroup of scheduling.k8s.io;
+- the label `scheduling.x-k8s.io/pod-group`, with a PodGroup of scheduling.x-k8s.io;
+- the labels `situate.dev/gang` and `situate.dev/gang-size`, with no object at all.
+
+What no PodGroup says may be said on the pods: `situate.dev/gang-topology` and `situate.dev/gang-disruption`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, unique
+from types import MappingProxyType
+from typing import Final
+
+from situate.core.model.pod import Pod
+
+COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+GANG_LABEL: Final = "situate.dev/gang"
+SIZE_LABEL: Final = "situate.dev/gang-size"
+TOPOLOGY_LABEL: Final = "situate.dev/gang-topology"
+DISRUPTION_LABEL: Final = "situate.dev/gang-disruption"
+DISRUPT_ALL: Final = "all"
+
+SIZE_DIGITS: Final = 6
+"""A size of more digits is no size."""
+
+SHORT_KEYS: Final = MappingProxyType(
+    {
+        "zone": "topology.kubernetes.io/zone",
+        "region": "topology.kubernetes.io/region",
+        "hostname": "kubernetes.io/hostname",
+    }
+)
+"""The value of a label cannot have a slash, so these have short names there. An annotation can have the whole key."""
+
+
+@unique
+class Way(Enum):
+    """Where a gang is defined: the API group of its PodGroup, or our own labels."""
+
+    POD_GROUP = "scheduling.k8s.io"
+    COSCHEDULING = "scheduling.x-k8s.io"
+    LABELS = "situate.dev"
+
+
+@dataclass(frozen=True, slots=True)
+class GangName:
+    """One gang, and no other."""
+
+    way: Way
+    namespace: str
+    name: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.way.value}:{self.namespace}/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def gang_of(pod: Pod) -> GangName | None:
+    """The gang that a pod names, whether or not there is such a gang."""
+    group = pod.spec.scheduling_group
+    if group is not None and group.pod_group_name:
+        return GangName(Way.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
+    labels = pod.metadata.labels
+    if not labels:
+        return None
+    if name := labels.get(COSCHEDULING_LABEL, ""):
+        return GangName(Way.COSCHEDULING, pod.metadata.namespace, name)
+    if name := labels.get(GANG_LABEL, ""):
+        return GangName(Way.LABELS, pod.metadata.namespace, name)
+    return None
+
+
+def size_said(pod: Pod) -> int | None:
+    """What the pod's label says its gang's size is; None if that is no number from 1 up."""
+    text = pod.metadata.labels.get(SIZE_LABEL, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= SIZE_DIGITS):
+        return None
+    return int(text) or None
+
+
+def topology_said(pod: Pod) -> str:
+    """The node label that the pod wants its gang to agree in; empty if it does not say."""
+    if key := pod.metadata.annotations.get(TOPOLOGY_LABEL, ""):
+        return key
+    value = pod.metadata.labels.get(TOPOLOGY_LABEL, "")
+    return SHORT_KEYS.get(value, value)
+
+
+def wants_disruption_of_all(pod: Pod) -> bool:
+    return pod.metadata.labels.get(DISRUPTION_LABEL, "") == DISRUPT_ALL

@@ -1,0 +1,174 @@
+"""The plan of a gang: a node for each of its pods, one after the other, each on the draft that those before it left.
+
+Nothing is counted anywhere until the whole plan is there. If it has fewer pods than are needed it is no plan. Pods are
+never moved within a plan: a gang of pods of different sizes may fit and yet not be found to, which is why other orders
+are tried before it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from situate.core.gang.answers import Answers
+from situate.core.gang.draft import Draft
+from situate.core.place.filtering import fits_at
+from situate.core.place.profile import Profile
+from situate.core.place.selecting import NOWHERE
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.columns import Mask
+from situate.core.state.pods import BoundPod
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of the gang that needs a node; and the node row that was promised to it, or NOWHERE."""
+
+    key: str
+    kind: PodClass
+    promised: int = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each member goes."""
+
+    rows: tuple[int, ...]
+    """By member; NOWHERE for those that have no node."""
+    score: int = 0
+    """The sum of the scores that the chosen nodes had when they were chosen."""
+    domain: str = ""
+    """The topology domain it keeps to, if it must keep to one."""
+    victims: tuple[BoundPod, ...] = ()
+    """Who must leave before the plan can come true."""
+
+    @property
+    def count(self) -> int:
+        return sum(row != NOWHERE for row in self.rows)
+
+
+class Planner:
+    """Finds nodes for pods on a draft."""
+
+    __slots__ = ("_answers", "_bare", "_beside", "cluster", "draft", "profile")
+
+    def __init__(self, profile: Profile, cluster: Cluster, beside: Sequence[tuple[PodClass, int]] = ()) -> None:
+        """`beside`: pods that were promised a node, and the row of that node. A member must fit with and without."""
+        self.profile = profile
+        self.cluster = cluster
+        self._beside = tuple(beside)
+        self.draft = Draft(cluster)
+        for kind, row in beside:
+            self.draft.put(kind, row)
+        self._bare = Draft(cluster) if beside else self.draft
+        self._answers: dict[PodClass, Answers] = {}
+
+    def fork(self) -> Planner:
+        """Another draft that goes on from here, and leaves this one as it is."""
+        made = Planner(self.profile, self.cluster)
+        made._beside = self._beside
+        made.draft = self.draft.copy()
+        made._bare = self._bare.copy() if self._beside else made.draft
+        made._answers = {kind: answers.copy(made.draft) for kind, answers in self._answers.items()}
+        return made
+
+    def choose(self, member: Member, among: Mask | None) -> tuple[int, int]:
+        """The best row for a member, and its score. The node that was promised to it goes before better ones."""
+        answers = self._answers_for(member.kind)
+        if member.promised != NOWHERE and (among is None or among[member.promised]):
+            fits, score = answers.at(member.promised)
+            if fits and self._fits_without_those_beside(member.kind, member.promised):
+                return member.promised, score
+        refused: dict[int, None] = {}
+        while True:
+            row, score = answers.best(among, refused)
+            if row == NOWHERE or self._fits_without_those_beside(member.kind, row):
+                return row, score
+            refused[row] = None
+
+    def prepare(self, kind: PodClass) -> None:
+        """Ask about a class before forking, so that no fork has to."""
+        self._answers_for(kind).refresh()
+
+    def put(self, kind: PodClass, row: int) -> None:
+        self.draft.put(kind, row)
+        if self._bare is not self.draft:
+            self._bare.put(kind, row)
+
+    def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
+        """Those of these pods that were not off already."""
+        if self._bare is not self.draft:
+            self._bare.take_off(pods)
+        return self.draft.take_off(pods)
+
+    def _answers_for(self, kind: PodClass) -> Answers:
+        found = self._answers.get(kind)
+        if found is None:
+            found = self._answers[kind] = Answers(self.profile, kind, self.draft)
+        return found
+
+    def _fits_without_those_beside(self, kind: PodClass, row: int) -> bool:
+        """Who was promised a node may never come, so nobody may rely on it: for its affinity, say."""
+        return self._bare is self.draft or fits_at(self.profile.filters, kind, self._bare.view, row)
+
+
+def plan_enough(
+    planner: Planner, members: Sequence[Member], needed: int, among: Mask | None = None
+) -> tuple[Plan, Planner]:
+    """The first plan that has enough pods, in the order of the members, the largest first, or the smallest first.
+
+    If none has, the plan in the order of the members. With it, the planner whose draft holds it; the given one is kept.
+    """
+    first = planner.fork()
+    found = plan(first, members, among)
+    if found.count >= needed or len({member.kind.id for member in members}) == 1:
+        return found, first
+    sizes = [share(member.kind, planner.cluster) for member in members]
+    largest = sorted(range(len(members)), key=lambda at: -sizes[at])
+    for order in (largest, largest[::-1]):
+        trial = planner.fork()
+        other = plan(trial, [members[at] for at in order], among)
+        if other.count >= needed:
+            rows = [NOWHERE] * len(members)
+            for at, row in zip(order, other.rows, strict=True):
+                rows[at] = row
+            return replace(other, rows=tuple(rows)), trial
+    return found, first
+
+
+def share(kind: PodClass, cluster: Cluster) -> float:
+    """How large a pod is: the largest part that it asks for of what the largest node has of a resource."""
+    nodes = cluster.nodes
+    rooms = ((amount, int(nodes.allocatable[column, : nodes.size].max(initial=0))) for column, amount in kind.asks)
+    return max((amount / room if room else float("inf") for amount, room in rooms), default=0.0)
+
+
+def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None) -> Plan:
+    """A node for each member that fits, in order; on the planner's draft, which is used up by this.
+
+    Who did not fit is tried again after the others: it may want to be near one of them.
+    """
+    rows = [NOWHERE] * len(members)
+    total = 0
+    left = list(range(len(members)))
+    while left:
+        in_vain: dict[PodClass, int] = {}
+        still: list[int] = []
+        for at in left:
+            member = members[at]
+            if member.promised == NOWHERE and in_vain.get(member.kind) == len(planner.draft.moves):
+                still.append(at)
+                continue
+            row, score = planner.choose(member, among)
+            if row == NOWHERE:
+                in_vain[member.kind] = len(planner.draft.moves)
+                still.append(at)
+                continue
+            planner.put(member.kind, row)
+            rows[at] = row
+            total += score
+        if len(still) == len(left):
+            break
+        left = still
+    return Plan(tuple(rows), total)

@@ -1,0 +1,112 @@
+"""PodGroup, of both API groups that have one: how many pods of a group must run for any to be worth running.
+
+- `PodGroup` of scheduling.k8s.io: v1alpha2 (Kubernetes 1.36) and v1beta1 (1.37), which differ in `disruptionMode`: a
+  word in the one, a choice of two objects in the other.
+- `CoschedulingPodGroup`: the kind PodGroup of scheduling.x-k8s.io, of the coscheduling plugin.
+"""
+
+from situate.core.model.base import Int32, Model
+from situate.core.model.meta import ObjectMeta
+
+__all__ = [
+    "WHOLE_GROUP",
+    "AllDisruptionMode",
+    "BasicSchedulingPolicy",
+    "CoschedulingPodGroup",
+    "CoschedulingPodGroupSpec",
+    "DisruptionMode",
+    "GangSchedulingPolicy",
+    "PodGroup",
+    "PodGroupSchedulingConstraints",
+    "PodGroupSchedulingPolicy",
+    "PodGroupSpec",
+    "SingleDisruptionMode",
+    "TopologyConstraint",
+    "disrupted_whole",
+    "min_count",
+    "topology_key",
+]
+
+WHOLE_GROUP = "PodGroup"
+
+
+class BasicSchedulingPolicy(Model, frozen=True, kw_only=True):
+    """The pods of the group are scheduled one by one, like any others."""
+
+
+class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(Model, frozen=True, kw_only=True):
+    """One of the two. Where neither is set, the group is basic."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(Model, frozen=True, kw_only=True):
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Model, frozen=True, kw_only=True):
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class SingleDisruptionMode(Model, frozen=True, kw_only=True):
+    """Pods are evicted one by one."""
+
+
+class AllDisruptionMode(Model, frozen=True, kw_only=True):
+    """Who evicts one pod evicts all."""
+
+
+class DisruptionMode(Model, frozen=True, kw_only=True):
+    """v1beta1's way to say it: one of the two."""
+
+    single: SingleDisruptionMode | None = None
+    all: AllDisruptionMode | None = None
+
+
+class PodGroupSpec(Model, frozen=True, kw_only=True):
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: str | DisruptionMode | None = None
+
+
+class PodGroup(Model, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class CoschedulingPodGroupSpec(Model, frozen=True, kw_only=True):
+    min_member: Int32 = 0
+
+
+class CoschedulingPodGroup(Model, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()
+
+
+def min_count(group: PodGroup | CoschedulingPodGroup) -> int:
+    """How many pods of the group must be placed for any to be; 0 if it is no gang."""
+    if isinstance(group, CoschedulingPodGroup):
+        return max(0, group.spec.min_member)
+    gang = group.spec.scheduling_policy.gang
+    return 0 if gang is None else gang.min_count
+
+
+def topology_key(group: PodGroup | CoschedulingPodGroup) -> str:
+    """The node label that all pods of the group must agree in; empty if none. Kubernetes allows one."""
+    if isinstance(group, CoschedulingPodGroup) or group.spec.scheduling_constraints is None:
+        return ""
+    topology = group.spec.scheduling_constraints.topology
+    return topology[0].key if topology else ""
+
+
+def disrupted_whole(group: PodGroup | CoschedulingPodGroup) -> bool:
+    """Whether evicting one pod of the group means evicting all. By default it does not."""
+    if isinstance(group, CoschedulingPodGroup):
+        return False
+    mode = group.spec.disruption_mode
+    return mode == WHOLE_GROUP if mode is None or isinstance(mode, str) else mode.all is not None

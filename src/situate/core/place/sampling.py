@@ -1,0 +1,159 @@
+"""Which nodes are looked at, for profiles that do not look at all of them.
+
+Two ways. `nodeSample: N` looks at N nodes that are drawn for each attempt of each pod: by a key, so that the same
+attempt draws the same nodes again. `percentageOfNodesToScore` goes around as kube-scheduler does: from where the last
+pod left off, in turns over the zones, until enough nodes are found that fit; the rest is not looked at.
+
+What is not looked at does not exist for that decision: scores are compared among the nodes that were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+
+from situate.core.contract import RULED_OUT
+from situate.core.place.diagnosis import Diagnosis
+from situate.core.place.filtering import Filtered
+from situate.core.place.profile import Profile
+from situate.core.state.columns import IdColumn, Mask
+from situate.core.state.view import View
+
+FEWEST: Final = 100
+"""kube-scheduler looks for at least this many nodes that fit, whatever the percentage."""
+
+_MASK: Final = (1 << 64) - 1
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_IN_TURNS: Final[Hashable] = "nodes in turns over the zones"
+REGION: Final = "topology.kubernetes.io/region"
+ZONE: Final = "topology.kubernetes.io/zone"
+OLD_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+
+
+def samples(profile: Profile, node_count: int) -> bool:
+    """Whether less than all nodes of a cluster of this size may be looked at."""
+    sampling = profile.sampling
+    if sampling.nodes:
+        return sampling.nodes < node_count
+    return sampling.percentage > 0 and enough(profile, node_count) < node_count
+
+
+# -- nodes drawn by a key ----------------------------------------------------------------------------------------------
+
+
+def mix64(number: int) -> int:
+    """A number of 64 bits that looks like chance and is not: each bit of it depends on all of the number's."""
+    number = (number + _GOLDEN) & _MASK
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
+    return number ^ (number >> 31)
+
+
+def draw_key(pod: str, attempt: int) -> int:
+    """What decides which nodes an attempt draws; `pod` is a text that no other pod has."""
+    return mix64(int.from_bytes(blake2b(pod.encode(), digest_size=8).digest(), "big") ^ mix64(attempt))
+
+
+def drawn(rows: IdColumn, count: int, key: int) -> IdColumn:
+    """`count` of these rows, each once and each as likely as any other; all if there are no more."""
+    size = len(rows)
+    if count >= size:
+        return rows
+    moved: dict[int, int] = {}
+    taken = []
+    for at in range(count):
+        # The first steps of a shuffle, of which only the moved positions are written down.
+        other = at + mix64(key + at) % (size - at)
+        taken.append(moved.get(other, other))
+        moved[other] = moved.get(at, at)
+    return rows[taken]
+
+
+def sample(view: View, count: int, key: int) -> IdColumn:
+    """As many of a cluster's nodes, drawn."""
+    return drawn(np.flatnonzero(view.present), count, key)
+
+
+# -- enough nodes that fit, from where the last pod left off ----------------------------------------------------------
+
+
+def enough(profile: Profile, node_count: int) -> int:
+    """How many nodes that fit are looked for. Where nothing scores them, one is as good as another."""
+    if not profile.scorers:
+        return min(1, node_count)
+    if node_count < FEWEST:
+        return node_count
+    return max(FEWEST, node_count * profile.sampling.percentage // 100)
+
+
+def in_turns(view: View) -> IdColumn:
+    """The rows of all nodes: the first of every zone, then the second of every zone, and so on."""
+    return view.memo(_IN_TURNS, _in_turns)
+
+
+def _in_turns(view: View) -> IdColumn:
+    taken: dict[tuple[str, str], int] = {}
+    order: dict[tuple[str, str], int] = {}
+    turns = []
+    for row in np.flatnonzero(view.present).tolist():
+        node = view.node(row)
+        labels = {} if node is None else node.metadata.labels
+        zone = (labels.get(REGION) or labels.get(OLD_REGION, ""), labels.get(ZONE) or labels.get(OLD_ZONE, ""))
+        turn = taken[zone] = taken.get(zone, 0) + 1
+        turns.append((turn, order.setdefault(zone, len(order)), row))
+    return np.array([row for _, _, row in sorted(turns)], np.intp)
+
+
+def looked_at(order: IdColumn, feasible: Mask, start: int, wanted: int) -> IdColumn:
+    """The rows from `start` on, around the end, up to the one that makes it enough; all if it never is enough."""
+    if not len(order):
+        return order
+    around = np.roll(order, -(start % len(order)))
+    found = np.flatnonzero(feasible[around])
+    return around if len(found) < wanted else around[: found[wanted - 1] + 1]
+
+
+class Rounds:
+    """Goes around the nodes, pod after pod."""
+
+    __slots__ = ("start",)
+
+    def __init__(self) -> None:
+        self.start = 0
+
+    def next(self, profile: Profile, view: View, filtered: Filtered, feasible: Mask) -> IdColumn:
+        """The rows to look at for one pod; the next pod goes on behind them."""
+        order = in_turns(view)
+        if not len(order):
+            return order
+        absent = np.zeros(view.size, np.bool_)
+        for codes in filtered.codes:
+            if codes is not None:
+                absent |= codes == RULED_OUT
+        left = order[~absent[order]]
+        rows = looked_at(left, feasible, self.start, enough(profile, len(left)))
+        self.start = (self.start + len(rows)) % len(order)
+        return rows
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def told_of_sample(diagnosis: Diagnosis, rows: IdColumn) -> str:
+    """The text of the FailedScheduling event of a pod that fits on none of the nodes it drew, but on others."""
+    drew = np.zeros(len(diagnosis.absent), np.bool_)
+    drew[rows] = True
+    absent = diagnosis.absent & drew
+    sampled = replace(
+        diagnosis,
+        node_count=len(rows),
+        told=tuple(told for one in diagnosis.told if (told := replace(one, rows=one.rows & drew)).rows.any()),
+        absent=absent,
+        absent_text=diagnosis.absent_text if absent.any() else "",
+    )
+    return sampled.message(f"{len(rows)} of {diagnosis.node_count} nodes were looked at.")

@@ -1,0 +1,120 @@
+"""What may make InterPodAffinity take a node that it refused: pods that come, change or go, and domains that move.
+
+A pod is refused by its own terms or by the anti-affinity of pods that are bound, and from the outside one cannot tell
+which: so each event is held against both.
+"""
+
+from __future__ import annotations
+
+from situate.core.contract import Wake, WakeEvent
+from situate.core.model.base import EMPTY, Labels
+from situate.core.model.labels import EVERYTHING
+from situate.core.model.policy import Namespace
+from situate.core.state.classes import PodClass, TermKind
+from situate.core.state.matching import NamespaceLabels, PodTerm
+
+
+def affinity_wakes(pod: PodClass, event: WakeEvent) -> bool:
+    """Whether the event could help a pod that was refused."""
+    if event.own:
+        return True  # its labels are others now, and the terms of bound pods may speak of it no longer
+    match event.kind:
+        case Wake.NODE_ADDED if event.node is not None:
+            return _node_came(pod, event.node.metadata.labels)
+        case Wake.NODE_LABEL if event.node is not None and event.node_before is not None:
+            return _domains_moved(pod, event.node_before.metadata.labels, event.node.metadata.labels)
+        case Wake.NAMESPACE_LABEL if isinstance(event.item, Namespace):
+            return _namespace_moved(pod, event.item.metadata.name, event)
+        case Wake.POD_ADDED if event.pod is not None:
+            return _is_wanted(pod, event.pod, _namespaces(event))
+        case Wake.POD_DELETED if event.pod is not None:
+            return _left(pod, event.pod, _namespaces(event))
+        case Wake.POD_LABEL if event.pod is not None and event.pod_before is not None:
+            return _relabelled(pod, event.pod_before, event.pod, _namespaces(event))
+        case _:
+            return True
+
+
+def spoken_of(pods: PodTerm) -> PodTerm:
+    """The term as Kubernetes reads it in a waiting pod.
+
+    There it has the names of the namespaces that the selector matches, and then asks the selector once more, of no
+    labels at all. One that matches what has no labels (NotIn, DoesNotExist) so matches pods in every namespace. In a
+    bound pod the same term is asked of the namespace's labels only.
+    """
+    chooser = pods.namespace_selector
+    if chooser is not None and chooser.matches(EMPTY):
+        return PodTerm((), EVERYTHING, pods.selector)
+    return pods
+
+
+def _namespaces(event: WakeEvent) -> NamespaceLabels:
+    return EMPTY if event.objects is None else event.objects.namespace_labels
+
+
+# -- pods ------------------------------------------------------------------------------------------------------------
+
+
+def _is_wanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> bool:
+    """Whether the other matches all that the pod wants near: one that matches some of the terms does not count."""
+    near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
+    return bool(near) and all(_speaks(spoken_of(term.pods), other, namespaces) for term in near)
+
+
+def _unwanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> list[bool]:
+    """For each term by which the pod keeps away from others, whether it speaks of this one."""
+    apart = pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    return [_speaks(spoken_of(term.pods), other, namespaces) for term in apart]
+
+
+def _speaks(term: PodTerm, other: PodClass, namespaces: NamespaceLabels) -> bool:
+    return term.matches(other.namespace, other.labels, namespaces)
+
+
+def _left(pod: PodClass, gone: PodClass, namespaces: NamespaceLabels) -> bool:
+    if any(_unwanted(pod, gone, namespaces)):
+        return True
+    repelling = gone.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    if any(_speaks(term.pods, pod, namespaces) for term in repelling):
+        return True
+    return _may_be_first(pod, namespaces) and _is_wanted(pod, gone, namespaces)
+
+
+def _relabelled(pod: PodClass, before: PodClass, after: PodClass, namespaces: NamespaceLabels) -> bool:
+    was_wanted, is_wanted = _is_wanted(pod, before, namespaces), _is_wanted(pod, after, namespaces)
+    if was_wanted != is_wanted and (is_wanted or _may_be_first(pod, namespaces)):
+        return True
+    was, now = _unwanted(pod, before, namespaces), _unwanted(pod, after, namespaces)
+    return any(spoke and not speaks for spoke, speaks in zip(was, now, strict=True))
+
+
+def _may_be_first(pod: PodClass, namespaces: NamespaceLabels) -> bool:
+    """Whether the pod wants to be near its own kind: where the last of it goes, the pod may start anew anywhere."""
+    return _is_wanted(pod, pod, namespaces)
+
+
+# -- nodes and namespaces --------------------------------------------------------------------------------------------
+
+
+def _node_came(pod: PodClass, labels: Labels) -> bool:
+    """A node without the labels that the pod's affinity is about can take only a pod that has none."""
+    near, apart = pod.terms_of(TermKind.REQUIRED_AFFINITY), pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    return not near or bool(apart) or any(term.topology_key in labels for term in near)
+
+
+def _domains_moved(pod: PodClass, before: Labels, after: Labels) -> bool:
+    """Leaving any domain may be leaving pods that repel; to join one matters only where company is wanted."""
+    if any(after.get(key) != value for key, value in before.items()):
+        return True
+    keys = [term.topology_key for term in pod.terms_of(TermKind.REQUIRED_AFFINITY)]
+    return any(key in after and key not in before for key in keys)
+
+
+def _namespace_moved(pod: PodClass, name: str, event: WakeEvent) -> bool:
+    """Namespace selectors may match another set of namespaces: those of bound pods the pod's, or its own another."""
+    if name == pod.namespace:
+        return True
+    before = event.item_before.metadata.labels if isinstance(event.item_before, Namespace) else EMPTY
+    after = _namespaces(event).get(name, EMPTY)
+    choosers = [term.pods.namespace_selector for term in pod.terms]
+    return any(chooser is not None and chooser.matches(before) != chooser.matches(after) for chooser in choosers)

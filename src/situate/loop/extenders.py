@@ -1,0 +1,277 @@
+"""Asks HTTP extenders, and reports what they said, as changes.
+
+Nothing here waits for long, and nothing is trusted: an answer comes within the extender's timeout or counts as none, is
+read up to a limit, is not followed anywhere else, and comes over TLS only from whom the configured authority vouches
+for. Whatever goes wrong is one line in the answer; only a cancelled task raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from io import BytesIO
+from types import TracebackType
+from typing import Final, Protocol
+
+import aiohttp
+
+from situate.core.changes import BindDone, BindFailed, ExtenderSaid, PodRef
+from situate.core.config.duration import format_duration
+from situate.core.config.problems import ConfigError, child, index
+from situate.core.config.types import Extender, ExtenderTLSConfig
+from situate.core.config.validate import tls_problems, uses_tls
+from situate.core.effects import AskExtender, Bind
+from situate.core.engine.asking import NANOS_PER_MS, name_of, timeout_ms, verb_of
+from situate.core.engine.engine import Engine
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.wire.extender import AnswerError, encode_ask, encode_bind, one_line, read_answer, read_bind
+
+ANSWER_BYTES: Final = 1 << 20
+"""How long an answer may be. Where whole nodes were sent, they may come back: twice what was sent comes on top."""
+CHUNK_BYTES: Final = 64 << 10
+IN_FLIGHT: Final = 32
+"""How many requests one extender has to deal with at a time."""
+WAITING: Final = 4_096
+"""How many more may wait for their turn. Beyond that, asking fails at once."""
+
+OK: Final = 200
+POD_IS_GONE: Final = "the pod is gone"
+
+
+class Objects(Protocol):
+    """Where the objects come from that are sent; read when a request is about to be made."""
+
+    def pod(self, ref: PodRef) -> Pod | None:
+        """A waiting or bound pod."""
+
+    def node(self, name: str) -> Node | None: ...
+
+
+class EngineObjects:
+    """The objects as the engine knows them: what scheduling reads, and no more."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def pod(self, ref: PodRef) -> Pod | None:
+        entry = self._engine.queue.get(ref.key)
+        if entry is not None:
+            return entry.pod if entry.ref == ref else None
+        cluster = self._engine.cluster
+        row = cluster.pods.rows.get(ref.key)
+        if row is None or cluster.pods.uids[row] != ref.uid:
+            return None
+        return cluster.pods.as_object(row, cluster.node_of(ref.key))
+
+    def node(self, name: str) -> Node | None:
+        row = self._engine.cluster.nodes.rows.get(name)
+        return None if row is None else self._engine.cluster.nodes.objects[row]
+
+
+class Extenders:
+    """All extenders of a configuration; to be used in `async with`. Raises ConfigError for TLS that cannot be had."""
+
+    def __init__(
+        self, extenders: Sequence[Extender], objects: Objects, *, in_flight: int = IN_FLIGHT, waiting: int = WAITING
+    ) -> None:
+        self._objects = objects
+        self._lines = [
+            _Line(one, _tls(one, index("extenders", at)), in_flight, waiting) for at, one in enumerate(extenders)
+        ]
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Extenders:
+        for line in self._lines:
+            await self._open.enter_async_context(line.session())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    async def ask(self, ask: AskExtender) -> ExtenderSaid:
+        """Carry out an AskExtender."""
+        line = self._lines[ask.extender]
+        names_do = line.extender.node_cache_capable
+        try:
+            answer = await line.call(verb_of(line.extender, ask.verb), lambda: self._body(ask, names_do=names_do))
+            return read_answer(ask, answer, names_do=names_do)
+        except AnswerError as error:
+            return ExtenderSaid(ask.ask, problem=line.told(ask.verb, error))
+
+    async def bind(self, bind: Bind) -> BindDone | BindFailed:
+        """Carry out a Bind that an extender is to make. What an extender refuses, it would refuse again."""
+        if bind.extender is None:
+            raise ValueError("this bind is not for an extender")
+        line = self._lines[bind.extender]
+        try:
+            problem = read_bind(await line.call(line.extender.bind_verb, lambda: _Body(encode_bind(bind))))
+        except AnswerError as error:
+            return BindFailed(bind.pod, bind.attempt, line.told("bind", error))
+        if problem:
+            return BindFailed(bind.pod, bind.attempt, line.told("bind", AnswerError(problem)), final=True)
+        return BindDone(bind.pod, bind.attempt)
+
+    def _body(self, ask: AskExtender, *, names_do: bool) -> _Body:
+        pod = self._objects.pod(ask.pod)
+        if pod is None:
+            raise AnswerError(POD_IS_GONE)
+        if names_do:
+            return _Body(encode_ask(ask, pod, (), {}, names_do=True))
+        nodes = [node for node in map(self._objects.node, ask.nodes) if node is not None]
+        victims = {ref.uid: self._objects.pod(ref) for one in ask.victims for ref in one.pods}
+        known = {uid: victim for uid, victim in victims.items() if victim is not None}
+        data = encode_ask(ask, pod, nodes, known, names_do=False)
+        return _Body(data, ANSWER_BYTES + 2 * len(data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What is sent, and how long the answer to it may be."""
+
+    data: bytes
+    answer_bytes: int = ANSWER_BYTES
+
+
+class _Line:
+    """To one extender."""
+
+    def __init__(self, extender: Extender, tls: ssl.SSLContext | None, in_flight: int, waiting: int) -> None:
+        self.extender = extender
+        self._tls = tls
+        self._turns = asyncio.Semaphore(in_flight)
+        self._in_flight = in_flight
+        self._waiting_limit = waiting
+        self._waiting = 0
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=self._in_flight, ssl=True if self._tls is None else self._tls)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `call` sees to that, waiting included
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # a few bytes can be made to unpack to anything
+            headers={"Accept-Encoding": "identity", "User-Agent": "situate"},
+        )
+        return self._session
+
+    def told(self, verb: str, error: AnswerError) -> str:
+        return f'extender "{name_of(self.extender)}": {verb}: {one_line(str(error))}'
+
+    async def call(self, verb: str, make: Callable[[], _Body]) -> bytes:
+        """The bytes of an answer, all in all within the extender's timeout. `make` is called when the turn has come."""
+        if self._waiting >= self._in_flight + self._waiting_limit:
+            raise AnswerError(f"{self._waiting_limit} requests are waiting for their turn already")
+        within_ms = timeout_ms(self.extender)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(within_ms / 1_000), self._turns:
+                return await self._post(verb, make())
+        except TimeoutError:
+            raise AnswerError(f"did not answer within {format_duration(within_ms * NANOS_PER_MS)}") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise AnswerError(_said(error)) from None
+        finally:
+            self._waiting -= 1
+
+    async def _post(self, verb: str, body: _Body) -> bytes:
+        if self._session is None:
+            raise AnswerError("nobody has begun to ask yet")
+        tls = self.extender.tls_config
+        url = f"{self.extender.url_prefix.rstrip('/')}/{verb}"
+        async with self._session.post(
+            url,
+            data=BytesIO(body.data),  # sent in pieces, so that others have their turn
+            headers={"Content-Type": "application/json"},
+            allow_redirects=False,
+            server_hostname=(tls.server_name or None) if tls is not None else None,
+        ) as response:
+            if response.status != OK:
+                response.close()
+                url = f"{name_of(self.extender).rstrip('/')}/{verb}"
+                raise AnswerError(f"failed {verb} with extender at URL {url}, code {response.status}")
+            return await _read(response, body.answer_bytes)
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """A body that is not longer than the limit; of one that is, no more than that is read."""
+    read = bytearray()
+    if (response.content_length or 0) <= limit:
+        async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+            read += chunk
+            if len(read) > limit:
+                break
+        else:
+            return bytes(read)
+    response.close()
+    raise AnswerError(f"answered with more than {limit} bytes")
+
+
+def _said(error: Exception) -> str:
+    """What went wrong on the way, without addresses that may hold a password."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return f"its certificate is not trusted: {getattr(error.certificate_error, 'verify_message', '')}"
+        case aiohttp.ClientSSLError():
+            return "speaks no TLS that can be agreed upon"
+        case aiohttp.ClientConnectorError():
+            return f"cannot be reached: {error.os_error.strerror or type(error.os_error).__name__}"
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | OSError():
+            return "closed the connection before it had answered"
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return "its urlPrefix is no address"
+        case aiohttp.ClientResponseError():
+            return "answered with what is not HTTP"
+        case _:
+            return f"could not be asked: {type(error).__name__}"
+
+
+# -- TLS -------------------------------------------------------------------------------------------------------------
+
+
+def _tls(extender: Extender, path: str) -> ssl.SSLContext | None:
+    """How the extender is known for who it is; None if it is spoken to in the open."""
+    if not uses_tls(extender):
+        return None
+    if problems := tls_problems(path, extender):
+        raise ConfigError(problems)
+    tls = extender.tls_config or ExtenderTLSConfig()
+    here = child(path, "tlsConfig")
+    try:
+        return _context(tls)
+    except (OSError, ValueError) as error:
+        what = error.strerror or error.__class__.__name__ if isinstance(error, OSError) else "not PEM"
+        raise ConfigError([f"{here}: Invalid value: the certificates cannot be loaded: {what}"]) from None
+
+
+def _context(tls: ExtenderTLSConfig) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if tls.ca_data:
+        context.load_verify_locations(cadata=tls.ca_data.decode("ascii"))
+    elif tls.ca_file:
+        context.load_verify_locations(cafile=tls.ca_file)
+    else:  # only if the configuration says so in so many words: see `tls_problems`
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert_data or tls.cert_file:
+        _load_own(context, tls)
+    return context
+
+
+def _load_own(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
+    """Our own certificate. OpenSSL reads it from files only, so what came as data is one for a moment."""
+    with tempfile.NamedTemporaryFile() as cert, tempfile.NamedTemporaryFile() as key:
+        for file, data in ((cert, tls.cert_data), (key, tls.key_data)):
+            file.write(data)
+            file.flush()
+        context.load_cert_chain(
+            cert.name if tls.cert_data else tls.cert_file, key.name if tls.key_data else tls.key_file or None
+        )

@@ -1,0 +1,180 @@
+"""The journal: every step's time and changes, and what the engine answered, on disk as it happens.
+
+What a step is told is written before the step, and what it answered before anybody acts on it: whatever goes wrong
+afterwards, the journal has what led there. Every record is handed to the operating system at once, so that a crash of
+this process loses nothing; it is forced to the disk when a file is full, on closing, and otherwise once a second by the
+caller's clock, so that a crash of the machine loses at most that second. The cluster's truth is in the cluster: the
+journal explains what was decided, and nothing waits for it.
+
+A journal is a folder of files, each up to SEGMENT_BYTES, numbered from 1; a history is read from its beginning, so none
+of them may go. One folder is one run of one engine. When the whole reaches its limit, or the disk refuses, the journal
+stops and says why; the engine goes on without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum, unique
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from msgspec.structs import replace
+
+from situate.core.changes import Change, Millis
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.effects import Effect
+from situate.core.engine.engine import BATCH
+from situate.wire.changes import Decided, Header, Heard, Record, digest_of, encode_record
+
+SEGMENT_BYTES: Final = 64 << 20
+"""A file that has reached this is closed, and the next begun."""
+LIMIT_BYTES: Final = 16 << 30
+"""When all files together would go beyond this, the journal stops."""
+SYNC_EVERY_MS: Final = 1_000
+SUFFIX: Final = ".journal"
+
+
+@unique
+class Keep(Enum):
+    """What is kept of a step's effects. With a digest, a replay can tell that they differ, but not in what."""
+
+    EFFECTS = "effects"
+    DIGEST = "digest"
+
+
+def segment_name(number: int) -> str:
+    return f"{number:06}{SUFFIX}"
+
+
+class Journal:
+    """Writes one run's history into a folder that has none yet. Raises OSError where it cannot begin."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: KubeSchedulerConfiguration,
+        *,
+        batch: int = BATCH,
+        keep: Keep = Keep.EFFECTS,
+        segment_bytes: int = SEGMENT_BYTES,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        self.folder = folder
+        self.steps = 0
+        self.stopped = ""
+        """Why nothing is written any more; empty while all is well."""
+        self._header = Header(config=config, batch=batch)
+        self._keep = keep
+        self._segment_bytes = segment_bytes
+        self._limit_bytes = limit_bytes
+        self._segment = 0
+        self._segment_size = self._size = 0
+        self._synced_at: Millis | None = None
+        self._file: BinaryIO | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self._next_segment()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- appending -----------------------------------------------------------------------------------------------
+
+    def heard(self, now: Millis, changes: Sequence[Change]) -> None:
+        """To be called before the step."""
+        self.steps += 1
+        self._try(lambda: self._append_step(now, changes))
+
+    def decided(self, effects: Sequence[Effect]) -> None:
+        """To be called after the step, before the effects are carried out."""
+        self._try(lambda: self._append(self._decided(effects)))
+
+    def close(self) -> None:
+        """Force what was written to the disk. Nothing is written after that."""
+        self._try(self._close_segment)
+        self._stop(self.stopped or "closed")
+
+    def _decided(self, effects: Sequence[Effect]) -> Decided:
+        if self._keep is Keep.DIGEST:
+            return Decided(self.steps, None, digest_of(effects))
+        return Decided(self.steps, tuple(effects))
+
+    def _append_step(self, now: Millis, changes: Sequence[Change]) -> None:
+        if self._segment_size >= self._segment_bytes:
+            self._close_segment()
+            self._next_segment()
+        self._append(Heard(self.steps, now, tuple(changes)))
+        if self._synced_at is None or not 0 <= now - self._synced_at < SYNC_EVERY_MS:
+            self._synced_at = now
+            self._sync()
+
+    def _append(self, record: Record) -> None:
+        if self._file is None:
+            return
+        line = encode_record(record)
+        if self._size + len(line) > self._limit_bytes:
+            self._stop(f"the journal's limit of {self._limit_bytes} bytes is reached")
+            return
+        self._segment_size += len(line)
+        self._size += len(line)
+        self._file.write(line)
+        self._file.flush()
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _next_segment(self) -> None:
+        self._segment += 1
+        path = self.folder / segment_name(self._segment)
+        # Pods' names and labels are nobody's business but the owner's. A file that is there already is another run's.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "wb")
+        self._append(replace(self._header, segment=self._segment, first_step=max(1, self.steps)))
+        self._segment_size = 0  # a header alone does not make a file full
+        self._sync()
+        _sync_folder(self.folder)
+
+    def _close_segment(self) -> None:
+        if self._file is not None:
+            self._sync()
+            self._file.close()
+
+    def _sync(self) -> None:
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    # -- stopping ------------------------------------------------------------------------------------------------
+
+    def _try(self, write: Callable[[], None]) -> None:
+        """A journal that cannot be written is no reason to stop scheduling: it is a reason to stop the journal."""
+        if self.stopped:
+            return
+        try:
+            write()
+        except (OSError, ValueError, OverflowError) as error:
+            self._stop(str(error))
+
+    def _stop(self, why: str) -> None:
+        self.stopped = why
+        file, self._file = self._file, None
+        if file is None or file.closed:
+            return
+        with suppress(OSError):  # what could not be written was the reason to stop
+            os.fsync(file.fileno())
+        with suppress(OSError):
+            file.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that a new file is found after a crash of the machine, too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,136 @@
+"""A history stepped through again: whether every effect comes out as recorded, and what others would have chosen.
+
+Nothing is carried out. The engine hears what was heard then, so that the world's answers to its effects are those of
+the history; where its effects come out otherwise, it still hears what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from situate.core.changes import PodRef
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.effects import Effect
+from situate.core.engine.cycle import Cycle
+from situate.core.engine.engine import Engine
+from situate.core.engine.profile import build_profiles
+from situate.core.place.selecting import NOWHERE
+from situate.core.plugins.faults import PluginError
+from situate.core.queue.queue import DEFAULT_BACKOFF
+from situate.core.queue.waiting import Waiting
+from situate.loop.history import History, Step
+from situate.wire.changes import digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first effect of a step that is not as recorded. None stands for no effect where the other has one."""
+
+    step: int
+    effect: int
+    """Its place among the step's effects, from 1; 0 where only a digest was recorded."""
+    expected: Effect | None = None
+    got: Effect | None = None
+
+
+class Replay:
+    """Steps an engine through a history. Iterate over it once; the counts are right when that is done."""
+
+    def __init__(self, history: History, engine: Engine) -> None:
+        self._history = history
+        self._engine = engine
+        self.step = 0
+        """The step that was last begun."""
+        self.steps = self.effects = 0
+        self.unrecorded = 0
+        """How many steps there is nothing to compare with: the run ended, or failed, before it was written."""
+
+    def __iter__(self) -> Iterator[Difference]:
+        """A difference for each step that has one."""
+        for step in self._history:
+            self.step = step.number
+            effects = self._engine.step(step.now, step.changes)
+            self.steps += 1
+            self.effects += len(effects)
+            if step.decided is None:
+                self.unrecorded += 1
+            elif (found := _difference(step, effects)) is not None:
+                yield found
+
+
+def _difference(step: Step, effects: list[Effect]) -> Difference | None:
+    if step.decided is None:
+        return None
+    if step.effects is None:
+        return None if digest_of(effects) == step.decided.digest else Difference(step.number, 0)
+    for at, (expected, got) in enumerate(zip_longest(step.effects, effects), 1):
+        if expected != got:
+            return Difference(step.number, at, expected, got)
+    return None
+
+
+# ── what another configuration would have chosen ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A pod that another configuration would have put elsewhere. An empty node is none."""
+
+    pod: PodRef
+    step: int
+    recorded: str
+    other: str
+    note: str = ""
+    """Why the other configuration has no answer, where it has none."""
+
+
+class Shadow:
+    """Asks another configuration about every choice of an engine, on the cluster as it is at that very moment.
+
+    So each pod is asked about once for each attempt, on equal terms: with the same pods on the same nodes, the same
+    promises to others, and the same time. What the other chooses has no consequences; the next pod is asked about on
+    the cluster that the engine made. Not asked about are pods that extenders have a say in, and members of gangs.
+    """
+
+    def __init__(
+        self, replay: Replay, engine: Engine, config: KubeSchedulerConfiguration, others: Mapping[str, type]
+    ) -> None:
+        self._replay = replay
+        self._profiles = build_profiles(config, others)
+        self._cycle = Cycle(engine.cluster, self._profiles, DEFAULT_BACKOFF)
+        self._cycle.nominations = engine.cycle.nominations
+        self._asked: dict[str, None] = {}
+        self._elsewhere: dict[str, Elsewhere] = {}
+        engine.cycle.witness = self._ask
+
+    @property
+    def pods(self) -> int:
+        """How many pods were asked about."""
+        return len(self._asked)
+
+    @property
+    def elsewhere(self) -> list[Elsewhere]:
+        """Each pod once, at the first choice in which the two differ."""
+        return list(self._elsewhere.values())
+
+    def _ask(self, entry: Waiting, row: int) -> None:
+        pod = f"{entry.key} {entry.ref.uid}"
+        self._asked[pod] = None
+        other, note = self._chosen(entry)
+        if other != row and pod not in self._elsewhere:
+            names = self._node(row), self._node(other)
+            self._elsewhere[pod] = Elsewhere(entry.ref, self._replay.step, *names, note)
+
+    def _chosen(self, entry: Waiting) -> tuple[int, str]:
+        name = entry.pod.spec.scheduler_name
+        if name not in self._profiles:
+            return NOWHERE, f"has no profile {name}"
+        try:
+            return self._cycle.choose(entry), ""
+        except PluginError as error:
+            return NOWHERE, str(error)
+
+    def _node(self, row: int) -> str:
+        return "" if row == NOWHERE else self._cycle.cluster.nodes.names[row]

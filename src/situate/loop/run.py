@@ -1,0 +1,30 @@
+"""One turn: tell the engine what happened, keep it in the journal, and have somebody carry out what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from situate.core.changes import Change, Millis
+from situate.core.effects import Effect
+from situate.core.engine.engine import Engine
+from situate.loop.journal import Journal
+
+
+class Performer(Protocol):
+    """Carries effects out, in a cluster or in a simulated one. What comes of them it reports later, as changes."""
+
+    def perform(self, effects: Sequence[Effect]) -> None: ...
+
+
+def turn(
+    engine: Engine, now: Millis, changes: Sequence[Change], performer: Performer, journal: Journal | None = None
+) -> list[Effect]:
+    """Step once. The journal has the changes before the engine does, and the effects before the performer does."""
+    if journal is not None:
+        journal.heard(now, changes)
+    effects = engine.step(now, changes)
+    if journal is not None:
+        journal.decided(effects)
+    performer.perform(effects)
+    return effects

@@ -1,0 +1,340 @@
+"""What must hold after every step of a scheduler, whatever happened. Each checker yields what does not.
+
+They compare the scheduler with what it was told and what it asked for (`Told`), and decide anew, from scratch, what it
+decided with all that it remembers. Nothing here changes the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from situate.core.changes import Change, Millis, NodeSeen, PodRef, PodSeen
+from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.engine.cycle import NOTE_BYTES
+from situate.core.engine.engine import Engine
+from situate.core.engine.ledger import NOMINATION_LIMIT_MS
+from situate.core.engine.profile import Deciding
+from situate.core.model.meta import key_of
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.requests import allocatable, pod_requests
+from situate.core.place.filtering import fits_at, run_filters
+from situate.core.place.placer import Placer
+from situate.core.place.selecting import NOWHERE
+from situate.core.queue.queue import BACKOFF_WINDOW_MS, MAX_BACKOFF_MS
+from situate.core.queue.waiting import Place
+from situate.core.state.audit import audit
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.view import View
+from situate.sim.told import Asked, Told, bound_in
+
+AUDIT_EVERY: Final = 101
+"""Every so many steps all kept sums are counted again."""
+COMPARE_EVERY: Final = 17
+"""Every so many steps what is counted where is compared."""
+PARKED_EVERY: Final = 41
+"""Every so many steps each parked pod is asked whether it does not fit somewhere after all."""
+CHOICE_EVERY: Final = 7
+"""Every so many binds the choice is made again from scratch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a scheduler: what it was given and what it gave."""
+
+    number: int
+    now: Millis
+    changes: Sequence[Change]
+    effects: Sequence[Effect]
+
+
+class Checkers:
+    """Holds one scheduler to account, from its first step."""
+
+    def __init__(self, engine: Engine, deciding: Deciding, batch: int) -> None:
+        self.engine = engine
+        self.told = Told(frozenset({deciding.profile.scheduler_name}))
+        self._deciding = deciding
+        self._batch = batch
+        self._binds = 0
+
+    def after(self, step: Step) -> Iterator[str]:
+        """All that is wrong after a step."""
+        self.told.left.clear()
+        for change in step.changes:
+            self.told.hear(change)
+        for effect in step.effects:
+            yield from self._effect(effect)
+        yield from self._ledger(step.now)
+        yield from self._queue(step.now)
+        if step.number % COMPARE_EVERY == 0:
+            yield from self._counted()
+        yield from self._not_woken(step)
+        if step.number % AUDIT_EVERY == 0:
+            yield from (f"audit: {line}" for line in audit(self.engine.cluster))
+            yield from self._fresh()
+
+    # -- effects -------------------------------------------------------------------------------------------------
+
+    def _effect(self, effect: Effect) -> Iterator[str]:
+        match effect:
+            case Bind(ref, node, attempt):
+                yield from self._bind(ref, node, attempt)
+            case BindVolumes(ref, node, attempt):
+                yield from self._decision(ref, node, attempt)
+            case Evict():
+                yield from self._evict(effect)
+            case Nominate(ref, node):
+                yield from self._nominate(ref, node)
+            case SetCondition():
+                yield from self._condition(effect)
+            case Report(ref, _, reason, action, note):
+                if not (ref.uid and reason and action) or len(note.encode()) > NOTE_BYTES:
+                    yield f"malformed: {effect}"
+            case AskExtender():
+                yield f"malformed: there are no extenders: {effect}"
+
+    def _bind(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
+        decided = self.told.current(ref, attempt)
+        if decided is None:
+            yield from self._decision(ref, node, attempt)
+        elif decided.node != node:
+            yield f"double bind: attempt {attempt} of {ref.key} went to {decided.node}, and now to {node}"
+        elif decided.done:
+            yield f"double bind: attempt {attempt} of {ref.key} is done, and is asked for again"
+
+    def _decision(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
+        """A pod was given a node: it must have been right, as of what was known."""
+        told, pod = self.told, self.told.find(ref)
+        if pod is None:
+            yield f"resurrected: a node for {ref.key} {ref.uid}, which is not there"
+            return
+        yield from self._may_be_decided(ref, pod, attempt)
+        row = told.cluster.nodes.rows.get(node, NOWHERE)
+        if row == NOWHERE:
+            yield f"not eligible: {ref.key} on {node}, which is not there"
+            return
+        yield from self._room(ref, pod, node)
+        kind = told.cluster.class_of(pod)
+        view = View(told.cluster)
+        filters = self._deciding.profile.filters
+        if not fits_at(filters, kind, view, row):
+            yield f"not eligible: {ref.key} on {node}"
+        elif (beside := self._nominees(ref, kind, node)) and not fits_at(filters, kind, view.plus(beside), row):
+            yield f"promise broken: {ref.key} on {node}, where pods of its priority or above were promised the room"
+        self._binds += 1
+        if self._binds % CHOICE_EVERY == 0 and not told.holds_nodes():
+            yield from self._choice(ref, kind, node)
+        told.reserve(ref, pod, node, attempt)
+
+    def _may_be_decided(self, ref: PodRef, pod: Pod, attempt: int) -> Iterator[str]:
+        if pod.spec.node_name:
+            yield f"double bind: {ref.key} is bound to {pod.spec.node_name}"
+        if ref.key in self.told.decided:
+            yield f"double bind: {ref.key} has {self.told.decided[ref.key].node} already"
+        if pod.spec.scheduling_gates:
+            yield f"gated: {ref.key} was given a node"
+        if pod.metadata.deletion_timestamp is not None:
+            yield f"leaving: {ref.key} is being deleted, and was given a node"
+        if attempt <= self.told.attempts.get(ref.uid, 0):
+            yield f"attempts: {ref.key} was decided anew under its attempt {attempt}"
+
+    def _room(self, ref: PodRef, pod: Pod, node: str) -> Iterator[str]:
+        """Summed up here from the pods themselves, with nothing that the scheduler sums up by."""
+        told = self.told
+        there = running_on(node, told.pods.values())
+        there += [one.pod for one in told.decided.values() if one.node == node]
+        short = overfull(told.nodes[node], [*there, pod], pod)
+        if short:
+            yield f"overcommit: {ref.key} on {node}: {short}"
+
+    def _nominees(self, ref: PodRef, kind: PodClass, node: str) -> list[tuple[PodClass, int]]:
+        """The pods that were promised a node and come before this one."""
+        cluster, found = self.told.cluster, []
+        for key, (other, promised) in self.told.nominated.items():
+            pod = self.told.find(other)
+            if promised == node and key != ref.key and pod is not None and not self.told.leaves(other):
+                nominee = cluster.class_of(pod)
+                if nominee.priority >= kind.priority:
+                    found.append((nominee, cluster.nodes.rows[node]))
+        return found
+
+    def _choice(self, ref: PodRef, kind: PodClass, node: str) -> Iterator[str]:
+        cluster = self.told.cluster
+        row = Placer(cluster, self._deciding.profile, cache=False).choose(kind)
+        best = "nowhere" if row == NOWHERE else cluster.nodes.names[row]
+        if best != node:
+            yield f"cached is not fresh: {ref.key} on {node}, where a fresh look finds {best}"
+
+    def _evict(self, effect: Evict) -> Iterator[str]:
+        told, victim = self.told, self.told.find(effect.victim)
+        if victim is None or victim.spec.node_name != effect.node:
+            if effect.victim.key not in told.decided:
+                yield f"eviction: {effect.victim.key} is not on {effect.node}"
+        elif victim.metadata.deletion_timestamp is not None:
+            yield f"eviction: {effect.victim.key} is leaving already"
+        preemptor = told.find(effect.preemptor)
+        if victim and preemptor and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
+            yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
+        asked = told.asked.get(effect.victim.uid)
+        if asked is None:
+            told.asked[effect.victim.uid] = Asked()
+            return
+        asked.times += 1
+        if asked.times > asked.failures + 1:
+            yield f"eviction repeated: {effect.victim.key}, {asked.times} times after {asked.failures} failures"
+
+    def _nominate(self, ref: PodRef, node: str) -> Iterator[str]:
+        if self.told.knew(ref) is None:
+            yield f"nomination: {ref.key} is not there"
+        elif node and node not in self.told.nodes:
+            yield f"nomination: {node} is not there"
+        self.told.nominate(ref, node)
+
+    def _condition(self, effect: SetCondition) -> Iterator[str]:
+        pod = self.told.find(effect.pod)
+        if self.told.knew(effect.pod) is None:
+            yield f"condition: {effect.pod.key} is not there"
+        if effect.type != "PodScheduled" or not effect.reason or not effect.message:
+            yield f"malformed: {effect}"
+        if pod is None or effect.reason != "Unschedulable" or self.told.holds_nodes():
+            return
+        if (fits := self._fitting(self.told.cluster, pod)) is not None:
+            yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
+
+    # -- the ledger and the queue ---------------------------------------------------------------------------------
+
+    def _ledger(self, now: Millis) -> Iterator[str]:
+        cycle, told = self.engine.cycle, self.told
+        kept = {key: (one.entry.ref.uid, one.node, one.attempt) for key, one in cycle.reservations.items()}
+        owed = {key: (one.ref.uid, one.node, one.attempt) for key, one in told.decided.items()}
+        if kept != owed:
+            yield f"reservations: {differing(kept, owed)}"
+        for one in cycle.nominations.values():
+            if not now < one.until_ms <= now + NOMINATION_LIMIT_MS:
+                yield f"nomination: {one.ref.key} holds {one.node} until {one.until_ms}, and it is {now}"
+            if told.find(one.ref) is None:
+                yield f"nomination: {one.ref.key} is gone, and holds {one.node}"
+        promised = {one.ref.key: one.node for one in cycle.nominations.values() if not told.leaves(one.ref)}
+        expected = {key: node for key, (ref, node) in told.nominated.items() if not told.leaves(ref)}
+        if promised != expected:
+            yield f"nominations: {differing(promised, expected)}"
+        for uid in cycle.evictions:
+            if uid not in told.asked:
+                yield f"evictions: {uid} is remembered, and was not asked for"
+
+    def _queue(self, now: Millis) -> Iterator[str]:
+        """Every waiting pod is in exactly one place, and none is overdue."""
+        queue, told = self.engine.queue, self.told
+        parked = {entry.key: entry for entry in queue.parked()}
+        for pod in told.waiting():
+            key = key_of(pod.metadata)
+            entry = queue.get(key)
+            if entry is None or entry.ref.uid != pod.metadata.uid:
+                yield f"lost: {key} {pod.metadata.uid} waits, and is not in the queue"
+                continue
+            if (entry.place is Place.PARKED) != (parked.get(key) is entry):
+                yield f"lost: {key} is {entry.place.value}, and that is not where it is found"
+            if (entry.place is Place.RESERVED) != (key in told.decided):
+                yield f"lost: {key} is {entry.place.value}, and its node is {told.decided.get(key)}"
+            if entry.place is Place.RESTING:
+                if entry.retry_at_ms <= now:
+                    yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
+                if entry.retry_at_ms > now + MAX_BACKOFF_MS + BACKOFF_WINDOW_MS:
+                    yield f"lost: {key} rests until {entry.retry_at_ms}, and it is {now}"
+            if bool(pod.spec.scheduling_gates) != (entry.place is Place.GATED) and entry.place is not Place.RESERVED:
+                yield f"gated: {key} is {entry.place.value}, and its gates are {pod.spec.scheduling_gates}"
+            if entry.place is Place.DECIDING:
+                yield f"lost: {key} was taken out to be decided, and nobody decides it"
+        for entry in queue.values():
+            if told.find(entry.ref) is None:
+                yield f"resurrected: {entry.key} {entry.ref.uid} waits, and is not there"
+
+    # -- from scratch --------------------------------------------------------------------------------------------
+
+    def _counted(self) -> Iterator[str]:
+        kept, owed = bound_in(self.engine.cluster), self.told.bound()
+        if kept != owed:
+            yield f"counted: {differing(kept, owed)}"
+
+    def _fresh(self) -> Iterator[str]:
+        """What fits where is the same on a cluster that was built this moment."""
+        fresh, kept = self.told.rebuilt(), self.engine.cluster
+        for pod in self._one_of_each(self.told.waiting()):
+            ours = self._all_fitting(kept, pod)
+            theirs = self._all_fitting(fresh, pod)
+            if ours != theirs:
+                yield f"cached is not fresh: {pod.metadata.name} fits {ours}, and on a new cluster {theirs}"
+
+    def _not_woken(self, step: Step) -> Iterator[str]:
+        """A parked pod that fits somewhere was not woken by what made it fit.
+
+        All are asked after a change of a node, and now and then; else those that changed themselves.
+        """
+        if self.told.holds_nodes():
+            return
+        parked = {entry.key for entry in self.engine.queue.parked()}
+        everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
+        if not everybody:
+            parked &= {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
+        for pod in self._one_of_each([pod for pod in self.told.waiting() if key_of(pod.metadata) in parked]):
+            if (fits := self._fitting(self.told.cluster, pod)) is not None:
+                yield f"not woken: {pod.metadata.name} is parked, and fits {fits}"
+
+    def waiting_that_fit(self) -> Iterator[str]:
+        """At the end of a calm: whoever fits somewhere should have been bound."""
+        fresh = self.told.rebuilt()
+        for pod in self.told.waiting():
+            key = key_of(pod.metadata)
+            entry = self.engine.queue.get(key)
+            if pod.spec.scheduling_gates or entry is None:
+                continue
+            if entry.place is Place.RESERVED:
+                yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
+            elif (fits := self._fitting(fresh, pod)) is not None:
+                yield f"not bound: {key} is {entry.place.value}, and fits {fits}"
+
+    def _one_of_each(self, pods: Sequence[Pod]) -> list[Pod]:
+        classes = self.told.cluster.class_of
+        return list({classes(pod): pod for pod in pods}.values())
+
+    def _all_fitting(self, cluster: Cluster, pod: Pod) -> list[str]:
+        filtered = run_filters(self._deciding.profile, cluster.class_of(pod), View(cluster))
+        names = cluster.nodes.names
+        return sorted(names[row] for row in filtered.feasible.nonzero()[0].tolist())
+
+    def _fitting(self, cluster: Cluster, pod: Pod) -> str | None:
+        found = self._all_fitting(cluster, pod)
+        return found[0] if found else None
+
+
+def overfull(node: Node, pods: Sequence[Pod], asked: Pod) -> str:
+    """Which of the resources that one pod asks for a node does not have enough of for all."""
+    room = allocatable(node)
+    requests = [pod_requests(pod) for pod in pods]
+    sums: dict[str, tuple[int, int]] = {
+        "cpu": (sum(one.milli_cpu for one in requests), room.milli_cpu),
+        "memory": (sum(one.memory for one in requests), room.memory),
+        "pods": (len(pods), room.pods),
+    }
+    for name in dict.fromkeys(name for one in requests for name in one.scalar):
+        sums[name] = (sum(one.scalar.get(name, 0) for one in requests), room.scalar.get(name, 0))
+    own = pod_requests(asked)
+    wanted = {"cpu": own.milli_cpu, "memory": own.memory, "pods": 1, **own.scalar}
+    return ", ".join(
+        f"{total} of {most} {name}" for name, (total, most) in sums.items() if total > most and wanted.get(name)
+    )
+
+
+def running_on(node: str, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods that take room on a node."""
+    return [pod for pod in pods if pod.spec.node_name == node and pod.status.phase not in FINISHED_PHASES]
+
+
+def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:
+    """What two ledgers say of the first pod that they do not agree on."""
+    key = next(key for key in [*kept, *owed] if kept.get(key) != owed.get(key))
+    return f"{key} is kept as {kept.get(key)}, and should be {owed.get(key)}"

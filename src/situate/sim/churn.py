@@ -1,0 +1,259 @@
+"""What people and machines do to the cluster while the scheduler works: drawn from a seed, one act after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.changes import Millis
+from situate.core.model.pod import Pod
+from situate.core.model.tolerations import Taint
+from situate.sim.faults import Faults
+from situate.sim.kubelet import Kubelets
+from situate.sim.store import Store, ref_of
+from situate.sim.timeline import Timeline
+from situate.sim.workload import (
+    APPS,
+    FOREIGN,
+    TOLERATIONS,
+    Features,
+    Template,
+    changed_node,
+    draw_budget,
+    draw_features,
+    draw_node,
+    draw_service,
+    draw_template,
+    make_pod,
+)
+
+MAX_PODS: Final = 250
+"""So many pods are in the cluster at most."""
+UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a world is, and how fast."""
+
+    nodes: int
+    templates: int
+    gap_ms: Millis
+    """The time between two acts, on average."""
+    burst: int
+    fullness: float
+    """How much the pods ask for, compared with what the nodes have."""
+
+
+def draw_scale(dice: Random) -> Scale:
+    return Scale(
+        nodes=dice.randint(2, 14),
+        templates=dice.randint(2, 14),
+        gap_ms=dice.choice((20, 60, 150, 400)),
+        burst=dice.choice((1, 3, 8)),
+        fullness=dice.uniform(0.5, 1.8),
+    )
+
+
+class Churn:
+    """Acts on the store, until it is told to stop."""
+
+    def __init__(self, timeline: Timeline, dice: Random, store: Store, kubelets: Kubelets, faults: Faults) -> None:
+        self.stopped = False
+        self._timeline = timeline
+        self._dice = dice
+        self._store = store
+        self._kubelets = kubelets
+        self._faults = faults
+        self.features: Features = draw_features(dice)
+        self.scale = draw_scale(dice)
+        self._templates: list[Template] = [
+            draw_template(dice, f"t{at}", self.features) for at in range(self.scale.templates)
+        ]
+        self._made = 0
+        self._acts = self._draw_acts()
+
+    def begin(self) -> None:
+        for _ in range(self.scale.nodes):
+            self._add_node()
+        for _ in range(self._dice.randint(0, 3)):
+            self._add_object()
+        self._next()
+
+    def _next(self) -> None:
+        self._timeline.after(1 + int(self._dice.expovariate(1 / self.scale.gap_ms)), self._act)
+
+    def _act(self) -> None:
+        if self.stopped:
+            return
+        acts, weights = zip(*self._acts, strict=True)
+        self._dice.choices(acts, weights)[0]()
+        self._next()
+
+    def _draw_acts(self) -> list[tuple[Callable[[], None], float]]:
+        """All that may be done, and how often; some of it not at all in this world."""
+        dice, faults = self._dice, self._faults
+
+        def sometimes(weight: float) -> float:
+            return weight * dice.uniform(0.2, 1.0) if dice.random() < 0.6 else 0.0
+
+        return [
+            (self._create_pods, 10.0),
+            (self._delete_pod, 2.0 + 10 * faults.pod_is_deleted),
+            (self._ungate, 4.0 if self.features.gates else 0.0),
+            (self._tolerate, sometimes(1.5)),
+            (self._relabel_pod, sometimes(1.0)),
+            (self._shrink_pod, sometimes(0.7)),
+            (self._change_node, sometimes(2.0)),
+            (self._add_node, sometimes(0.6)),
+            (self._remove_node, sometimes(0.4)),
+            (self._kill_node, 10 * faults.node_dies),
+            (self._add_object, sometimes(0.5)),
+            (self._remove_object, sometimes(0.4)),
+            (self._rival, 10 * faults.rival_binds),
+            (self._serve_foreign, 3.0 if self.features.foreign else 0.0),
+        ]
+
+    def _number(self) -> int:
+        self._made += 1
+        return self._made
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _create_pods(self) -> None:
+        """Some pods of one template; at times one that takes the name of a pod that is gone."""
+        if len(self._store.pods) >= MAX_PODS or self._too_full():
+            self._delete_pod()
+            return
+        template = self._dice.choice(self._templates)
+        for _ in range(self._dice.randint(1, self.scale.burst)):
+            number = self._number()
+            name = f"{template.name}-{number}"
+            if self._dice.random() < 0.3:
+                name = f"{template.name}-s{self._dice.randint(0, 5)}"
+                if f"default/{name}" in self._store.pods:
+                    continue
+            self._store.put_pod(make_pod(template, name, f"u{number}", self._timeline.now))
+
+    def _too_full(self) -> bool:
+        waiting = sum(1 for pod in self._store.pods.values() if not pod.spec.node_name)
+        return waiting > 8 + 25 * self.scale.fullness
+
+    def _pick(self, fits: Callable[[Pod], bool]) -> Pod | None:
+        found = [pod for pod in self._store.pods.values() if pod.metadata.deletion_timestamp is None and fits(pod)]
+        return self._dice.choice(found) if found else None
+
+    def _delete_pod(self) -> None:
+        """A pod that is not bound goes at once, unless somebody holds on to it; one that is bound has to stop first."""
+        bound = self._dice.random() < 0.6
+        pod = self._pick(lambda one: bool(one.spec.node_name) == bound)
+        if pod is None:
+            return
+        if not bound and self._dice.random() < 0.7:
+            self._store.drop_pod(ref_of(pod))
+        else:
+            self._store.mark_leaving(ref_of(pod), self._timeline.now)
+
+    def _ungate(self) -> None:
+        pod = self._pick(lambda one: bool(one.spec.scheduling_gates))
+        if pod is not None:
+            self._store.put_pod(replace(pod, spec=replace(pod.spec, scheduling_gates=())))
+
+    def _tolerate(self) -> None:
+        pod = self._pick(lambda one: not one.spec.node_name)
+        if pod is not None:
+            added = self._dice.choice(TOLERATIONS)
+            if added not in pod.spec.tolerations:
+                spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
+                self._store.put_pod(replace(pod, spec=spec))
+
+    def _relabel_pod(self) -> None:
+        pod = self._pick(lambda one: True)
+        if pod is not None:
+            labels = {**pod.metadata.labels, "app": self._dice.choice(APPS)}
+            self._store.put_pod(replace(pod, metadata=replace(pod.metadata, labels=labels)))
+
+    def _shrink_pod(self) -> None:
+        """A running pod is resized in place, and asks for less."""
+        pod = self._pick(lambda one: one.status.phase == "Running" and bool(one.spec.node_name))
+        if pod is not None:
+            container = pod.spec.containers[0]
+            requests = {**container.resources.requests, "cpu": "50m"}
+            smaller = replace(container, resources=replace(container.resources, requests=requests))
+            self._store.put_pod(replace(pod, spec=replace(pod.spec, containers=(smaller,))))
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _add_node(self) -> None:
+        if len(self._store.nodes) < 2 * self.scale.nodes:
+            number = self._number()
+            self._store.put_node(draw_node(self._dice, f"n{number}", f"u{number}", self.features))
+
+    def _change_node(self) -> None:
+        name = self._some_node()
+        if name is not None:
+            before = self._store.nodes[name]
+            self._store.put_node(changed_node(self._dice, before, shrinks=True))
+
+    def _remove_node(self) -> None:
+        name = self._some_node()
+        if name is not None and len(self._store.nodes) > 1:
+            self._store.drop_node(name)
+
+    def _some_node(self) -> str | None:
+        names = [name for name in self._store.nodes if name not in self._kubelets.dead]
+        return self._dice.choice(names) if names else None
+
+    def _kill_node(self) -> None:
+        """The machine is gone; then it is noticed, then given up, and at times it comes back under the same name."""
+        name = self._some_node()
+        if name is None or len(self._store.nodes) < 2:
+            return
+        self._kubelets.dead[name] = None
+        self._timeline.after(self._dice.randint(500, 5_000), self._taint_dead, name)
+
+    def _taint_dead(self, name: str) -> None:
+        node = self._store.nodes.get(name)
+        if node is not None:
+            self._store.put_node(replace(node, spec=replace(node.spec, taints=(*node.spec.taints, UNREACHABLE))))
+        self._timeline.after(self._dice.randint(0, 15_000), self._give_up, name)
+
+    def _give_up(self, name: str) -> None:
+        self._store.drop_node(name)
+        self._timeline.after(self._dice.randint(0, 20_000), self._come_back, name)
+
+    def _come_back(self, name: str) -> None:
+        del self._kubelets.dead[name]
+        if self._dice.random() < 0.7 and name not in self._store.nodes:
+            self._store.put_node(draw_node(self._dice, name, f"u{self._number()}", self.features))
+
+    # -- other objects -------------------------------------------------------------------------------------------
+
+    def _add_object(self) -> None:
+        name = f"o{self._dice.randint(0, 3)}"
+        if self._dice.random() < self.features.budgets:
+            self._store.put_other(draw_budget(self._dice, name))
+        else:
+            self._store.put_other(draw_service(self._dice, name))
+
+    def _remove_object(self) -> None:
+        if self._store.others:
+            self._store.drop_other(self._dice.choice(list(self._store.others.values())))
+
+    # -- other schedulers ----------------------------------------------------------------------------------------
+
+    def _rival(self) -> None:
+        """Another scheduler binds a pod that waits for us, wherever it likes."""
+        self._bind_somewhere(lambda one: one.spec.scheduler_name != FOREIGN)
+
+    def _serve_foreign(self) -> None:
+        self._bind_somewhere(lambda one: one.spec.scheduler_name == FOREIGN)
+
+    def _bind_somewhere(self, fits: Callable[[Pod], bool]) -> None:
+        pod = self._pick(lambda one: not one.spec.node_name and not one.spec.scheduling_gates and fits(one))
+        if pod is not None and self._store.nodes:
+            self._store.bind(ref_of(pod), self._dice.choice(list(self._store.nodes)))

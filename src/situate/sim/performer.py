@@ -1,0 +1,180 @@
+"""Carries out what the scheduler asks for, after a while and with faults, and says so; or does not.
+
+What it promises: what was not carried out is answered, in the end, as failed. What was carried out may go unanswered,
+or be answered as failed: then it is seen in the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from situate.core.changes import (
+    BindDone,
+    BindFailed,
+    Change,
+    EvictDone,
+    EvictFailed,
+    PodRef,
+    VolumesBound,
+    VolumesFailed,
+)
+from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.model.pod import PodCondition
+from situate.core.state.pods import DISRUPTION_TARGET
+from situate.sim.faults import Faults
+from situate.sim.store import Store
+from situate.sim.timeline import Timeline
+
+REQUEST_MS: Final = (1, 30)
+SLOW_MS: Final = (200, 3_000)
+ANSWER_MS: Final = (1, 30)
+LATE_MS: Final = (300, 5_000)
+AGAIN_MS: Final = (1, 12_000)
+"""How much later an answer comes once more."""
+SURE_AFTER: Final = 2
+"""How often one bind can be carried out and answered as failed: then somebody reads the pod."""
+
+TIMEOUT: Final = "Timeout: request did not complete within the allotted duration"
+UNAVAILABLE: Final = "etcdserver: leader changed"
+FORBIDDEN: Final = "admission webhook denied the request"
+
+
+Answer: TypeAlias = BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed
+
+
+class Performer:
+    """Performs for one scheduler. When that scheduler dies, what it asked for may still happen; nobody hears of it."""
+
+    def __init__(self, timeline: Timeline, dice: Random, store: Store, answer: Callable[[str, Change], None]) -> None:
+        self.faults = Faults()
+        self.binding = False
+        """Whether what is being written is a bind that we were asked for."""
+        self._timeline = timeline
+        self._dice = dice
+        self._store = store
+        self._answer = answer
+        self._generation = 0
+        self._unsure: dict[tuple[str, int], int] = {}
+
+    def restart(self) -> None:
+        self._generation += 1
+        self._unsure.clear()
+
+    def perform(self, effect: Effect) -> None:
+        if not isinstance(effect, Report | AskExtender):
+            slow = self._dice.random() < self.faults.server_is_slow
+            delay = self._dice.randint(*(SLOW_MS if slow else REQUEST_MS))
+            self._timeline.after(delay, self._carry_out, effect, self._generation)
+
+    def _carry_out(self, effect: Effect, generation: int) -> None:
+        if generation != self._generation and self._dice.random() < 0.5:
+            return  # it died before it could send this
+        match effect:
+            case Bind():
+                self._bind(effect, generation)
+            case BindVolumes():
+                self._bind_volumes(effect, generation)
+            case Evict():
+                self._evict(effect, generation)
+            case Nominate(ref, node):
+                self._note(ref, node)
+            case SetCondition():
+                self._set_condition(effect)
+            case Report() | AskExtender():
+                pass  # nobody reads events here, and there are no extenders
+            case _:
+                assert_never(effect)
+
+    # -- binds ---------------------------------------------------------------------------------------------------
+
+    def _bind(self, bind: Bind, generation: int) -> None:
+        ref, attempt, faults, dice = bind.pod, bind.attempt, self.faults, self._dice
+        if dice.random() < faults.bind_fails:
+            self._say(BindFailed(ref, attempt, UNAVAILABLE), generation)
+            return
+        pod = self._store.find(ref)
+        there = pod is not None and pod.spec.node_name == bind.node
+        if dice.random() < faults.bind_is_refused and not there:  # what is refused for good was not carried out
+            self._say(BindFailed(ref, attempt, FORBIDDEN, final=True), generation)
+            return
+        self.binding = True
+        problem = self._store.bind(ref, bind.node)
+        self.binding = False
+        if problem:
+            self._say(BindFailed(ref, attempt, problem, final=True), generation)
+            return
+        unsure = self._unsure.get((ref.uid, attempt), 0)
+        if unsure < SURE_AFTER and dice.random() < faults.bind_is_unsure:
+            self._unsure[ref.uid, attempt] = unsure + 1
+            self._say(BindFailed(ref, attempt, TIMEOUT), generation)
+        elif dice.random() >= faults.answer_is_lost:
+            self._say(BindDone(ref, attempt), generation)
+
+    def _bind_volumes(self, ask: BindVolumes, generation: int) -> None:
+        if self._dice.random() < self.faults.volumes_fail:
+            self._say(VolumesFailed(ask.pod, ask.attempt, UNAVAILABLE), generation)
+            return
+        self._say(VolumesBound(ask.pod, ask.attempt), generation)
+
+    # -- evictions -----------------------------------------------------------------------------------------------
+
+    def _evict(self, evict: Evict, generation: int) -> None:
+        if self._dice.random() < self.faults.evict_fails:
+            self._say(EvictFailed(evict.victim, UNAVAILABLE), generation)
+            return
+        pod = self._store.find(evict.victim)
+        if pod is not None:
+            kept = tuple(one for one in pod.status.conditions if one.type != DISRUPTION_TARGET.type)
+            status = replace(pod.status, conditions=(*kept, DISRUPTION_TARGET))
+            self._store.mark_leaving(evict.victim, self._timeline.now, status)
+        if self._dice.random() >= self.faults.answer_is_lost:
+            self._say(EvictDone(evict.victim), generation)
+
+    # -- notes on pods -------------------------------------------------------------------------------------------
+
+    def _note(self, ref: PodRef, node: str) -> None:
+        pod = self._store.find(ref)
+        if pod is not None and not pod.spec.node_name:
+            self._store.put_pod(replace(pod, status=replace(pod.status, nominated_node_name=node)))
+
+    def _set_condition(self, said: SetCondition) -> None:
+        pod = self._store.find(said.pod)
+        if pod is None or pod.spec.node_name:
+            return
+        made = PodCondition(type=said.type, status=said.status, reason=said.reason)
+        if made not in pod.status.conditions:
+            kept = tuple(one for one in pod.status.conditions if one.type != said.type)
+            self._store.put_pod(replace(pod, status=replace(pod.status, conditions=(*kept, made))))
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def _say(self, answer: Answer, generation: int) -> None:
+        late = self._dice.random() < self.faults.answer_is_late
+        delay = self._dice.randint(*(LATE_MS if late else ANSWER_MS))
+        self._timeline.after(delay, self._deliver, answer, generation)
+        if self._dice.random() < self.faults.answer_comes_twice:
+            again = delay + self._dice.randint(*AGAIN_MS)
+            self._timeline.after(again, self._deliver, answer, generation)
+
+    def _deliver(self, answer: Answer, generation: int) -> None:
+        if generation == self._generation:
+            self._answer(told(answer), answer)
+
+
+def told(answer: Change) -> str:
+    """An answer in a few words, for the trace."""
+    match answer:
+        case BindDone(pod, attempt) | VolumesBound(pod, attempt):
+            return f"{type(answer).__name__} {pod.key} {pod.uid} #{attempt}"
+        case BindFailed(pod, attempt, problem) | VolumesFailed(pod, attempt, problem):
+            return f"{type(answer).__name__} {pod.key} {pod.uid} #{attempt}: {problem}"
+        case EvictDone(pod):
+            return f"EvictDone {pod.key} {pod.uid}"
+        case EvictFailed(pod, problem):
+            return f"EvictFailed {pod.key} {pod.uid}: {problem}"
+        case _:
+            return type(answer).__name__

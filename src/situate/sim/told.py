@@ -1,0 +1,242 @@
+"""What the scheduler has been told and what it has asked for, kept apart from it, to hold it to account.
+
+`cluster` is what its cluster must look like: fed by the same changes, and by the binds that it asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from situate.core.changes import (
+    BindDone,
+    BindFailed,
+    Change,
+    EvictDone,
+    EvictFailed,
+    ExtenderSaid,
+    NodeGone,
+    NodeSeen,
+    ObjectGone,
+    ObjectSeen,
+    PodGone,
+    PodRef,
+    PodSeen,
+    VolumesBound,
+    VolumesFailed,
+)
+from situate.core.engine.cycle import BIND_TRIES
+from situate.core.model.meta import key_of
+from situate.core.model.named import NamedObject
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.sim.store import ref_of
+
+
+@dataclass(slots=True)
+class Decided:
+    """A pod that the scheduler has given a node, and that was not seen bound yet."""
+
+    ref: PodRef
+    pod: Pod
+    """As it was when it was decided."""
+    node: str
+    attempt: int
+    failures: int = 0
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Asked:
+    """An eviction that was asked for."""
+
+    times: int = 1
+    failures: int = 0
+
+
+class Told:
+    """All that one scheduler knows, from what it was told."""
+
+    def __init__(self, schedulers: frozenset[str]) -> None:
+        self.schedulers = schedulers
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.others: dict[tuple[str, str], NamedObject] = {}
+        self.cluster = Cluster()
+        self.decided: dict[str, Decided] = {}
+        self.nominated: dict[str, tuple[PodRef, str]] = {}
+        self.asked: dict[str, Asked] = {}
+        """Evictions, by the victim's uid."""
+        self.left: dict[str, Pod] = {}
+        """Pods that went in this very step, by uid: what was asked before that may still name them."""
+        self.attempts: dict[str, int] = {}
+        """The highest attempt of a bind, by uid."""
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def hear(self, change: Change) -> None:
+        match change:
+            case NodeSeen(node):
+                self.nodes[node.metadata.name] = node
+                self.cluster.add_node(node)
+            case NodeGone(name):
+                self._node_gone(name)
+            case PodSeen(pod):
+                self._pod_seen(pod)
+            case PodGone(ref):
+                self._pod_gone(ref)
+            case ObjectSeen(item):
+                self._object_seen(item)
+            case ObjectGone(item):
+                self._object_gone(item)
+            case _:
+                self._answered(change)
+
+    def _answered(
+        self, answer: BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed | ExtenderSaid
+    ) -> None:
+        match answer:
+            case BindDone(ref, attempt):
+                if (decided := self.current(ref, attempt)) is not None:
+                    decided.done = True
+            case BindFailed(ref, attempt, _, final):
+                self._bind_failed(ref, attempt, final=final)
+            case VolumesFailed(ref, attempt, _):
+                self._bind_failed(ref, attempt, final=True)
+            case EvictFailed(ref):
+                if ref.uid in self.asked:
+                    self.asked[ref.uid].failures += 1
+            case _:
+                pass
+
+    def _node_gone(self, name: str) -> None:
+        self.nodes.pop(name, None)
+        self.cluster.remove_node(name)
+        for key, (_, node) in list(self.nominated.items()):
+            if node == name:
+                del self.nominated[key]
+
+    def _pod_seen(self, pod: Pod) -> None:
+        key = key_of(pod.metadata)
+        known = self.pods.get(key)
+        if known is not None and known.metadata.uid != pod.metadata.uid:
+            self._pod_gone(ref_of(known))
+        self.pods[key] = pod
+        if pod.spec.node_name:
+            self.decided.pop(key, None)
+            self.nominated.pop(key, None)
+            self.cluster.add_pod(pod)
+        elif pod.metadata.deletion_timestamp is not None:
+            self._release(key)  # nobody can bind it any more
+        elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
+            self.nominated[key] = (ref_of(pod), pod.status.nominated_node_name)
+
+    def _pod_gone(self, ref: PodRef) -> None:
+        known = self.pods.get(ref.key)
+        if known is None or known.metadata.uid != ref.uid:
+            return
+        self.left[ref.uid] = self.pods.pop(ref.key)
+        self.decided.pop(ref.key, None)
+        self.nominated.pop(ref.key, None)
+        self.asked.pop(ref.uid, None)
+        self.attempts.pop(ref.uid, None)
+        self.cluster.remove_pod(ref.key)
+
+    def _object_seen(self, item: NamedObject | PriorityClass) -> None:
+        if not isinstance(item, PriorityClass):
+            self.others[type(item).__name__, key_of(item.metadata)] = item
+            self.cluster.put_object(item)
+
+    def _object_gone(self, item: NamedObject | PriorityClass) -> None:
+        if not isinstance(item, PriorityClass):
+            self.others.pop((type(item).__name__, key_of(item.metadata)), None)
+            self.cluster.forget_object(item)
+
+    def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool) -> None:
+        decided = self.current(ref, attempt)
+        if decided is None or decided.done:
+            return
+        decided.failures += 1
+        if final or decided.failures >= BIND_TRIES:
+            self._release(ref.key)
+
+    def _release(self, key: str) -> None:
+        if self.decided.pop(key, None) is not None:
+            self.cluster.remove_pod(key)
+
+    # -- what it asked for ---------------------------------------------------------------------------------------
+
+    def reserve(self, ref: PodRef, pod: Pod, node: str, attempt: int) -> None:
+        self.decided[ref.key] = Decided(ref, pod, node, attempt)
+        self.attempts[ref.uid] = attempt
+        self.nominated.pop(ref.key, None)
+        self.cluster.put(pod, self.cluster.class_of(pod), self.cluster.nodes.rows[node])
+
+    def nominate(self, ref: PodRef, node: str) -> None:
+        if node:
+            self.nominated[ref.key] = (ref, node)
+        else:
+            self.nominated.pop(ref.key, None)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def current(self, ref: PodRef, attempt: int) -> Decided | None:
+        found = self.decided.get(ref.key)
+        return found if found is not None and found.ref.uid == ref.uid and found.attempt == attempt else None
+
+    def find(self, ref: PodRef) -> Pod | None:
+        pod = self.pods.get(ref.key)
+        return pod if pod is not None and pod.metadata.uid == ref.uid else None
+
+    def knew(self, ref: PodRef) -> Pod | None:
+        """That very pod, if it was there when this step began."""
+        return self.find(ref) or self.left.get(ref.uid)
+
+    def leaves(self, ref: PodRef) -> bool:
+        """Whether the pod is being deleted: what is remembered of one that waits may be forgotten from then on."""
+        pod = self.find(ref)
+        return pod is not None and pod.metadata.deletion_timestamp is not None
+
+    def holds_nodes(self) -> bool:
+        """Whether somebody was promised a node; or is being deleted with such a note on it, which may count or not."""
+        return bool(self.nominated) or any(
+            pod.status.nominated_node_name and not pod.spec.node_name and pod.metadata.deletion_timestamp is not None
+            for pod in self.pods.values()
+        )
+
+    def is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.schedulers and pod.status.phase not in FINISHED_PHASES
+
+    def waiting(self) -> list[Pod]:
+        """The pods that wait for us, those with a node that are not seen bound included; not those being deleted."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if not pod.spec.node_name and self.is_ours(pod) and pod.metadata.deletion_timestamp is None
+        ]
+
+    def bound(self) -> dict[str, tuple[str, str]]:
+        """What counts where: (uid, node) by the pod's name."""
+        return bound_in(self.cluster)
+
+    def rebuilt(self) -> Cluster:
+        """The same cluster from nothing: first the nodes, then the pods."""
+        fresh = Cluster()
+        pods = [pod for pod in self.pods.values() if pod.spec.node_name]
+        fresh.load(self.nodes.values(), self.others.values(), pods)
+        for decided in self.decided.values():
+            if decided.node in fresh.nodes.rows:
+                fresh.put(decided.pod, fresh.class_of(decided.pod), fresh.nodes.rows[decided.node])
+        return fresh
+
+
+def bound_in(cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """What a cluster counts where: (uid, node) by the pod's name; the node in brackets where it is not there."""
+    counted = {
+        key: (cluster.pods.uids[row], cluster.nodes.names[cluster.pods.node_rows[row]])
+        for key, row in cluster.pods.rows.items()
+    }
+    for node, pods in cluster.homeless.items():
+        counted.update({key: (pod.metadata.uid, f"[{node}]") for key, pod in pods.items()})
+    return counted

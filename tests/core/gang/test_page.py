@@ -1,0 +1,40 @@
+"""What docs/GANGS.md shows works, and prints what it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from situate.core.gang.naming import Way, gang_of
+from situate.wire.objects import Source, read_objects
+
+PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "GANGS.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(text) for _, text in found]
+
+
+def test_the_example_prints_what_the_page_shows() -> None:
+    (code,), (expected,) = blocks("python"), blocks("text")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "docs/GANGS.md", "exec"), {"__name__": "example"})
+    assert printed.getvalue() == expected
+
+
+@pytest.mark.parametrize("number, way", list(enumerate(Way)), ids=str)
+def test_each_way_to_name_a_gang_is_shown_with_objects_that_are_read(number: int, way: Way) -> None:
+    objects = read_objects([Source("page.yaml", blocks("yaml")[number].encode())])
+    assert objects.ignored == {}
+    named = gang_of(objects.pods[0])
+    assert named is not None
+    assert (named.way, named.name) == (way, "train")
+    groups = {Way.POD_GROUP: len(objects.pod_groups), Way.COSCHEDULING: len(objects.coscheduling_pod_groups)}
+    assert groups.get(way, 1) == 1

@@ -1,0 +1,353 @@
+"""Bugs of the kinds that schedulers have had, planted one at a time: the simulation must find each within a few worlds.
+
+A checker that finds no planted bug finds no real one either. Each bug is in the scheduler alone; the checkers count and
+decide for themselves.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from situate.core.changes import PodRef
+from situate.core.contract import Wake
+from situate.core.effects import Bind, Evict
+from situate.core.engine import engine as engine_module
+from situate.core.engine import ledger
+from situate.core.engine.cycle import Cycle
+from situate.core.engine.engine import Engine
+from situate.core.engine.ledger import Nominations
+from situate.core.engine.profile import build_profiles
+from situate.core.plugins.inter_pod_affinity import InterPodAffinity
+from situate.core.plugins.node_affinity import NodeAffinity
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.node_unschedulable import NodeUnschedulable
+from situate.core.plugins.taint_toleration import TaintToleration
+from situate.core.queue.queue import Backoff, SchedulingQueue
+from situate.core.queue.waiting import Place
+from situate.sim.world import run
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+WORLDS = 40
+CHANGES = 700
+
+
+# -- wake-ups that do not come ----------------------------------------------------------------------------------------
+
+
+def deaf(kind: type, *wakes: Wake) -> Plant:
+    """A plugin that does not wait for something that may help."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(kind, "wakes_on", kind.wakes_on - frozenset(wakes))  # type: ignore[attr-defined]
+
+    return plant
+
+
+def wakes_one_at_most(patch: pytest.MonkeyPatch) -> None:
+    def wake_class(self: SchedulingQueue, refused: Any, kind: Any, now: int) -> None:
+        self.wake(next(iter(refused.pods[kind].values())), now)
+
+    patch.setattr(SchedulingQueue, "wake_class", wake_class)
+
+
+def own_changes_wake_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Engine, "_worth_own_change", lambda *_: False)
+
+
+def gates_are_never_seen_to_go(patch: pytest.MonkeyPatch) -> None:
+    real = Engine._waiting_seen
+
+    def waiting_seen(self: Engine, pod: Any, ref: PodRef, now: int) -> None:
+        entry = self.queue.get(ref.key)
+        if entry is None or entry.place is not Place.GATED:
+            real(self, pod, ref, now)
+
+    patch.setattr(Engine, "_waiting_seen", waiting_seen)
+
+
+# -- the queue --------------------------------------------------------------------------------------------------------
+
+
+def backoff_never_ends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Backoff, "after", lambda *_: 1 << 40)
+
+
+def rest_ends_and_nobody_is_put_back(patch: pytest.MonkeyPatch) -> None:
+    def end_rests(self: Any, now: int) -> None:
+        self._resting = [item for item in self._resting if item[0] > now]
+
+    patch.setattr(SchedulingQueue, "_end_rests", end_rests)
+
+
+def gated_pods_are_scheduled(patch: pytest.MonkeyPatch) -> None:
+    real = Engine._waiting_seen
+
+    def waiting_seen(self: Engine, pod: Any, ref: PodRef, now: int) -> None:
+        real(self, msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduling_gates=())), ref, now)
+
+    patch.setattr(Engine, "_waiting_seen", waiting_seen)
+
+
+def a_deleted_pod_stays_in_the_queue(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Engine, "_pod_gone", lambda self, ref: self._bound_gone(ref))
+
+
+def pods_of_one_name_are_taken_for_one_pod(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "known_uid", lambda *_: None)
+
+
+def a_pod_that_is_being_deleted_is_placed(patch: pytest.MonkeyPatch) -> None:
+    real = Engine._waiting_seen
+
+    def waiting_seen(self: Engine, pod: Any, ref: PodRef, now: int) -> None:
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=None)
+        real(self, msgspec.structs.replace(pod, metadata=metadata), ref, now)
+
+    patch.setattr(Engine, "_waiting_seen", waiting_seen)
+
+
+# -- reservations and binds -------------------------------------------------------------------------------------------
+
+
+def a_failed_bind_keeps_its_room(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "_release", lambda self, one: self.reservations.pop(one.entry.key, None))
+
+
+def a_failed_bind_is_not_heard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "_bind_failed", lambda *_, **__: None)
+
+
+def old_answers_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "_current", lambda self, ref, _: self.reservations.get(ref.key))
+
+
+def a_bind_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "due_timers", lambda self: self._timers.clear())
+
+
+def a_bind_is_tried_again_elsewhere(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle._bind
+
+    def bind(self: Any, reservation: Any) -> None:
+        real(self, reservation)
+        if reservation.tries > 1:
+            last = self._effects.pop()
+            self._effects.append(Bind(last.pod, next(iter(self.cluster.nodes.rows)), last.attempt))
+
+    patch.setattr(Cycle, "_bind", bind)
+
+
+def the_room_is_given_back_when_the_bind_is_done(patch: pytest.MonkeyPatch) -> None:
+    def bind_done(self: Any, ref: PodRef, attempt: int) -> None:
+        reservation = self._current(ref, attempt)
+        if reservation is not None:
+            self._release(reservation)
+
+    patch.setattr(Cycle, "_bind_done", bind_done)
+
+
+def a_pod_seen_bound_during_its_bind_is_passed_over(patch: pytest.MonkeyPatch) -> None:
+    real = Engine._bound_seen
+
+    def bound_seen(self: Engine, pod: Any, ref: PodRef) -> None:
+        if ref.key not in self.cycle.reservations:
+            real(self, pod, ref)
+
+    patch.setattr(Engine, "_bound_seen", bound_seen)
+
+
+def a_pod_deleted_during_its_bind_keeps_its_room(patch: pytest.MonkeyPatch) -> None:
+    def leave(self: Any, key: str) -> None:
+        self.reservations.pop(key, None)
+        self.queue.remove(key)
+
+    patch.setattr(Cycle, "leave", leave)
+
+
+def a_pod_is_reserved_twice(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle._reserve
+
+    def reserve(self: Any, entry: Any, row: int) -> None:
+        real(self, entry, row)
+        if entry.attempts % 5 == 2:
+            entry.attempts += 1
+            self._effects.append(Bind(entry.ref, self.cluster.nodes.names[row], entry.attempts))
+
+    patch.setattr(Cycle, "_reserve", reserve)
+
+
+def attempts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle.decide
+
+    def decide(self: Cycle, entry: Any) -> None:
+        entry.attempts = 0
+        real(self, entry)
+
+    patch.setattr(Cycle, "decide", decide)
+
+
+def reserved_pods_take_no_room(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle._reserve
+
+    def reserve(self: Any, entry: Any, row: int) -> None:
+        real(self, entry, row)
+        self.cluster.remove_pod(entry.key)
+
+    patch.setattr(Cycle, "_reserve", reserve)
+
+
+# -- preemption -------------------------------------------------------------------------------------------------------
+
+
+def evictions_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle.decide
+
+    def decide(self: Cycle, entry: Any) -> None:
+        self.evictions.clear()
+        real(self, entry)
+
+    patch.setattr(Cycle, "decide", decide)
+
+
+def a_victim_is_evicted_at_every_step(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle.due_timers
+
+    def due_timers(self: Any) -> None:
+        for eviction in list(self.evictions.values()):
+            self._effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
+        real(self)
+
+    patch.setattr(Cycle, "due_timers", due_timers)
+
+
+def promises_are_never_taken_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "_withdraw", lambda *_: None)
+
+
+def promises_outlive_their_pods(patch: pytest.MonkeyPatch) -> None:
+    real = Nominations.remove
+
+    def remove(self: Nominations, key: str) -> Any:
+        found = self.get(key)
+        return real(self, key) if found is not None and found.version % 3 else None
+
+    patch.setattr(Nominations, "remove", remove)
+
+
+def promises_have_no_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ledger, "NOMINATION_LIMIT_MS", 1 << 40)
+
+
+def promises_hold_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "_fits_beside_nominees", lambda *_: True)
+
+
+# -- the cluster ------------------------------------------------------------------------------------------------------
+
+
+def without(name: str) -> Plant:
+    """The scheduler decides without one of its filters."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def fewer(config: Any, others: Any = None) -> Any:
+            return {
+                scheduler: replace(
+                    deciding,
+                    profile=replace(
+                        deciding.profile, filters=tuple(one for one in deciding.profile.filters if one.name != name)
+                    ),
+                )
+                for scheduler, deciding in build_profiles(config, others).items()
+            }
+
+        patch.setattr(engine_module, "build_profiles", fewer)
+
+    return plant
+
+
+def a_node_that_left_is_still_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cycle, "node_gone", lambda *_: None)
+
+
+def a_node_that_changed_is_as_it_was(patch: pytest.MonkeyPatch) -> None:
+    real = Engine._node_seen
+
+    def node_seen(self: Engine, node: Any) -> None:
+        if node.metadata.name not in self.cluster.nodes.rows:
+            real(self, node)
+
+    patch.setattr(Engine, "_node_seen", node_seen)
+
+
+def answers_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
+    real = Engine.__init__
+
+    def init(self: Engine, *arguments: Any, **options: Any) -> None:
+        real(self, *arguments, **options)
+        self.cluster._touch = lambda _: None  # type: ignore[method-assign]
+
+    patch.setattr(Engine, "__init__", init)
+
+
+BUGS: dict[str, Plant] = {
+    "a pod that leaves wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.POD_DELETED),
+    "a node that comes wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.NODE_ADDED),
+    "a node that grows wakes nobody": deaf(NodeResourcesFit, Wake.NODE_ALLOCATABLE),
+    "a taint that goes wakes nobody": deaf(TaintToleration, Wake.NODE_TAINT),
+    "an uncordoned node wakes nobody": deaf(NodeUnschedulable, Wake.NODE_TAINT),
+    "a label that comes wakes nobody": deaf(NodeAffinity, Wake.NODE_LABEL),
+    "a pod that comes wakes nobody who wants to be near": deaf(InterPodAffinity, Wake.POD_ADDED),
+    "only one of several pods of a class is woken": wakes_one_at_most,
+    "a waiting pod's own change does not wake it": own_changes_wake_nobody,
+    "gates that are removed are not noticed": gates_are_never_seen_to_go,
+    "a backoff never ends": backoff_never_ends,
+    "pods are lost when their rest ends": rest_ends_and_nobody_is_put_back,
+    "gated pods are scheduled": gated_pods_are_scheduled,
+    "a deleted pod stays in the queue": a_deleted_pod_stays_in_the_queue,
+    "two pods of one name are taken for one": pods_of_one_name_are_taken_for_one_pod,
+    "a pod that is being deleted is placed": a_pod_that_is_being_deleted_is_placed,
+    "a failed bind keeps its room": a_failed_bind_keeps_its_room,
+    "a failed bind is not heard of": a_failed_bind_is_not_heard,
+    "an old answer undoes a newer reservation": old_answers_count,
+    "nothing is ever tried again": a_bind_is_not_tried_again,
+    "a bind is tried again on another node": a_bind_is_tried_again_elsewhere,
+    "room is given back when the bind is done": the_room_is_given_back_when_the_bind_is_done,
+    "a pod seen bound during its bind is passed over": a_pod_seen_bound_during_its_bind_is_passed_over,
+    "a pod deleted during its bind keeps its room": a_pod_deleted_during_its_bind_keeps_its_room,
+    "a pod is bound twice": a_pod_is_reserved_twice,
+    "attempts are not counted": attempts_are_not_counted,
+    "reserved pods take no room": reserved_pods_take_no_room,
+    "evictions are forgotten and repeated": evictions_are_forgotten,
+    "a victim is evicted at every step": a_victim_is_evicted_at_every_step,
+    "promises are never taken back": promises_are_never_taken_back,
+    "promises outlive their pods": promises_outlive_their_pods,
+    "promises have no end": promises_have_no_end,
+    "promises hold nothing": promises_hold_nothing,
+    "capacity is not checked": without("NodeResourcesFit"),
+    "taints are ignored": without("TaintToleration"),
+    "cordons are ignored": without("NodeUnschedulable"),
+    "node affinity is ignored": without("NodeAffinity"),
+    "pod affinity is ignored": without("InterPodAffinity"),
+    "spreading is ignored": without("PodTopologySpread"),
+    "host ports are ignored": without("NodePorts"),
+    "a node that left is still there": a_node_that_left_is_still_there,
+    "a node that changed is as it was": a_node_that_changed_is_as_it_was,
+    "remembered answers are never renewed": answers_stand_for_ever,
+}
+
+
+@pytest.mark.parametrize("plant", BUGS.values(), ids=BUGS.keys())
+def test_the_simulation_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(1, WORLDS + 1):
+        if run(seed, changes=CHANGES).violations:
+            return
+    pytest.fail(f"not found in {WORLDS} worlds")
+
+
+def test_at_least_twenty_bugs_are_planted() -> None:
+    assert len(BUGS) >= 20
