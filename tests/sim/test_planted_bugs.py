@@ -288,7 +288,7 @@ def answers_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
 
     def init(self: Engine, *arguments: Any, **options: Any) -> None:
         real(self, *arguments, **options)
-        self.cluster._touch = lambda _: None  # type: ignore[method-assign]
+        patch.setattr(self.cluster, "_touch", lambda _: None)
 
     patch.setattr(Engine, "__init__", init)
 

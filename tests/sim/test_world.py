@@ -50,7 +50,8 @@ def test_a_chance_that_is_drawn_is_at_most_what_is_said() -> None:
 
 
 def test_things_happen_at_their_time_and_those_of_one_moment_in_the_order_asked() -> None:
-    timeline, happened = Timeline(), []
+    timeline = Timeline()
+    happened: list[str] = []
     timeline.after(5, happened.append, "c")
     timeline.after(3, happened.append, "a")
     timeline.after(3, happened.append, "b")

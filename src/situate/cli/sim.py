@@ -1,4 +1,4 @@
-"""`situate sim`: run the scheduler in virtual worlds, each drawn from a seed, and hold it to account after every step."""
+"""`situate sim`: run the scheduler in virtual worlds, each drawn from a seed, and hold it to account at every step."""
 
 from __future__ import annotations
 
@@ -18,23 +18,19 @@ CHUNK = 4
 """How many worlds a worker takes at a time."""
 
 
-class Seeds(click.ParamType):
+def read_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
     """`7`, or `1..100`: from one to the other, both included."""
-
-    name = "A..B"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        if isinstance(value, range):
-            return value
-        found = re.fullmatch(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", str(value), re.ASCII)
-        if found is None or int(found[2] or found[1]) < int(found[1]):
-            self.fail(f"{value!r} is neither a seed nor two of them, as in 1..100", param, ctx)
-        return range(int(found[1]), int(found[2] or found[1]) + 1)
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?", value, re.ASCII)
+    if found is None or int(found[2] or found[1]) < int(found[1]):
+        raise click.BadParameter(f"{value!r} is neither a seed nor two of them, as in 1..100", ctx, param)
+    return range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 @click.command()
 @click.option("--seed", type=click.IntRange(0), help="Run this one world.")
-@click.option("--seeds", type=Seeds(), help="Run these worlds, one after another.")
+@click.option("--seeds", metavar="A..B", callback=read_seeds, help="Run these worlds, one after another.")
 @click.option("--steps", type=click.IntRange(1), default=DEFAULT_STEPS, help="Changes before the faults stop.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="How many worlds to run at once.")
 @click.option("--trace", is_flag=True, help="With --seed: print all that the scheduler is told and asks for.")

@@ -152,7 +152,7 @@ class _Line:
         self._session: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(limit=self._in_flight, ssl=True if self._tls is None else self._tls)
+        connector = aiohttp.TCPConnector(limit=0, ssl=True if self._tls is None else self._tls)
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `call` sees to that, waiting included
@@ -203,15 +203,12 @@ class _Line:
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """A body that is not longer than the limit; of one that is, no more than that is read."""
     read = bytearray()
-    if (response.content_length or 0) <= limit:
-        async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-            read += chunk
-            if len(read) > limit:
-                break
-        else:
-            return bytes(read)
-    response.close()
-    raise AnswerError(f"answered with more than {limit} bytes")
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        read += chunk
+        if len(read) > limit:
+            response.close()
+            raise AnswerError(f"answered with more than {limit} bytes")
+    return bytes(read)
 
 
 def _said(error: Exception) -> str:

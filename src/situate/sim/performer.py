@@ -36,7 +36,8 @@ LATE_MS: Final = (300, 5_000)
 AGAIN_MS: Final = (1, 12_000)
 """How much later an answer comes once more."""
 SURE_AFTER: Final = 2
-"""How often one bind can be carried out and answered as failed: then somebody reads the pod."""
+"""The first so many times that one bind is asked for, it may be carried out and answered as failed. Not the last: who
+gives up must know that it was not carried out."""
 
 TIMEOUT: Final = "Timeout: request did not complete within the allotted duration"
 UNAVAILABLE: Final = "etcdserver: leader changed"
@@ -58,11 +59,12 @@ class Performer:
         self._store = store
         self._answer = answer
         self._generation = 0
-        self._unsure: dict[tuple[str, int], int] = {}
+        self._asked: dict[tuple[str, int], int] = {}
+        """How often each bind has been asked for, by uid and attempt."""
 
     def restart(self) -> None:
         self._generation += 1
-        self._unsure.clear()
+        self._asked.clear()
 
     def perform(self, effect: Effect) -> None:
         if not isinstance(effect, Report | AskExtender):
@@ -93,6 +95,7 @@ class Performer:
 
     def _bind(self, bind: Bind, generation: int) -> None:
         ref, attempt, faults, dice = bind.pod, bind.attempt, self.faults, self._dice
+        asked = self._asked[ref.uid, attempt] = self._asked.get((ref.uid, attempt), 0) + 1
         if dice.random() < faults.bind_fails:
             self._say(BindFailed(ref, attempt, UNAVAILABLE), generation)
             return
@@ -107,9 +110,7 @@ class Performer:
         if problem:
             self._say(BindFailed(ref, attempt, problem, final=True), generation)
             return
-        unsure = self._unsure.get((ref.uid, attempt), 0)
-        if unsure < SURE_AFTER and dice.random() < faults.bind_is_unsure:
-            self._unsure[ref.uid, attempt] = unsure + 1
+        if asked <= SURE_AFTER and dice.random() < faults.bind_is_unsure:
             self._say(BindFailed(ref, attempt, TIMEOUT), generation)
         elif dice.random() >= faults.answer_is_lost:
             self._say(BindDone(ref, attempt), generation)

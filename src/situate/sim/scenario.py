@@ -15,6 +15,7 @@ file. Nothing happens by itself: time moves and answers come when the story says
 | `node-gone NAME` | |
 | `pod NAME FIELD=VALUE ...` | A pod came, or these fields of it changed. `on=NODE` is where it is bound. |
 | `pod-gone NAME` | |
+| `pod-gone-unheard NAME` | The same, and the scheduler is not told. |
 | `bind-done NAME`, `bind-failed NAME PROBLEM` | The answer to the last bind of the pod; `attempt=N` to an older one. |
 | `bind-refused NAME PROBLEM` | The same, for good. |
 | `evict-done NAME`, `evict-failed NAME PROBLEM` | |
@@ -130,6 +131,7 @@ class Story:
             "node-gone": self._node_gone,
             "pod": self._pod,
             "pod-gone": self._pod_gone,
+            "pod-gone-unheard": lambda words: self._pods.__delitem__(words[0]),
             "bind-done": self._bind_done,
             "bind-failed": lambda words: self._bind_failed(words, final=False),
             "bind-refused": lambda words: self._bind_failed(words, final=True),
@@ -155,8 +157,8 @@ class Story:
     def _node(self, words: list[str]) -> None:
         name, fields = words[0], _fields(words[1:])
         node = self._nodes.get(name) or Node(metadata=ObjectMeta(name=name, labels={HOSTNAME: name}))
-        room = {**node.status.allocatable, **{key: fields.pop(key) for key in ("cpu", "memory", "pods") if key in fields}}
-        room.setdefault("pods", "110")
+        room = dict(node.status.allocatable) or {"pods": "110"}
+        room.update({key: fields.pop(key) for key in ("cpu", "memory", "pods") if key in fields})
         labels = dict(node.metadata.labels)
         spec = node.spec
         for key, value in fields.items():

@@ -364,6 +364,31 @@ def test_a_pod_whose_nodes_are_all_taken_is_decided_anew_and_in_the_end_rests() 
     assert place_of(world, "web") is Place.RESTING
 
 
+def test_a_node_that_was_promised_to_another_meanwhile_is_not_taken() -> None:
+    world = engine({**FILTERS, "managedResources": [{"name": GPU, "ignoredByScheduler": True}]})
+    gpu = {"priority": 50, "requests": {GPU: 1}}
+    changes = [*nodes("n1", "n2", cpu="1"), waiting("web", **gpu)]
+    ask = the_ask(world.step(0, changes))
+    # Both nodes fill up, n1 is promised to somebody more important, and its victim leaves.
+    full = [bound("one", "n1", priority=1), bound("two", "n2", priority=60)]
+    assert evicted(world.step(1, [*full, waiting("urgent", priority=100)])) == ["one"]
+    effects = world.step(2, [PodGone(ref("one")), ExtenderSaid(ask.ask, nodes=("n1", "n2"))])
+    assert placed(effects) == {"urgent": "n1"}
+
+
+@pytest.mark.parametrize(
+    "field, told_of_room",
+    [("refused", "No preemption victims found for incoming pod"), ("refused_for_good", "Preemption is not helpful")],
+)
+def test_an_extender_says_whether_evictions_could_help(field: str, told_of_room: str) -> None:
+    world = engine(FILTERS)
+    ask = the_ask(world.step(0, [*nodes("n1"), waiting("web")]))
+    refusal: dict[str, Any] = {field: (("n1", "no gpu"),)}
+    _, message = told(world.step(1, [ExtenderSaid(ask.ask, nodes=(), **refusal)]))
+    assert message.startswith("0/1 nodes are available: 1 no gpu.")
+    assert f"preemption: 0/1 nodes are available: 1 {told_of_room}" in message
+
+
 def test_a_node_that_has_gone_meanwhile_is_not_taken() -> None:
     world = engine(FILTERS)
     ask = the_ask(world.step(0, [*nodes("n1", "n2"), waiting("web")]))
@@ -661,6 +686,16 @@ def test_a_filter_and_room_are_asked_about_in_one_attempt() -> None:
     effects = world.step(2, [agreed(room, "n1")])
     assert evicted(effects) == ["old"]
     assert told(effects)[1].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 no gpu.")
+
+
+def test_what_happens_while_a_filter_is_asked_is_not_missed_if_room_is_asked_about_next() -> None:
+    world = engine({**FILTERS, "preemptVerb": "preempt"})
+    changes = [*nodes("n1", cpu="1"), *nodes("n2"), bound("old", "n1")]
+    ask = the_ask(world.step(0, [*changes, waiting("urgent", **HIGH)]))
+    world.step(1, nodes("n2", labels={"any": "thing"}))
+    room = the_ask(world.step(2, [ExtenderSaid(ask.ask, nodes=())]))
+    effects = [*world.step(3, [agreed(room)]), *world.step(2_000, [])]
+    assert the_ask(effects).verb == "filter"
 
 
 def test_the_node_that_is_held_for_a_pod_is_asked_about_alone_and_then_the_others() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from situate.core.model.labels import EVERYTHING, LabelSelector, LabelSelectorRequirement, Requirement, selector_of
 from situate.core.model.meta import ObjectMeta, OwnerReference
+from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
 from situate.core.model.workloads import (
     ReplicaSet,
@@ -16,7 +17,6 @@ from situate.core.model.workloads import (
 )
 from situate.core.plugins.default_selector import default_selector
 from situate.core.state.cluster import Cluster
-from situate.core.state.objects import NamedObject
 
 WEB = {"app": "web", "tier": "front"}
 

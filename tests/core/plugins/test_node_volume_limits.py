@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod
+from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
 from situate.core.model.volumes import (
     AWSElasticBlockStore,
@@ -16,7 +17,6 @@ from situate.core.model.volumes import (
 )
 from situate.core.plugins.node_volume_limits import NodeVolumeLimits
 from situate.core.state.cluster import Cluster
-from situate.core.state.objects import NamedObject
 from situate.core.state.view import View
 from storage_builders import (
     DRIVER,
