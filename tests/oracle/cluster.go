@@ -68,7 +68,18 @@ func decodeObject(raw json.RawMessage) (runtime.Object, error) {
 		return nil, err
 	}
 	legacyscheme.Scheme.Default(obj)
-	return obj, nil
+	return stored(obj)
+}
+
+// stored gives an object as the API server would hand it out: written and read again, so that quantities are canonical.
+// The scheduler changes some in place that are not (0.5Gi, kept as a big decimal), and never meets those in a cluster.
+func stored(obj runtime.Object) (runtime.Object, error) {
+	written, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	read, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(written, nil, nil)
+	return read, err
 }
 
 // decodeConfig does what kube-scheduler does with --config, or without it.
