@@ -16,6 +16,7 @@ from situate.core.engine.cycle import NOTE_BYTES
 from situate.core.engine.engine import Engine
 from situate.core.engine.ledger import NOMINATION_LIMIT_MS
 from situate.core.engine.profile import Deciding
+from situate.core.gang.naming import GangName, gang_of
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -29,6 +30,7 @@ from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
+from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.told import Asked, Told, bound_in
 
 AUDIT_EVERY: Final = 101
@@ -60,6 +62,8 @@ class Checkers:
         self._deciding = deciding
         self._batch = batch
         self._binds = 0
+        self._together: tuple[GangName, list[str]] | None = None
+        """The pods of a gang that were given nodes one right after another: they were decided together."""
 
     def after(self, step: Step) -> Iterator[str]:
         """All that is wrong after a step."""
@@ -68,6 +72,8 @@ class Checkers:
             self.told.hear(change)
         for effect in step.effects:
             yield from self._effect(effect)
+        yield from self._gang_decided()
+        yield from evicted_whole(self.told, [one.victim for one in step.effects if isinstance(one, Evict)])
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
         if step.number % COMPARE_EVERY == 0:
@@ -118,9 +124,20 @@ class Checkers:
             yield f"not eligible: {ref.key} on {node}, which is not there"
             return
         yield from self._room(ref, pod, node)
+        gang = gang_of(pod)
+        if self._together is not None and self._together[0] != gang:
+            yield from self._gang_decided()
         kind = told.cluster.class_of(pod)
+        if gang is None:
+            yield from self._eligible(ref, kind, node, row)
+        else:
+            self._together = self._together or (gang, [])
+            self._together[1].append(ref.key)
+        told.reserve(ref, pod, node, attempt)
+
+    def _eligible(self, ref: PodRef, kind: PodClass, node: str, row: int) -> Iterator[str]:
+        told, filters = self.told, self._deciding.profile.filters
         view = View(told.cluster)
-        filters = self._deciding.profile.filters
         if not fits_at(filters, kind, view, row):
             yield f"not eligible: {ref.key} on {node}"
         elif (beside := self._nominees(ref, kind, node)) and not fits_at(filters, kind, view.plus(beside), row):
@@ -128,7 +145,11 @@ class Checkers:
         self._binds += 1
         if self._binds % CHOICE_EVERY == 0 and not told.holds_nodes():
             yield from self._choice(ref, kind, node)
-        told.reserve(ref, pod, node, attempt)
+
+    def _gang_decided(self) -> Iterator[str]:
+        together, self._together = self._together, None
+        if together is not None:
+            yield from decided_together(self.told, self._deciding.profile, together[1], together[0])
 
     def _may_be_decided(self, ref: PodRef, pod: Pod, attempt: int) -> Iterator[str]:
         if pod.spec.node_name:
@@ -177,7 +198,8 @@ class Checkers:
         elif victim.metadata.deletion_timestamp is not None:
             yield f"eviction: {effect.victim.key} is leaving already"
         preemptor = told.find(effect.preemptor)
-        if victim and preemptor and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
+        gives_up = effect.preemptor == effect.victim  # a gang that was bound by halves
+        if victim and preemptor and not gives_up and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
             yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
         asked = told.asked.get(effect.victim.uid)
         if asked is None:
@@ -200,7 +222,9 @@ class Checkers:
             yield f"condition: {effect.pod.key} is not there"
         if effect.type != "PodScheduled" or not effect.reason or not effect.message:
             yield f"malformed: {effect}"
-        if pod is None or effect.reason != "Unschedulable" or self.told.holds_nodes():
+        if effect.reason == "SchedulerError" and pod is not None and gang_of(pod) is not None:
+            self.told.gave_up(effect.pod)  # a gang that could not be bound whole in time
+        if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.told.holds_nodes():
             return
         if (fits := self._fitting(self.told.cluster, pod)) is not None:
             yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
@@ -245,7 +269,10 @@ class Checkers:
                     yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
                 if entry.retry_at_ms > now + MAX_BACKOFF_MS + BACKOFF_WINDOW_MS:
                     yield f"lost: {key} rests until {entry.retry_at_ms}, and it is {now}"
-            if bool(pod.spec.scheduling_gates) != (entry.place is Place.GATED) and entry.place is not Place.RESERVED:
+            gates, gated = bool(pod.spec.scheduling_gates), entry.place is Place.GATED
+            if (gates and not gated and entry.place is not Place.RESERVED) or (
+                gated and not gates and not gang_of(pod)
+            ):
                 yield f"gated: {key} is {entry.place.value}, and its gates are {pod.spec.scheduling_gates}"
             if entry.place is Place.DECIDING:
                 yield f"lost: {key} was taken out to be decided, and nobody decides it"
@@ -280,7 +307,8 @@ class Checkers:
         everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
         if not everybody:
             parked &= {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
-        for pod in self._one_of_each([pod for pod in self.told.waiting() if key_of(pod.metadata) in parked]):
+        alone = [pod for pod in self.told.waiting() if gang_of(pod) is None and key_of(pod.metadata) in parked]
+        for pod in self._one_of_each(alone):
             if (fits := self._fitting(self.told.cluster, pod)) is not None:
                 yield f"not woken: {pod.metadata.name} is parked, and fits {fits}"
 
@@ -294,8 +322,9 @@ class Checkers:
                 continue
             if entry.place is Place.RESERVED:
                 yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
-            elif (fits := self._fitting(fresh, pod)) is not None:
+            elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.place.value}, and fits {fits}"
+        yield from gangs_that_fit(self.told, self._deciding.profile, fresh)
 
     def _one_of_each(self, pods: Sequence[Pod]) -> list[Pod]:
         classes = self.told.cluster.class_of

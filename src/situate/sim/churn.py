@@ -25,9 +25,11 @@ from situate.sim.workload import (
     changed_node,
     draw_budget,
     draw_features,
+    draw_gang,
     draw_node,
     draw_service,
     draw_template,
+    in_gang,
     make_pod,
 )
 
@@ -103,6 +105,7 @@ class Churn:
 
         return [
             (self._create_pods, 10.0),
+            (self._create_gang, 10 * self.features.gangs),
             (self._delete_pod, 2.0 + 10 * faults.pod_is_deleted),
             (self._ungate, 4.0 if self.features.gates else 0.0),
             (self._tolerate, sometimes(1.5)),
@@ -138,6 +141,19 @@ class Churn:
                 if f"default/{name}" in self._store.pods:
                     continue
             self._store.put_pod(make_pod(template, name, f"u{number}", self._timeline.now))
+
+    def _create_gang(self) -> None:
+        """The pods of a gang, some of them later, and its PodGroup before or after them."""
+        if len(self._store.pods) >= MAX_PODS or self._too_full():
+            return
+        dice = self._dice
+        template, gang = dice.choice(self._templates), draw_gang(dice, f"g{self._number()}")
+        if gang.group is not None:
+            self._timeline.after(dice.choice((0, 0, 2_000)), self._store.put_other, gang.group)
+        for at in range(gang.pods):
+            number = self._number()
+            pod = make_pod(template, f"{gang.name}-{at}", f"u{number}", self._timeline.now)
+            self._timeline.after(dice.choice((0, 0, 0, 3_000)), self._store.put_pod, in_gang(pod, gang))
 
     def _too_full(self) -> bool:
         waiting = sum(1 for pod in self._store.pods.values() if not pod.spec.node_name)

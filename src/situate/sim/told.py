@@ -179,6 +179,12 @@ class Told:
         else:
             self.nominated.pop(ref.key, None)
 
+    def gave_up(self, ref: PodRef) -> None:
+        """The pod was told that something failed: it holds nothing any more."""
+        decided = self.decided.get(ref.key)
+        if decided is not None and decided.ref == ref:
+            self._release(ref.key)
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def current(self, ref: PodRef, attempt: int) -> Decided | None:

@@ -12,6 +12,23 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from situate.core.gang.naming import (
+    COSCHEDULING_LABEL,
+    DISRUPT_ALL,
+    DISRUPTION_LABEL,
+    GANG_LABEL,
+    SIZE_LABEL,
+    TOPOLOGY_LABEL,
+    Way,
+)
+from situate.core.model.group import (
+    CoschedulingPodGroup,
+    CoschedulingPodGroupSpec,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node, NodeSpec, NodeStatus
@@ -25,6 +42,7 @@ from situate.core.model.pod import (
     PodAffinity,
     PodAffinityTerm,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     ResourceRequirements,
@@ -91,6 +109,7 @@ class Features:
     preemption: float
     foreign: float
     budgets: float
+    gangs: float
 
 
 def draw_features(dice: Random) -> Features:
@@ -108,6 +127,7 @@ def draw_features(dice: Random) -> Features:
         preemption=chance(1.0, on=0.75),
         foreign=chance(0.2),
         budgets=chance(0.5),
+        gangs=chance(0.4),
     )
 
 
@@ -194,6 +214,43 @@ def make_pod(template: Template, name: str, uid: str, now: int) -> Pod:
         creation_timestamp=timestamp_text(now // 1_000 * 1_000),
     )
     return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Pending"))
+
+
+@dataclass(frozen=True, slots=True)
+class GangOf:
+    """A gang to be made: how many pods, of which so many are needed, and the object that says so, if one does."""
+
+    name: str
+    pods: int
+    labels: dict[str, str]
+    group: PodGroup | CoschedulingPodGroup | None
+
+
+def draw_gang(dice: Random, name: str) -> GangOf:
+    """A gang of any of the three ways to name one; at times with more pods than it needs."""
+    needed = dice.randint(2, 5)
+    pods = needed + dice.choice((0, 0, 1))
+    labels = {DISRUPTION_LABEL: DISRUPT_ALL} if dice.random() < 0.3 else {}
+    if dice.random() < 0.2:
+        labels[TOPOLOGY_LABEL] = dice.choice(("zone", "hostname"))
+    metadata = ObjectMeta(name=name, namespace=NAMESPACE)
+    match dice.choice((Way.LABELS, Way.POD_GROUP, Way.COSCHEDULING)):
+        case Way.LABELS:
+            return GangOf(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
+        case Way.COSCHEDULING:
+            group = CoschedulingPodGroup(metadata=metadata, spec=CoschedulingPodGroupSpec(min_member=needed))
+            return GangOf(name, pods, {**labels, COSCHEDULING_LABEL: name}, group)
+        case _:
+            policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=needed))
+            return GangOf(name, pods, labels, PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy)))
+
+
+def in_gang(pod: Pod, gang: GangOf) -> Pod:
+    metadata = replace(pod.metadata, labels={**pod.metadata.labels, **gang.labels})
+    spec = pod.spec
+    if isinstance(gang.group, PodGroup):
+        spec = replace(spec, scheduling_group=PodSchedulingGroup(pod_group_name=gang.name))
+    return replace(pod, metadata=metadata, spec=spec)
 
 
 def draw_node(dice: Random, name: str, uid: str, features: Features) -> Node:

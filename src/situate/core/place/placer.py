@@ -73,7 +73,8 @@ class Placer:
             return NOWHERE
         rank = totals(self.profile, pod, view, filtered.feasible)
         rank[~filtered.feasible] = -1
-        rank[list(excluded)] = -1
+        if excluded:
+            rank[list(excluded)] = -1
         return first_best(rank)
 
     def _among_some(self, pod: PodClass, excluded: Collection[int], key: int) -> int:

@@ -75,7 +75,7 @@ class View:
         self._row = row
         self._removed: Mapping[int, None] = removed or {}
         self._added = added
-        self._feasible = feasible
+        self._feasible = None if feasible is None else sealed(feasible)
         self.size = cluster.nodes.size if row is None else 1
         self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
         """The rows of the cluster that this view shows."""
@@ -477,7 +477,7 @@ class View:
         if self._feasible is None:
             raise LookupError("which nodes are feasible is known only while scoring")
         self.reads |= FEASIBLE
-        return sealed(self._feasible)
+        return self._feasible
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,98 @@
+"""What must hold of gangs: all or nothing, in one domain if they say so, and evicted whole if they say that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from situate.core.changes import PodRef
+from situate.core.gang.members import Demands, Gang, demands_of
+from situate.core.gang.naming import GangName, gang_of
+from situate.core.gang.plan import Member, Planner, plan_enough
+from situate.core.model.meta import key_of
+from situate.core.model.pod import Pod
+from situate.core.place.filtering import fits_at
+from situate.core.place.profile import Profile
+from situate.core.place.selecting import NOWHERE
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.view import View
+from situate.sim.told import Told
+
+
+def gang_in(told: Told, name: GangName) -> tuple[Gang, Demands]:
+    """A gang as it was told of: all its pods that have not finished."""
+    members = {
+        key: pod for key, pod in told.pods.items() if gang_of(pod) == name and pod.status.phase not in FINISHED_PHASES
+    }
+    gang = Gang(name, members)
+    return gang, demands_of(gang, told.cluster.objects)
+
+
+def placed(told: Told, gang: Gang) -> list[str]:
+    """Those that are bound, or have a node, and are not leaving."""
+    return [
+        key
+        for key, pod in gang.members.items()
+        if pod.metadata.deletion_timestamp is None and (pod.spec.node_name or key in told.decided)
+    ]
+
+
+def decided_together(told: Told, profile: Profile, keys: Sequence[str], name: GangName) -> Iterator[str]:
+    """Some pods of a gang were given nodes at once: they must be enough, and each must fit beside the others."""
+    gang, demands = gang_in(told, name)
+    if len(placed(told, gang)) < demands.min_count:
+        yield f"gang by halves: {len(placed(told, gang))} of {name} have nodes, and it needs {demands.min_count}"
+    nodes = {key: told.decided[key].node for key in keys}
+    if demands.topology_key:
+        values = {told.nodes[node].metadata.labels.get(demands.topology_key) for node in nodes.values()}
+        if len(values) > 1 or None in values:
+            yield f"gang torn apart: {name} must keep to one {demands.topology_key}, and has {sorted(map(str, values))}"
+    cluster = told.cluster
+    for key in keys:
+        pod_row = cluster.pods.rows[key]
+        view = View(cluster).without([cluster.pods.bound(pod_row)])
+        if not fits_at(profile.filters, cluster.pods.kind(pod_row), view, cluster.pods.node_rows[pod_row]):
+            yield f"not eligible: {key} of gang {name} on {nodes[key]}"
+
+
+def evicted_whole(told: Told, victims: Iterable[PodRef]) -> Iterator[str]:
+    """Who evicts one pod of a gang that goes as a whole, evicts all of it that is bound."""
+    names = dict.fromkeys(gang_of(pod) for ref in victims if (pod := told.find(ref)) is not None)
+    for name in names:
+        if name is None:
+            continue
+        gang, demands = gang_in(told, name)
+        if not demands.disrupted_whole:
+            continue
+        for pod in gang.members.values():
+            stays = pod.metadata.deletion_timestamp is None and pod.metadata.uid not in told.asked
+            if pod.spec.node_name in told.nodes and stays:
+                yield f"gang evicted by halves: {key_of(pod.metadata)} of {name} stays"
+
+
+def gangs_that_fit(told: Told, profile: Profile, fresh: Cluster) -> Iterator[str]:
+    """Gangs of which as many as are needed fit, and are not placed."""
+    for name in dict.fromkeys(gang_of(pod) for pod in told.waiting()):
+        if name is None:
+            continue
+        gang, demands = gang_in(told, name)
+        if not demands.min_count or demands.missing or demands.topology_key:
+            continue
+        needed = demands.min_count - len(placed(told, gang))
+        waiting = _can_be_placed(told, gang)
+        if needed <= 0 or len(waiting) < needed or len({pod.spec.scheduler_name for pod in waiting}) > 1:
+            continue
+        members = [Member(key_of(pod.metadata), fresh.class_of(pod), NOWHERE) for pod in waiting]
+        found, _ = plan_enough(Planner(profile, fresh), members, needed)
+        if found.count >= needed:
+            yield f"not bound: gang {name} needs {needed} more, and {found.count} fit"
+
+
+def _can_be_placed(told: Told, gang: Gang) -> list[Pod]:
+    return [
+        pod
+        for key, pod in gang.members.items()
+        if pod.metadata.deletion_timestamp is None
+        and not pod.spec.node_name
+        and key not in told.decided
+        and not pod.spec.scheduling_gates
+    ]
