@@ -14,12 +14,15 @@ import pytest
 from situate.core.changes import PodRef
 from situate.core.contract import Wake
 from situate.core.effects import Bind, Evict
+from situate.core.engine import cycle as cycle_module
 from situate.core.engine import engine as engine_module
-from situate.core.engine import ledger
+from situate.core.engine import ganging, ledger
+from situate.core.engine.assumed import AssumedVolumes
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
 from situate.core.engine.ledger import Nominations
 from situate.core.engine.profile import build_profiles
+from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
@@ -31,7 +34,7 @@ from situate.sim.world import run
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
-WORLDS = 40
+WORLDS = 80
 CHANGES = 700
 
 
@@ -293,6 +296,37 @@ def answers_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Engine, "__init__", init)
 
 
+# -- gangs and volumes ------------------------------------------------------------------------------------------------
+
+
+def gangs_are_bound_by_halves(patch: pytest.MonkeyPatch) -> None:
+    real = ganging._Attempt._reserve
+
+    def reserve(self: Any, found: Any) -> None:
+        half = len(found.rows) // 2
+        real(self, replace(found, rows=(*found.rows[:half], *[NOWHERE] * (len(found.rows) - half))))
+
+    patch.setattr(ganging._Attempt, "_reserve", reserve)
+
+
+def gangs_are_nothing_special(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ganging.Ganging, "decides", lambda *_: False)
+    patch.setattr(ganging.Ganging, "review", lambda *_: None)
+
+
+def gangs_are_evicted_by_halves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ganging.Ganging, "with_it", lambda self, victim, _: (victim,))
+
+
+def one_volume_is_given_to_two_claims(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cycle_module, "AssumedVolumes", Forgetful)
+
+
+class Forgetful(AssumedVolumes):
+    def take(self, key: str, bindings: Any) -> None:
+        pass
+
+
 BUGS: dict[str, Plant] = {
     "a pod that leaves wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.POD_DELETED),
     "a node that comes wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.NODE_ADDED),
@@ -337,6 +371,10 @@ BUGS: dict[str, Plant] = {
     "a node that left is still there": a_node_that_left_is_still_there,
     "a node that changed is as it was": a_node_that_changed_is_as_it_was,
     "remembered answers are never renewed": answers_stand_for_ever,
+    "gangs are bound by halves": gangs_are_bound_by_halves,
+    "pods of gangs are placed one by one": gangs_are_nothing_special,
+    "gangs are evicted by halves": gangs_are_evicted_by_halves,
+    "one volume is given to two claims": one_volume_is_given_to_two_claims,
 }
 
 

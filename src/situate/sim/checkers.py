@@ -62,18 +62,20 @@ class Checkers:
         self._deciding = deciding
         self._batch = batch
         self._binds = 0
-        self._together: tuple[GangName, list[str]] | None = None
-        """The pods of a gang that were given nodes one right after another: they were decided together."""
+        self._together: tuple[GangName, dict[str, bool]] | None = None
+        """The pods of a gang that were given nodes one right after another: they were decided together. Of each,
+        whether it fits beside those before it."""
 
     def after(self, step: Step) -> Iterator[str]:
         """All that is wrong after a step."""
-        self.told.left.clear()
+        self.told.begin_step()
+        self._newly_asked: list[PodRef] = []
         for change in step.changes:
             self.told.hear(change)
         for effect in step.effects:
             yield from self._effect(effect)
         yield from self._gang_decided()
-        yield from evicted_whole(self.told, [one.victim for one in step.effects if isinstance(one, Evict)])
+        yield from evicted_whole(self.told, self._newly_asked)
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
         if step.number % COMPARE_EVERY == 0:
@@ -89,8 +91,10 @@ class Checkers:
         match effect:
             case Bind(ref, node, attempt):
                 yield from self._bind(ref, node, attempt)
-            case BindVolumes(ref, node, attempt):
+            case BindVolumes(ref, node, attempt, static):
                 yield from self._decision(ref, node, attempt)
+                yield from self._volumes(ref, [volume for _, volume in static])
+                self.told.assumed.take(ref.key, static)
             case Evict():
                 yield from self._evict(effect)
             case Nominate(ref, node):
@@ -105,6 +109,8 @@ class Checkers:
 
     def _bind(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
         decided = self.told.current(ref, attempt)
+        if decided is None and self.told.ended.get((ref.uid, attempt)) == node:
+            return  # it was asked for in this very step, before what ended it was heard
         if decided is None:
             yield from self._decision(ref, node, attempt)
         elif decided.node != node:
@@ -131,8 +137,9 @@ class Checkers:
         if gang is None:
             yield from self._eligible(ref, kind, node, row)
         else:
-            self._together = self._together or (gang, [])
-            self._together[1].append(ref.key)
+            fits = fits_at(self._deciding.profile.filters, kind, View(told.cluster), row)
+            self._together = self._together or (gang, {})
+            self._together[1][ref.key] = fits
         told.reserve(ref, pod, node, attempt)
 
     def _eligible(self, ref: PodRef, kind: PodClass, node: str, row: int) -> Iterator[str]:
@@ -150,6 +157,14 @@ class Checkers:
         together, self._together = self._together, None
         if together is not None:
             yield from decided_together(self.told, self._deciding.profile, together[1], together[0])
+
+    def _volumes(self, ref: PodRef, volumes: Sequence[str]) -> Iterator[str]:
+        """A volume is for one claim, also while its bind is under way."""
+        for other in self.told.decided.values():
+            if other.ref == ref:
+                other.volumes = tuple(volumes)
+            elif shared := [one for one in volumes if one in other.volumes]:
+                yield f"volume promised twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
 
     def _may_be_decided(self, ref: PodRef, pod: Pod, attempt: int) -> Iterator[str]:
         if pod.spec.node_name:
@@ -204,6 +219,7 @@ class Checkers:
         asked = told.asked.get(effect.victim.uid)
         if asked is None:
             told.asked[effect.victim.uid] = Asked()
+            self._newly_asked.append(effect.victim)
             return
         asked.times += 1
         if asked.times > asked.failures + 1:

@@ -11,15 +11,18 @@ from msgspec.structs import replace
 
 from situate.core.changes import Millis
 from situate.core.model.pod import Pod
+from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from situate.core.model.tolerations import Taint
 from situate.sim.faults import Faults
 from situate.sim.kubelet import Kubelets
+from situate.sim.storage import STATIC, draw_claim, give_back, make_volume, storage_classes, with_claim
 from situate.sim.store import Store, ref_of
 from situate.sim.timeline import Timeline
 from situate.sim.workload import (
     APPS,
     FOREIGN,
     TOLERATIONS,
+    ZONES,
     Features,
     Template,
     changed_node,
@@ -35,6 +38,8 @@ from situate.sim.workload import (
 
 MAX_PODS: Final = 250
 """So many pods are in the cluster at most."""
+KEPT: Final = (StorageClass, PersistentVolume, PersistentVolumeClaim)
+"""What nobody deletes for no reason."""
 UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 
 
@@ -84,6 +89,9 @@ class Churn:
             self._add_node()
         for _ in range(self._dice.randint(0, 3)):
             self._add_object()
+        if self.features.volumes:
+            for one in storage_classes():
+                self._store.put_other(one)
         self._next()
 
     def _next(self) -> None:
@@ -117,6 +125,8 @@ class Churn:
             (self._kill_node, 10 * faults.node_dies),
             (self._add_object, sometimes(0.5)),
             (self._remove_object, sometimes(0.4)),
+            (self._add_volume, 3.0 if self.features.volumes else 0.0),
+            (self._give_back, 1.0 if self.features.volumes else 0.0),
             (self._rival, 10 * faults.rival_binds),
             (self._serve_foreign, 3.0 if self.features.foreign else 0.0),
         ]
@@ -140,7 +150,12 @@ class Churn:
                 name = f"{template.name}-s{self._dice.randint(0, 5)}"
                 if f"default/{name}" in self._store.pods:
                     continue
-            self._store.put_pod(make_pod(template, name, f"u{number}", self._timeline.now))
+            pod = make_pod(template, name, f"u{number}", self._timeline.now)
+            if self._dice.random() < self.features.volumes:
+                pod = with_claim(pod, f"c{number}")
+                claim = draw_claim(self._dice, f"c{number}", f"u{self._number()}")
+                self._timeline.after(self._dice.choice((0, 0, 1_500)), self._store.put_other, claim)
+            self._store.put_pod(pod)
 
     def _create_gang(self) -> None:
         """The pods of a gang, some of them later, and its PodGroup before or after them."""
@@ -257,8 +272,17 @@ class Churn:
             self._store.put_other(draw_service(self._dice, name))
 
     def _remove_object(self) -> None:
-        if self._store.others:
-            self._store.drop_other(self._dice.choice(list(self._store.others.values())))
+        others = [one for one in self._store.others.values() if not isinstance(one, KEPT)]
+        if others:
+            self._store.drop_other(self._dice.choice(others))
+
+    def _add_volume(self) -> None:
+        volumes = [name for kind, name in self._store.others if kind == "PersistentVolume"]
+        if len(volumes) < 2 * self.scale.nodes:
+            self._store.put_other(make_volume(f"v{self._number()}", self._dice.choice(ZONES), STATIC))
+
+    def _give_back(self) -> None:
+        give_back(self._store)
 
     # -- other schedulers ----------------------------------------------------------------------------------------
 

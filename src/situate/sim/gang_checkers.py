@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from situate.core.changes import PodRef
 from situate.core.gang.members import Demands, Gang, demands_of
@@ -36,8 +36,12 @@ def placed(told: Told, gang: Gang) -> list[str]:
     ]
 
 
-def decided_together(told: Told, profile: Profile, keys: Sequence[str], name: GangName) -> Iterator[str]:
-    """Some pods of a gang were given nodes at once: they must be enough, and each must fit beside the others."""
+def decided_together(told: Told, profile: Profile, keys: Mapping[str, bool], name: GangName) -> Iterator[str]:
+    """Some pods of a gang were given nodes at once: they must be enough, and each must fit beside the others.
+
+    They were put there in an order that is not known. Who does not fit beside those before it in `keys` may want to be
+    near one that comes after, and so must fit beside all.
+    """
     gang, demands = gang_in(told, name)
     if len(placed(told, gang)) < demands.min_count:
         yield f"gang by halves: {len(placed(told, gang))} of {name} have nodes, and it needs {demands.min_count}"
@@ -47,7 +51,9 @@ def decided_together(told: Told, profile: Profile, keys: Sequence[str], name: Ga
         if len(values) > 1 or None in values:
             yield f"gang torn apart: {name} must keep to one {demands.topology_key}, and has {sorted(map(str, values))}"
     cluster = told.cluster
-    for key in keys:
+    for key, fits in keys.items():
+        if fits:
+            continue
         pod_row = cluster.pods.rows[key]
         view = View(cluster).without([cluster.pods.bound(pod_row)])
         if not fits_at(profile.filters, cluster.pods.kind(pod_row), view, cluster.pods.node_rows[pod_row]):

@@ -26,6 +26,7 @@ from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, 
 from situate.core.model.pod import PodCondition
 from situate.core.state.pods import DISRUPTION_TARGET
 from situate.sim.faults import Faults
+from situate.sim.storage import bind_volumes
 from situate.sim.store import Store
 from situate.sim.timeline import Timeline
 
@@ -119,7 +120,9 @@ class Performer:
         if self._dice.random() < self.faults.volumes_fail:
             self._say(VolumesFailed(ask.pod, ask.attempt, UNAVAILABLE), generation)
             return
-        self._say(VolumesBound(ask.pod, ask.attempt), generation)
+        problem = bind_volumes(self._store, ask)
+        said = VolumesFailed(ask.pod, ask.attempt, problem) if problem else VolumesBound(ask.pod, ask.attempt)
+        self._say(said, generation)
 
     # -- evictions -----------------------------------------------------------------------------------------------
 

@@ -24,12 +24,14 @@ from situate.core.changes import (
     VolumesBound,
     VolumesFailed,
 )
+from situate.core.engine.assumed import AssumedVolumes
 from situate.core.engine.cycle import BIND_TRIES
 from situate.core.model.meta import key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
+from situate.core.model.storage import PersistentVolume
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.sim.store import ref_of
 
@@ -45,6 +47,9 @@ class Decided:
     attempt: int
     failures: int = 0
     done: bool = False
+    volumes: tuple[str, ...] = ()
+    """The volumes that its claims are being bound to."""
+    volumes_bound: bool = False
 
 
 @dataclass(slots=True)
@@ -64,14 +69,28 @@ class Told:
         self.pods: dict[str, Pod] = {}
         self.others: dict[tuple[str, str], NamedObject] = {}
         self.cluster = Cluster()
+        self.assumed = AssumedVolumes(self.cluster)
         self.decided: dict[str, Decided] = {}
         self.nominated: dict[str, tuple[PodRef, str]] = {}
         self.asked: dict[str, Asked] = {}
         """Evictions, by the victim's uid."""
         self.left: dict[str, Pod] = {}
         """Pods that went in this very step, by uid: what was asked before that may still name them."""
+        self.ended: dict[tuple[str, int], str] = {}
+        """The nodes of pods that had one when this step began, and have it no more; by uid and attempt."""
         self.attempts: dict[str, int] = {}
         """The highest attempt of a bind, by uid."""
+
+    def begin_step(self) -> None:
+        self.left.clear()
+        self.ended.clear()
+
+    def _forget(self, key: str) -> Decided | None:
+        """The pod is not on its way to a node any more."""
+        decided = self.decided.pop(key, None)
+        if decided is not None:
+            self.ended[decided.ref.uid, decided.attempt] = decided.node
+        return decided
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -104,6 +123,9 @@ class Told:
                 self._bind_failed(ref, attempt, final=final)
             case VolumesFailed(ref, attempt, _):
                 self._bind_failed(ref, attempt, final=True)
+            case VolumesBound(ref, attempt):
+                if (decided := self.current(ref, attempt)) is not None:
+                    decided.volumes_bound = True
             case EvictFailed(ref):
                 if ref.uid in self.asked:
                     self.asked[ref.uid].failures += 1
@@ -124,9 +146,11 @@ class Told:
             self._pod_gone(ref_of(known))
         self.pods[key] = pod
         if pod.spec.node_name:
-            self.decided.pop(key, None)
+            self._forget(key)
             self.nominated.pop(key, None)
             self.cluster.add_pod(pod)
+            if pod.status.phase in FINISHED_PHASES:
+                self._give_back(key)
         elif pod.metadata.deletion_timestamp is not None:
             self._release(key)  # nobody can bind it any more
         elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
@@ -137,20 +161,25 @@ class Told:
         if known is None or known.metadata.uid != ref.uid:
             return
         self.left[ref.uid] = self.pods.pop(ref.key)
-        self.decided.pop(ref.key, None)
+        self._forget(ref.key)
         self.nominated.pop(ref.key, None)
         self.asked.pop(ref.uid, None)
         self.attempts.pop(ref.uid, None)
+        self._give_back(ref.key)
         self.cluster.remove_pod(ref.key)
 
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if not isinstance(item, PriorityClass):
             self.others[type(item).__name__, key_of(item.metadata)] = item
-            self.cluster.put_object(item)
+            self.cluster.put_object(self.assumed.seen(item))
+        if isinstance(item, PersistentVolume) and item.spec.claim_ref is not None:
+            for decided in self.decided.values():  # it is seen to be taken: who has it from now on can be seen too
+                decided.volumes = tuple(name for name in decided.volumes if name != item.metadata.name)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if not isinstance(item, PriorityClass):
             self.others.pop((type(item).__name__, key_of(item.metadata)), None)
+            self.assumed.gone(item)
             self.cluster.forget_object(item)
 
     def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool) -> None:
@@ -162,8 +191,15 @@ class Told:
             self._release(ref.key)
 
     def _release(self, key: str) -> None:
-        if self.decided.pop(key, None) is not None:
+        decided = self._forget(key)
+        if decided is not None:
             self.cluster.remove_pod(key)
+            if not decided.volumes_bound:
+                self._give_back(key)
+
+    def _give_back(self, key: str) -> None:
+        for _ in self.assumed.give_back(key):
+            pass
 
     # -- what it asked for ---------------------------------------------------------------------------------------
 
@@ -230,7 +266,8 @@ class Told:
         """The same cluster from nothing: first the nodes, then the pods."""
         fresh = Cluster()
         pods = [pod for pod in self.pods.values() if pod.spec.node_name]
-        fresh.load(self.nodes.values(), self.others.values(), pods)
+        others = [self.cluster.find_object(item) or item for item in self.others.values()]
+        fresh.load(self.nodes.values(), others, pods)
         for decided in self.decided.values():
             if decided.node in fresh.nodes.rows:
                 fresh.put(decided.pod, fresh.class_of(decided.pod), fresh.nodes.rows[decided.node])

@@ -110,6 +110,7 @@ class Features:
     foreign: float
     budgets: float
     gangs: float
+    volumes: float
 
 
 def draw_features(dice: Random) -> Features:
@@ -128,6 +129,7 @@ def draw_features(dice: Random) -> Features:
         foreign=chance(0.2),
         budgets=chance(0.5),
         gangs=chance(0.4),
+        volumes=chance(0.4),
     )
 
 
@@ -230,7 +232,7 @@ def draw_gang(dice: Random, name: str) -> GangOf:
     """A gang of any of the three ways to name one; at times with more pods than it needs."""
     needed = dice.randint(2, 5)
     pods = needed + dice.choice((0, 0, 1))
-    labels = {DISRUPTION_LABEL: DISRUPT_ALL} if dice.random() < 0.3 else {}
+    labels = {DISRUPTION_LABEL: DISRUPT_ALL} if dice.random() < 0.5 else {}
     if dice.random() < 0.2:
         labels[TOPOLOGY_LABEL] = dice.choice(("zone", "hostname"))
     metadata = ObjectMeta(name=name, namespace=NAMESPACE)

@@ -24,9 +24,10 @@ from situate.core.changes import (
 from situate.core.config.types import Extender
 from situate.core.contract import WakeEvent
 from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.engine.assumed import AssumedVolumes
 from situate.core.engine.extending import Extending
 from situate.core.engine.ganging import Ganging
-from situate.core.engine.happenings import node_left, pod_came, pod_left, promise_ended
+from situate.core.engine.happenings import node_left, object_events, pod_came, pod_left, promise_ended
 from situate.core.engine.ledger import Eviction, Nominations, Reservation
 from situate.core.engine.profile import Deciding
 from situate.core.engine.promises import Promises
@@ -86,6 +87,7 @@ class Cycle:
         self.evictions: dict[str, Eviction] = {}
         """By the victim's uid."""
         self.nominations = Nominations()
+        self.assumed = AssumedVolumes(cluster)
         self.witness: Callable[[Waiting, int], None] | None = None
         """Told of every choice before anything is done about it: the pod, and the row or NOWHERE. May only look."""
         self._profiles = profiles
@@ -201,6 +203,7 @@ class Cycle:
         if volumes is not None and (volumes.bindings or volumes.provisions):
             reservation.volumes_pending = True
             static = tuple((claim, volume) for claim, volume in volumes.bindings)
+            self.assumed.take(entry.key, static)
             self._effects.append(BindVolumes(entry.ref, node, entry.attempts, static, tuple(volumes.provisions)))
             return
         self._bind(reservation)
@@ -260,9 +263,16 @@ class Cycle:
         key = reservation.entry.key
         del self.reservations[key]
         self.gangs.touch(key)
+        if reservation.volumes_pending:  # else they are bound, and will be seen to be
+            self.give_back_volumes(key)
         counted = self.cluster.counted(key)
         if self.cluster.remove_pod(key) and counted is not None:
             self.events.append(pod_left(counted[0], counted[1], self.cluster.objects))
+
+    def give_back_volumes(self, key: str) -> None:
+        """The volumes that a pod was given are free again, but for those that were seen to be its claims'."""
+        for taken, free in self.assumed.give_back(key):
+            self.events.extend(object_events(taken, free, self.cluster.objects))
 
     def confirm(self, key: str, node: str) -> None:
         """The pod was seen bound, by us or by somebody else: it waits no longer."""

@@ -185,6 +185,7 @@ class Engine:
 
     def _bound_gone(self, ref: PodRef) -> None:
         before = self.cluster.counted(ref.key)
+        self.cycle.give_back_volumes(ref.key)
         self.cycle.evicted(ref)
         if self.cluster.remove_pod(ref.key):
             self.cycle.events.extend(bound_pod_events(before, None, self.cluster.objects))
@@ -192,6 +193,7 @@ class Engine:
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return  # priorities are resolved when a pod is created
+        item = self.cycle.assumed.seen(item)
         before = self.cluster.find_object(item)
         if self.cluster.put_object(item):
             self.cycle.events.extend(object_events(before, item, self.cluster.objects))
@@ -200,6 +202,7 @@ class Engine:
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return
+        self.cycle.assumed.gone(item)
         before = self.cluster.find_object(item)
         if self.cluster.forget_object(item):
             self.cycle.events.extend(object_events(before, None, self.cluster.objects))
