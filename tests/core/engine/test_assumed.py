@@ -1,0 +1,87 @@
+"""A volume that was given to a pod is nobody else's, from the decision on."""
+
+from builders import node, pod
+from situate.core.changes import Change, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen, VolumesBound, VolumesFailed
+from situate.core.config.defaults import default_configuration
+from situate.core.effects import Bind, BindVolumes, Effect
+from situate.core.engine.engine import Engine
+from situate.core.model.named import NamedObject
+from situate.core.model.pod import Pod
+from situate.core.model.refs import PodRef
+from storage_builders import ZONE, claimed, storage_class, volume, waiting
+
+FREE = volume("v1", class_name="late")
+TAKEN = volume("v1", class_name="late", claim_ref=("default", "a-data", "a-data"), phase="Bound")
+
+
+def consumer(name: str) -> Pod:
+    return pod(name, uid=name, cpu="100m", volumes=claimed(f"{name}-data"))
+
+
+def ref(name: str) -> PodRef:
+    return PodRef("default", name, name)
+
+
+def started() -> Engine:
+    engine = Engine(default_configuration())
+    objects: tuple[NamedObject, ...] = (
+        storage_class("late", provisioner="kubernetes.io/no-provisioner"),
+        FREE,
+        waiting("a-data", "late"),
+        waiting("b-data", "late"),
+    )
+    engine.step(
+        0, [NodeSeen(node("n1", cpu="4", memory="8Gi", pods="10", labels={ZONE: "z"})), *map(ObjectSeen, objects)]
+    )
+    return engine
+
+
+def asked(effects: list[Effect]) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    return [(one.pod.name, one.static) for one in effects if isinstance(one, BindVolumes)]
+
+
+def told(engine: Engine, now: int, *changes: Change) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    return asked(engine.step(now, changes))
+
+
+def test_of_two_pods_that_want_one_volume_the_first_gets_it() -> None:
+    engine = started()
+    assert told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b"))) == [("a", (("a-data", "v1"),))]
+
+
+def test_a_volume_whose_bind_failed_can_be_had_by_another_at_once() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    assert told(engine, 5_000, VolumesFailed(ref("a"), 1, "no")) == [("b", (("b-data", "v1"),))]
+
+
+def test_a_volume_that_changes_while_it_is_given_away_stays_given() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    seen_again = volume("v1", class_name="late", capacity="20Gi")
+    assert told(engine, 5_000, ObjectSeen(seen_again)) == []
+
+
+def test_a_volume_that_was_seen_to_be_taken_is_free_when_it_is_seen_to_be() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    effects = engine.step(10, [VolumesBound(ref("a"), 1), ObjectSeen(TAKEN)])
+    assert [one.node for one in effects if isinstance(one, Bind)] == ["n1"]
+    assert told(engine, 5_000, ObjectSeen(FREE)) == [("b", (("b-data", "v1"),))]
+
+
+def test_the_volume_of_a_pod_that_is_gone_is_free_and_another_s_is_not_given_back_with_it() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")))
+    engine.step(10, [VolumesBound(ref("a"), 1), ObjectSeen(TAKEN), ObjectSeen(FREE)])
+    assert told(engine, 20, PodSeen(consumer("b"))) == [("b", (("b-data", "v1"),))]
+    # Only now it is heard that the first is gone. The volume is the second's.
+    late = pod("c", uid="c", cpu="100m", volumes=claimed("c-data"))
+    assert told(engine, 5_000, PodGone(ref("a")), ObjectSeen(waiting("c-data", "late")), PodSeen(late)) == []
+
+
+def test_a_volume_that_is_gone_is_forgotten() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    engine.step(10, [ObjectGone(FREE), VolumesFailed(ref("a"), 1, "not found")])
+    assert told(engine, 60_000, ObjectSeen(FREE)) != []
