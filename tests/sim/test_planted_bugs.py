@@ -35,7 +35,7 @@ from situate.sim.world import run
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 WORLDS = 80
-CHANGES = 700
+CHANGES = 600
 
 
 # -- wake-ups that do not come ----------------------------------------------------------------------------------------

@@ -24,13 +24,14 @@ from situate.core.model.requests import allocatable, pod_requests
 from situate.core.place.filtering import fits_at, run_filters
 from situate.core.place.placer import Placer
 from situate.core.place.selecting import NOWHERE
-from situate.core.queue.queue import BACKOFF_WINDOW_MS, MAX_BACKOFF_MS
+from situate.core.queue.queue import BACKOFF_WINDOW_MS, MAX_BACKOFF_MS, PARKED_LIMIT_MS
 from situate.core.queue.waiting import Place
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
+from situate.sim.store import ref_of
 from situate.sim.told import Asked, Told, bound_in
 
 AUDIT_EVERY: Final = 101
@@ -56,15 +57,22 @@ class Step:
 class Checkers:
     """Holds one scheduler to account, from its first step."""
 
-    def __init__(self, engine: Engine, deciding: Deciding, batch: int) -> None:
+    def __init__(self, engine: Engine, deciding: Deciding) -> None:
         self.engine = engine
         self.told = Told(frozenset({deciding.profile.scheduler_name}))
         self._deciding = deciding
-        self._batch = batch
         self._binds = 0
+        self._flushed = 0
+        self._overdue: set[str] = set()
         self._together: tuple[GangName, dict[str, bool]] | None = None
         """The pods of a gang that were given nodes one right after another: they were decided together. Of each,
         whether it fits beside those before it."""
+
+    def before(self, now: Millis) -> None:
+        """Look at who will be put back by the flush."""
+        queue = self.engine.queue
+        self._flushed = queue.flushed
+        self._overdue = {one.key for one in queue.parked() if now - one.parked_at_ms >= PARKED_LIMIT_MS}
 
     def after(self, step: Step) -> Iterator[str]:
         """All that is wrong after a step."""
@@ -76,6 +84,7 @@ class Checkers:
             yield from self._effect(effect)
         yield from self._gang_decided()
         yield from evicted_whole(self.told, self._newly_asked)
+        yield from self._rescued(step)
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
         if step.number % COMPARE_EVERY == 0:
@@ -86,6 +95,13 @@ class Checkers:
             yield from self._fresh()
 
     # -- effects -------------------------------------------------------------------------------------------------
+
+    def _rescued(self, step: Step) -> Iterator[str]:
+        """Where nothing happened, whoever is placed now could have been placed before: nobody woke it but the flush."""
+        if self.engine.queue.flushed > self._flushed and not step.changes:
+            for effect in step.effects:
+                if isinstance(effect, Bind | BindVolumes) and effect.pod.key in self._overdue:
+                    yield f"rescued by the flush: {effect.pod.key} on {effect.node}"
 
     def _effect(self, effect: Effect) -> Iterator[str]:
         match effect:
@@ -147,10 +163,12 @@ class Checkers:
         view = View(told.cluster)
         if not fits_at(filters, kind, view, row):
             yield f"not eligible: {ref.key} on {node}"
-        elif (beside := self._nominees(ref, kind, node)) and not fits_at(filters, kind, view.plus(beside), row):
+        elif (beside := self._nominees(ref, kind, node, told.cluster)) and not fits_at(
+            filters, kind, view.plus(beside), row
+        ):
             yield f"promise broken: {ref.key} on {node}, where pods of its priority or above were promised the room"
         self._binds += 1
-        if self._binds % CHOICE_EVERY == 0 and not told.holds_nodes():
+        if self._binds % CHOICE_EVERY == 0 and not told.nominated and not told.in_doubt():
             yield from self._choice(ref, kind, node)
 
     def _gang_decided(self) -> Iterator[str]:
@@ -162,7 +180,7 @@ class Checkers:
         """A volume is for one claim, also while its bind is under way."""
         for other in self.told.decided.values():
             if other.ref == ref:
-                other.volumes = tuple(volumes)
+                other.volumes, other.volumes_pending = tuple(volumes), True
             elif shared := [one for one in volumes if one in other.volumes]:
                 yield f"volume promised twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
 
@@ -187,9 +205,9 @@ class Checkers:
         if short:
             yield f"overcommit: {ref.key} on {node}: {short}"
 
-    def _nominees(self, ref: PodRef, kind: PodClass, node: str) -> list[tuple[PodClass, int]]:
+    def _nominees(self, ref: PodRef, kind: PodClass, node: str, cluster: Cluster) -> list[tuple[PodClass, int]]:
         """The pods that were promised a node and come before this one."""
-        cluster, found = self.told.cluster, []
+        found = []
         for key, (other, promised) in self.told.nominated.items():
             pod = self.told.find(other)
             if promised == node and key != ref.key and pod is not None and not self.told.leaves(other):
@@ -240,7 +258,7 @@ class Checkers:
             yield f"malformed: {effect}"
         if effect.reason == "SchedulerError" and pod is not None and gang_of(pod) is not None:
             self.told.gave_up(effect.pod)  # a gang that could not be bound whole in time
-        if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.told.holds_nodes():
+        if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.told.in_doubt():
             return
         if (fits := self._fitting(self.told.cluster, pod)) is not None:
             yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
@@ -317,7 +335,7 @@ class Checkers:
 
         All are asked after a change of a node, and now and then; else those that changed themselves.
         """
-        if self.told.holds_nodes():
+        if self.told.in_doubt():
             return
         parked = {entry.key for entry in self.engine.queue.parked()}
         everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
@@ -352,8 +370,13 @@ class Checkers:
         return sorted(names[row] for row in filtered.feasible.nonzero()[0].tolist())
 
     def _fitting(self, cluster: Cluster, pod: Pod) -> str | None:
-        found = self._all_fitting(cluster, pod)
-        return found[0] if found else None
+        """A node that the pod fits on, also beside those who were promised it and come before the pod."""
+        kind, filters = cluster.class_of(pod), self._deciding.profile.filters
+        for node in self._all_fitting(cluster, pod):
+            beside = self._nominees(ref_of(pod), kind, node, cluster)
+            if not beside or fits_at(filters, kind, View(cluster).plus(beside), cluster.nodes.rows[node]):
+                return node
+        return None
 
 
 def overfull(node: Node, pods: Sequence[Pod], asked: Pod) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from situate.core.changes import Millis
 from situate.core.model.pod import Pod
+from situate.core.model.requests import pod_requests
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from situate.core.model.tolerations import Taint
 from situate.sim.faults import Faults
@@ -38,6 +39,7 @@ from situate.sim.workload import (
 
 MAX_PODS: Final = 250
 """So many pods are in the cluster at most."""
+SHRUNK_MILLI_CPU: Final = 50
 KEPT: Final = (StorageClass, PersistentVolume, PersistentVolumeClaim)
 """What nobody deletes for no reason."""
 UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
@@ -119,7 +121,7 @@ class Churn:
             (self._tolerate, sometimes(1.5)),
             (self._relabel_pod, sometimes(1.0)),
             (self._shrink_pod, sometimes(0.7)),
-            (self._change_node, sometimes(2.0)),
+            (self._change_node, sometimes(4.0)),
             (self._add_node, sometimes(0.6)),
             (self._remove_node, sometimes(0.4)),
             (self._kill_node, 10 * faults.node_dies),
@@ -172,7 +174,7 @@ class Churn:
 
     def _too_full(self) -> bool:
         waiting = sum(1 for pod in self._store.pods.values() if not pod.spec.node_name)
-        return waiting > 8 + 25 * self.scale.fullness
+        return waiting > 6 + 12 * self.scale.fullness
 
     def _pick(self, fits: Callable[[Pod], bool]) -> Pod | None:
         found = [pod for pod in self._store.pods.values() if pod.metadata.deletion_timestamp is None and fits(pod)]
@@ -210,10 +212,10 @@ class Churn:
 
     def _shrink_pod(self) -> None:
         """A running pod is resized in place, and asks for less."""
-        pod = self._pick(lambda one: one.status.phase == "Running" and bool(one.spec.node_name))
+        pod = self._pick(lambda one: one.status.phase == "Running" and pod_requests(one).milli_cpu > SHRUNK_MILLI_CPU)
         if pod is not None:
             container = pod.spec.containers[0]
-            requests = {**container.resources.requests, "cpu": "50m"}
+            requests = {**container.resources.requests, "cpu": f"{SHRUNK_MILLI_CPU}m"}
             smaller = replace(container, resources=replace(container.resources, requests=requests))
             self._store.put_pod(replace(pod, spec=replace(pod.spec, containers=(smaller,))))
 

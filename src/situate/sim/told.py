@@ -49,7 +49,7 @@ class Decided:
     done: bool = False
     volumes: tuple[str, ...] = ()
     """The volumes that its claims are being bound to."""
-    volumes_bound: bool = False
+    volumes_pending: bool = False
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class Told:
                 self._bind_failed(ref, attempt, final=True)
             case VolumesBound(ref, attempt):
                 if (decided := self.current(ref, attempt)) is not None:
-                    decided.volumes_bound = True
+                    decided.volumes_pending = False
             case EvictFailed(ref):
                 if ref.uid in self.asked:
                     self.asked[ref.uid].failures += 1
@@ -194,7 +194,7 @@ class Told:
         decided = self._forget(key)
         if decided is not None:
             self.cluster.remove_pod(key)
-            if not decided.volumes_bound:
+            if decided.volumes_pending:
                 self._give_back(key)
 
     def _give_back(self, key: str) -> None:
@@ -240,10 +240,10 @@ class Told:
         pod = self.find(ref)
         return pod is not None and pod.metadata.deletion_timestamp is not None
 
-    def holds_nodes(self) -> bool:
-        """Whether somebody was promised a node; or is being deleted with such a note on it, which may count or not."""
-        return bool(self.nominated) or any(
-            pod.status.nominated_node_name and not pod.spec.node_name and pod.metadata.deletion_timestamp is not None
+    def in_doubt(self) -> bool:
+        """Whether somebody who is being deleted was promised a node, or has that noted on it: it may count or not."""
+        return any(self.leaves(ref) for ref, _ in self.nominated.values()) or any(
+            pod.metadata.deletion_timestamp is not None and pod.status.nominated_node_name and not pod.spec.node_name
             for pod in self.pods.values()
         )
 

@@ -72,7 +72,7 @@ def draw_pace(dice: Random) -> Pace:
 
 
 class World:
-    """One run. Everything is drawn from the seed, by four dice, so that one part's draws do not move another's."""
+    """One run. Everything is drawn from the seed; each part has dice of its own, so that none moves another's draws."""
 
     def __init__(self, seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> None:
         def dice(what: str) -> Random:
@@ -116,7 +116,7 @@ class World:
         while not outcome.violations and (self.timeline.next_ms() or end) < end:
             self.timeline.advance()
         if not outcome.violations:
-            outcome.violations += self._said(self._at_the_end())
+            outcome.violations += self._said(self.checkers.waiting_that_fit())
         outcome.ended_ms = self.timeline.now
         outcome.digest = self._hash.hexdigest()
         return outcome
@@ -127,18 +127,12 @@ class World:
         self.churn.stopped = self.kubelets.quiet = True
         self._set_faults(CALM)
 
-    def _at_the_end(self) -> Iterator[str]:
-        """Liveness: what fits is bound, and nobody had to be rescued."""
-        yield from self.checkers.waiting_that_fit()
-        if self.engine.queue.flushed and self.timeline.now < 300_000:
-            yield f"flushed: {self.engine.queue.flushed} pods"
-
     # -- the scheduler -------------------------------------------------------------------------------------------
 
     def _start_scheduler(self) -> None:
         self.engine = Engine(self.config, batch=self.pace.batch)
         deciding = next(iter(build_profiles(self.config).values()))
-        self.checkers = Checkers(self.engine, deciding, self.pace.batch)
+        self.checkers = Checkers(self.engine, deciding)
 
     def _restart(self) -> None:
         """The scheduler dies, and another starts with nothing but what is in the store."""
@@ -171,6 +165,7 @@ class World:
         outcome.steps += 1
         outcome.changes += len(told)
         changes = [change for _, change in told]
+        self.checkers.before(now)
         try:
             effects = self.engine.step(now, changes)
         except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
@@ -214,11 +209,10 @@ class World:
                 pass
 
     def _node_written(self, node: Node, *, gone: bool) -> None:
-        before = self._room.get(node.metadata.name)
-        room = None if gone else node.status.allocatable
-        if room != before:
-            self._room[node.metadata.name] = room
-            self._excuse(node.metadata.name)
+        name, room = node.metadata.name, None if gone else node.status.allocatable
+        if name in self._room and room != self._room[name]:
+            self._excuse(name)
+        self._room[name] = room
 
     def _pod_bound(self, pod: Pod) -> None:
         name = pod.spec.node_name
