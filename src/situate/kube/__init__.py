@@ -1,0 +1,1 @@
+"""A real Kubernetes cluster: what happens there comes in as changes, and effects are carried out there."""
