@@ -7,7 +7,7 @@ from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta, OwnerReference
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
-from situate.core.model.nodeselector import NodeSelector, NodeSelectorTerm
+from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import Pod, ResourceRequirements
 from situate.core.model.storage import (
     CSIDriver,
@@ -87,6 +87,11 @@ def claim(
 def waiting(name: str, class_name: str = "late", **fields: Any) -> PersistentVolumeClaim:
     """A claim without a volume yet."""
     return claim(name, storage_class_name=class_name, **fields)
+
+
+def reached_from(label: str, *values: str) -> NodeSelectorTerm:
+    """The nodes that have one of these values of a label."""
+    return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=label, operator="In", values=values),))
 
 
 def volume(

@@ -22,11 +22,13 @@ __all__ = [
     "EvictDone",
     "EvictFailed",
     "ExtenderSaid",
+    "Leading",
     "Millis",
     "NodeGone",
     "NodeSeen",
     "ObjectGone",
     "ObjectSeen",
+    "Paused",
     "PodGone",
     "PodRef",
     "PodSeen",
@@ -137,6 +139,21 @@ class ExtenderSaid:
     """Why there is no answer, where there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """Whether decisions are ours from now on. Who does not lead hears everything, and decides nothing."""
+
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Whether no pod is to be decided for now: more binds are under way than can be carried out soon, or we are about
+    to stop. What was decided goes on."""
+
+    paused: bool
+
+
 Change: TypeAlias = (
     NodeSeen
     | NodeGone
@@ -151,4 +168,6 @@ Change: TypeAlias = (
     | VolumesBound
     | VolumesFailed
     | ExtenderSaid
+    | Leading
+    | Paused
 )

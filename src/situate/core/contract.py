@@ -130,6 +130,25 @@ class Failure:
     """The plugin could not answer: something is wrong with an object it had to read. The pod is retried as an error."""
 
     text: str
+    stage: str = "PreFilter"
+    """Where Kubernetes would have noticed; its text names it."""
+
+
+class Unjudged(str):
+    """What is said of a node that a filter could not judge, by a Detailed filter. Kubernetes calls that an error."""
+
+    __slots__ = ("plugin",)
+
+    plugin: str
+
+    def __new__(cls, text: str, plugin: str) -> Unjudged:
+        made = super().__new__(cls, text)
+        made.plugin = plugin
+        return made
+
+    @property
+    def error(self) -> str:
+        return f'running "{self.plugin}" filter plugin: {self}'
 
 
 Verdict: TypeAlias = "Codes | Refusal | Failure | None"
@@ -138,12 +157,6 @@ Verdict: TypeAlias = "Codes | Refusal | Failure | None"
 def status_code(eviction_helps: bool) -> str:
     """Kubernetes' name for this kind of no."""
     return "Unschedulable" if eviction_helps else "UnschedulableAndUnresolvable"
-
-
-class Plugin(Protocol):
-    """What every plugin has. It is also a Filter, a Scorer, or both."""
-
-    name: ClassVar[str]
 
 
 @runtime_checkable

@@ -65,6 +65,17 @@ class SetCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class SetGroupCondition:
+    """Set the condition PodGroupScheduled of a PodGroup of scheduling.k8s.io."""
+
+    namespace: str
+    name: str
+    status: Literal["True", "False"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """An event about a pod."""
 
@@ -100,4 +111,4 @@ class AskExtender:
     """To `preempt`: for each of the nodes, the least harmful first."""
 
 
-Effect: TypeAlias = Bind | BindVolumes | Evict | Nominate | SetCondition | Report | AskExtender
+Effect: TypeAlias = Bind | BindVolumes | Evict | Nominate | SetCondition | SetGroupCondition | Report | AskExtender

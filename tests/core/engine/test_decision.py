@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,7 +106,7 @@ def test_a_pod_that_is_turned_away_for_good_evicts_nobody() -> None:
 def test_a_filter_that_cannot_answer_is_quoted_and_nobody_is_evicted() -> None:
     found = decided(cluster_of(a="2"), besides(Failure("cannot read it")), cpu="1")
     assert (found.chosen, found.scored, found.remedy) == (None, None, None)
-    assert found.message.endswith("cannot read it")
+    assert re.fullmatch(r'running PreFilter plugin ".+": cannot read it', found.message)
 
 
 @pytest.mark.parametrize("answer", [None, Refusal("no"), Failure("broken")], ids=["fits", "turned away", "failed"])

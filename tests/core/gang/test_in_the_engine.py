@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from builders import node, pod
 from gang_world import RACK, World, bound, member, nodes, of, random_history, ref_of, team
-from situate.core.changes import BindDone, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
+from situate.core.changes import BindDone, BindFailed, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import Extender
-from situate.core.effects import Bind, Evict, Nominate, Report, SetCondition
+from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition, SetGroupCondition
 from situate.core.engine.engine import Engine
 from situate.core.engine.ganging import GANG_BIND_LIMIT_MS, TELL_EVERY_MS
 from situate.core.model.group import (
@@ -26,14 +26,18 @@ from situate.core.model.group import (
     CoschedulingPodGroupSpec,
     GangSchedulingPolicy,
     PodGroup,
+    PodGroupCondition,
     PodGroupSchedulingConstraints,
     PodGroupSchedulingPolicy,
     PodGroupSpec,
+    PodGroupStatus,
     TopologyConstraint,
 )
 from situate.core.model.meta import ObjectMeta
+from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod, PodSchedulingGate, PodSchedulingGroup
 from situate.core.queue.waiting import Place
+from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
 TESTS = Path(__file__).parent.parent.parent
 
@@ -501,6 +505,123 @@ def test_a_reservation_that_is_given_up_frees_its_room() -> None:
     assert [effect.victim.name for effect in of(Evict, effects)] == [done.pod.name]
     assert world.engine.cycle.reservations == {}
     assert world.place(silent.pod.name) in (Place.GATED, Place.RESTING)
+
+
+def test_a_bind_that_is_under_way_is_not_given_up_before_its_answer() -> None:
+    world = World(*nodes(2))
+    done, failed, silent = of(Bind, world.arrive(*team(3)))
+    bound_pod = world.pods[done.pod.name]
+    bound_pod = replace(bound_pod, spec=replace(bound_pod.spec, node_name=done.node))
+    world.step(BindDone(done.pod, done.attempt), PodSeen(bound_pod), PodGone(failed.pod))
+    begun = world.now
+    while world.now < begun + GANG_BIND_LIMIT_MS - 5_000:
+        world.step()
+    again = of(Bind, world.arrive(member(failed.pod.name)))
+    assert sorted(bind.pod.name for bind in again) == sorted([failed.pod.name, silent.pod.name])
+    evicted = of(Evict, world.step(after_ms=5_000))
+    assert [effect.victim.name for effect in evicted] == [done.pod.name]
+    assert [world.place(bind.pod.name) for bind in again] == [Place.RESERVED, Place.RESERVED]
+    first, second = again
+    effects = world.step(BindDone(first.pod, first.attempt), BindFailed(second.pod, second.attempt, "no"))
+    assert [effect.victim.name for effect in of(Evict, effects)] == [first.pod.name]
+    assert world.place(second.pod.name) is not Place.RESERVED
+
+
+# -- what the PodGroup is told -------------------------------------------------------------------------------------
+
+
+def stating(name: str, **fields: Any) -> Pod:
+    group = PodSchedulingGroup(pod_group_name="train")
+    return pod(name, uid=f"uid-{name}", cpu="2", scheduling_group=group, **fields)
+
+
+def stated_group(size: int, status: str = "") -> PodGroup:
+    condition = PodGroupCondition(type="PodGroupScheduled", status=status)
+    return PodGroup(
+        metadata=ObjectMeta(name="train", namespace="default"),
+        spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=size))),
+        status=PodGroupStatus(conditions=(condition,) if status else ()),
+    )
+
+
+def said(effects: list[Effect]) -> list[tuple[str, str, str]]:
+    return [(one.status, one.reason, one.message) for one in of(SetGroupCondition, effects)]
+
+
+def test_a_pod_group_is_told_once_what_its_gang_waits_for_and_once_that_it_is_bound() -> None:
+    world = World(*nodes(1))
+    world.step(ObjectSeen(stated_group(2)))
+    waits = "waiting for 1 more pod of gang default/train: 1 of 2 are here"
+    assert said(world.arrive(stating("t0"))) == [("False", "Unschedulable", waits)]
+    effects = world.arrive(stating("t1"))
+    assert said(effects) == []
+    assert said(world.carry_out(effects)) == [("True", "Scheduled", "")]
+
+
+def test_a_pod_group_is_told_why_its_gang_does_not_fit() -> None:
+    world = World(*nodes(1))
+    world.step(ObjectSeen(stated_group(3)))
+    [(status, reason, message)] = said(world.arrive(*(stating(f"t{at}") for at in range(3))))
+    assert (status, reason) == ("False", "Unschedulable")
+    assert "Insufficient cpu" in message
+
+
+def test_a_pod_group_that_was_scheduled_is_never_told_that_it_is_not() -> None:
+    world = World(*nodes(1))
+    world.step(ObjectSeen(stated_group(3, status="True")))
+    assert said(world.arrive(*(stating(f"t{at}") for at in range(3)))) == []
+
+
+@pytest.mark.parametrize("status,evicted", [("", ["t0"]), ("False", ["t0"]), ("True", [])])
+def test_after_a_restart_half_a_gang_is_given_up_unless_it_was_whole(status: str, evicted: list[str]) -> None:
+    world = World(*nodes(1))
+    world.step(ObjectSeen(stated_group(3, status=status)))
+    world.arrive(stating("t0", node_name="n0"), stating("t1"), stating("t2"))
+    assert of(Evict, world.step()) == []
+    effects = world.step(after_ms=GANG_BIND_LIMIT_MS)
+    assert [effect.victim.name for effect in of(Evict, effects)] == evicted
+
+
+def test_half_a_gang_that_others_bound_is_left_to_them() -> None:
+    world = World(*nodes(1))
+    world.step(ObjectSeen(stated_group(3)))
+    world.arrive(stating("t0", node_name="n0", scheduler_name="other"), stating("t1"), stating("t2"))
+    assert of(Evict, world.step(after_ms=2 * GANG_BIND_LIMIT_MS)) == []
+
+
+# -- volumes -------------------------------------------------------------------------------------------------------
+
+
+def with_volumes(names: dict[str, str], claims: int) -> World:
+    """Volumes that are each reached from one node, by name, and as many claims that wait for one."""
+    world = World(*nodes(2, cpu="8", host=["a", "b"]))
+    local = [volume(name, class_name="late", terms=(reached_from("host", host),)) for name, host in names.items()]
+    waiting_claims = [waiting(f"t{at}-data", "late") for at in range(claims)]
+    objects: list[NamedObject] = [storage_class("late", provisioner="kubernetes.io/no-provisioner")]
+    objects += [*local, *waiting_claims]
+    world.step(*map(ObjectSeen, objects))
+    return world
+
+
+def writers(count: int) -> list[Pod]:
+    return [member(f"t{at}", count, volumes=claimed(f"t{at}-data")) for at in range(count)]
+
+
+def test_each_pod_of_a_gang_gets_a_volume_of_its_own() -> None:
+    world = with_volumes({"v1": "a", "v2": "b", "v3": "b"}, 3)
+    taken = [(effect.node, *effect.static[0]) for effect in of(BindVolumes, world.arrive(*writers(3)))]
+    assert sorted(name for *_, name in taken) == ["v1", "v2", "v3"]
+    assert all(host == {"v1": "n0", "v2": "n1", "v3": "n1"}[name] for host, _, name in taken)
+
+
+def test_a_gang_with_fewer_volumes_than_pods_takes_none() -> None:
+    world = with_volumes({"v1": "a", "v2": "b"}, 3)
+    effects = world.arrive(*writers(3))
+    assert of(BindVolumes, effects) + of(Bind, effects) == []
+    assert all(one.spec.claim_ref is None for one in world.engine.cluster.objects.storage.volumes.values())
+    assert world.message("t0") == "no nodes were found where each pod of gang default/train gets volumes of its own"
+    another = volume("v3", class_name="late", terms=(reached_from("host", "a"),))
+    assert len(of(BindVolumes, world.step(ObjectSeen(another)))) == 3
 
 
 # -- always --------------------------------------------------------------------------------------------------------

@@ -23,3 +23,11 @@ def test_absent_mappings_are_one_that_cannot_be_changed() -> None:
     with pytest.raises(TypeError, match="cannot be changed"):
         EMPTY["a"] = 1  # type: ignore[index]
     assert EMPTY == {}
+
+
+def test_metadata_of_two_versions_is_equal_if_it_says_the_same() -> None:
+    one, other = (ObjectMeta(name="web", resource_version=version, generation=at) for at, version in enumerate("12"))
+    assert one == other
+    assert not one != other  # noqa: SIM202 - both are asked for
+    assert one != ObjectMeta(name="db", resource_version="1")
+    assert one != "web"

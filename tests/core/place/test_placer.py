@@ -26,6 +26,7 @@ from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
+from situate.core.place.stopwatch import Stopwatch
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -167,9 +168,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[PodClass]:
     found: list[PodClass] = []
 
     class Counted(Standing):
-        def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass) -> None:
+        def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch) -> None:
             found.append(pod)
-            super().__init__(cluster, profile, pod)
+            super().__init__(cluster, profile, pod, stopwatch)
 
     monkeypatch.setattr(placer_module, "Standing", Counted)
     return found

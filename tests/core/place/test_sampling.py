@@ -348,3 +348,7 @@ def test_a_pod_without_a_uid_draws_by_its_name() -> None:
     engine.step(0, nodes(60))
     pods: list[Pod] = [pod(f"p{at}", cpu="10m") for at in range(20)]
     assert len(set(binds(engine.step(1, [PodSeen(one) for one in pods])).values())) > 5
+
+
+def test_where_extenders_have_a_say_one_node_is_not_as_good_as_another() -> None:
+    assert enough(profile(Sampling(percentage=50, for_extenders=True), scored=False), 1_000) == 500

@@ -40,7 +40,7 @@ def test_a_pod_without_claims_fits_everywhere_and_every_node_scores_0() -> None:
         ),
         pytest.param(
             PodResourceClaim(name="gpu", resource_claim_template_name="any"),
-            "ResourceClaim not created yet",
+            'pod "team/p": ResourceClaim not created yet',
             id="a claim from a template has not been made",
         ),
     ],

@@ -129,7 +129,8 @@ def test_a_plugin_that_cannot_answer_fails_the_pod() -> None:
             return Failure("the list of Fridays is gone")
 
     decision = decided(Fails)
-    assert (decision.chosen, decision.message) == (None, "the list of Fridays is gone")
+    told = f'running PreFilter plugin "{NAME}": the list of Fridays is gone'
+    assert (decision.chosen, decision.message) == (None, told)
 
 
 def test_nodes_that_are_ruled_out_beforehand_are_told_as_such() -> None:

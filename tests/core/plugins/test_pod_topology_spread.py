@@ -194,18 +194,18 @@ def test_a_pod_without_hard_constraints_is_refused_nowhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "constraint, stage",
+    "constraint, stage, step",
     [
-        (hard, "get constraints from pod: obtaining pod's hard"),
-        (soft, "calculating preScoreState: obtaining pod's soft"),
+        (hard, "PreFilter", "get constraints from pod: obtaining pod's hard"),
+        (soft, "PreScore", "calculating preScoreState: obtaining pod's soft"),
     ],
 )
-def test_a_selector_that_cannot_be_parsed_is_a_failure(constraint: Any, stage: str) -> None:
+def test_a_selector_that_cannot_be_parsed_is_a_failure(constraint: Any, stage: str, step: str) -> None:
     wrong = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),))
     cluster = cluster_of("a")
     new = pod(constraint(label_selector=wrong))
     assert SYSTEM.check(cluster.class_of(new), View(cluster)) == Failure(
-        f'{stage} topology spread constraints: "Near" is not a valid label selector operator'
+        f'{step} topology spread constraints: "Near" is not a valid label selector operator', stage
     )
     assert score(cluster, new) is None
 

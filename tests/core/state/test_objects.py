@@ -68,23 +68,23 @@ def test_an_object_comes_changes_and_goes(kind: type[Any]) -> None:
 
     expected = [] if family is None else [family]
     assert moves(table.put, made("one")) == expected
-    assert (table.knows(made("one")), table.knows(made("two"))) == (True, False)
+    assert (table.find(made("one")), table.find(made("two"))) == (made("one"), None)
     before = versions(table)
     assert (table.put(made("one")), table.forget(made("two"))) == (False, False)
     assert versions(table) == before
     assert moves(table.put, made("one", note="changed")) == expected
     assert moves(table.put, made("two")) == expected
     if namespaced:
-        assert not table.knows(made("one", "elsewhere"))
+        assert table.find(made("one", "elsewhere")) is None
         assert table.forget(made("one", "elsewhere")) is False
     assert moves(table.forget, made("one")) == expected
-    assert (table.knows(made("one")), table.knows(made("two"))) == (False, True)
+    assert (table.find(made("one")), table.find(made("two"))) == (None, made("two"))
 
 
 def test_an_object_of_another_kind_has_its_own_name() -> None:
     table = ObjectTable()
     table.put(Service(metadata=ObjectMeta(name="web", namespace="default")))
-    assert not table.knows(StatefulSet(metadata=ObjectMeta(name="web", namespace="default")))
+    assert table.find(StatefulSet(metadata=ObjectMeta(name="web", namespace="default"))) is None
     assert list(table.workloads.services["default"]) == ["web"]
 
 

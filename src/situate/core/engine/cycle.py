@@ -6,6 +6,7 @@ when it fails, with backoff and up to a limit.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, Literal, TypeAlias, assert_never
@@ -23,7 +24,17 @@ from situate.core.changes import (
 )
 from situate.core.config.types import Extender
 from situate.core.contract import WakeEvent
-from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.effects import (
+    AskExtender,
+    Bind,
+    BindVolumes,
+    Effect,
+    Evict,
+    Nominate,
+    Report,
+    SetCondition,
+    SetGroupCondition,
+)
 from situate.core.engine.assumed import AssumedVolumes
 from situate.core.engine.extending import Extending
 from situate.core.engine.ganging import Ganging
@@ -31,11 +42,16 @@ from situate.core.engine.happenings import node_left, object_events, pod_came, p
 from situate.core.engine.ledger import Eviction, Nominations, Reservation
 from situate.core.engine.profile import Deciding
 from situate.core.engine.promises import Promises
+from situate.core.engine.tally import Answer as Answered
+from situate.core.engine.tally import EngineTally, Refusal, Result
 from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
 from situate.core.place.sampling import draw_key, sample, told_of_sample
 from situate.core.place.selecting import NOWHERE
+from situate.core.place.stopwatch import NO_STOPWATCH, POST_FILTER, RESERVE, Stopwatch
 from situate.core.plugins.faults import PluginError
+from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
+from situate.core.plugins.volume_binding import Decision as VolumesDecided
 from situate.core.plugins.volume_binding import decide as decide_volumes
 from situate.core.preempt import Remedies
 from situate.core.preempt.lower import LowerTables
@@ -54,6 +70,10 @@ BIND_TRIES: Final = 5
 EVICT_TRIES: Final = 5
 RETRY_MS: Final = 500
 """How long after a failure a bind or an eviction is tried again; doubled each time."""
+BIND_ANSWER_MS: Final = 30_000
+"""How long an answer to a bind is waited for. Then the bind counts as failed, and is asked for again."""
+VOLUMES_ANSWER_MS: Final = 30_000
+"""How long after its own time limit, bindTimeoutSeconds, making volumes ready counts as failed without an answer."""
 NOTE_BYTES: Final = 1_024
 """An event's note is cut to this, as kube-scheduler cuts it."""
 CUT: Final = " ..."
@@ -64,7 +84,14 @@ Answer: TypeAlias = BindDone | BindFailed | VolumesBound | VolumesFailed | Evict
 EventTexts: TypeAlias = tuple[Literal["Normal", "Warning"], str, str, str]
 """The type, reason, action and note of an event."""
 
-TimerKind = Literal["bind", "evict", "extender", "gang", "nomination"]
+TimerKind = Literal["bind", "evict", "extender", "gang", "nomination", "volumes"]
+
+RESULTS: Final[dict[str, Result]] = {"Unschedulable": "unschedulable", "SchedulerError": "error"}
+"""What the reason in a pod's condition says of the attempt that it is about; others are about none."""
+
+NO_BIND_ANSWER: Final = f"no answer to a bind within {BIND_ANSWER_MS // 1_000} s"
+NO_VOLUMES_ANSWER: Final = "no answer to binding volumes in time"
+NO_VOLUMES: Final = "the volumes that the pod was to get on node {} were taken meanwhile"
 
 
 class Cycle:
@@ -76,9 +103,14 @@ class Cycle:
         profiles: Mapping[str, Deciding],
         backoff: Backoff,
         extenders: Sequence[Extender] = (),
+        *,
+        tally: EngineTally | None = None,
+        stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
         self.cluster = cluster
-        self.queue = SchedulingQueue(backoff)
+        self.tally = tally or EngineTally()
+        self._stopwatch = stopwatch
+        self.queue = SchedulingQueue(backoff, self.tally.incoming)
         self.events: list[WakeEvent] = []
         """What happened and parked pods have not been told of yet."""
         self.heard = 0
@@ -93,7 +125,9 @@ class Cycle:
         self._profiles = profiles
         self._extending = Extending(self, extenders)
         self.gangs = Ganging(self)
-        self._placers = {name: Placer(cluster, deciding.profile) for name, deciding in profiles.items()}
+        self._placers = {
+            name: Placer(cluster, deciding.profile, stopwatch=stopwatch) for name, deciding in profiles.items()
+        }
         lower = LowerTables(cluster)
         self._remedies = {
             name: Remedies(cluster, deciding.profile, deciding.preemption, lower) for name, deciding in profiles.items()
@@ -101,13 +135,17 @@ class Cycle:
         self._promises = Promises(cluster, self.nominations)
         self._timers: list[tuple[Millis, int, TimerKind, str, int]] = []
         self._timer_count = 0
+        self._unanswered: deque[tuple[Millis, Reservation, int]] = deque()
+        """The binds that were asked for, in order: when they count as failed, for whom, and the try."""
         self._effects: list[Effect] = []
         self._now: Millis = 0
 
     def begin(self, now: Millis) -> None:
         self._now = now
+        self.tally.begin()
 
     def end(self) -> list[Effect]:
+        self.queue.count_added()
         effects, self._effects = self._effects, []
         return effects
 
@@ -142,6 +180,8 @@ class Cycle:
         if self.gangs.decides(entry):
             return
         entry.attempts += 1
+        profile = entry.pod.spec.scheduler_name
+        self._stopwatch.begin(profile)
         try:
             if self._extending.concern(entry.kind):
                 self._extending.consult(entry)
@@ -151,23 +191,41 @@ class Cycle:
                 self.witness(entry, row)
             if row != NOWHERE:
                 self._reserve(entry, row)
+                self._stopwatch.lap(RESERVE)
             else:
                 self.refuse(entry)
+                self._stopwatch.lap(POST_FILTER, bool(entry.nominated))
         except PluginError as error:
             self._failed(entry, str(error))
 
+    def count_attempts(self, profile: str, pods: int) -> None:
+        """These are decided together."""
+        self._stopwatch.begin(profile, pods)
+
     def choose(self, entry: Waiting) -> int:
-        """The row of the node that a waiting pod would get now, or NOWHERE. Carries nothing out."""
+        """The row of the node that a waiting pod would get now, or NOWHERE. Carries nothing out.
+
+        If its bind to a node was rejected, it gets another, where it fits one: the same plan would be rejected again.
+        """
+        if entry.rejected and (avoided := self.cluster.nodes.rows.get(entry.rejected)) is not None:
+            row = self._choose_but(entry, (avoided,))
+            if row != NOWHERE:
+                return row
+        return self._choose_but(entry, ())
+
+    def _choose_but(self, entry: Waiting, avoided: tuple[int, ...]) -> int:
         placer = self._placers[entry.pod.spec.scheduler_name]
         key = _draw_key(entry) if placer.samples else 0
         if not len(self.nominations):
-            return placer.choose(entry.kind, (), key)
+            return placer.choose(entry.kind, avoided, key)
         promised = self.nominations.get(entry.key)
         if promised is not None:
             row = self.cluster.nodes.rows.get(promised.node, NOWHERE)
-            if self.fits_now(entry, row):
+            if row not in avoided and self.fits_now(entry, row):
                 return row
-        excluded = self.held(entry) if placer.samples else {}
+        excluded = dict.fromkeys(avoided)
+        if placer.samples:
+            excluded |= self.held(entry)
         while True:
             row = placer.choose(entry.kind, excluded, key)
             if row == NOWHERE or self._fits_beside_nominees(entry, row):
@@ -191,25 +249,39 @@ class Cycle:
     # -- a node was found ----------------------------------------------------------------------------------------
 
     def _reserve(self, entry: Waiting, row: int) -> None:
-        """Count the pod on its node from now on, and ask for the bind."""
+        """Count the pod on its node from now on, and ask for the bind; unless its volumes cannot be had there."""
         node = self.cluster.nodes.names[row]
-        volumes = decide_volumes(entry.kind, View(self.cluster), row) if entry.kind.holds_volumes else None
+        volumes = self.volumes_at(entry, row)
+        if volumes is None:
+            self._failed(entry, NO_VOLUMES.format(node))
+            return
         self._unpromise(entry.key, taken=node)
         self.cluster.put(entry.pod, entry.kind, row)
         self.events.append(pod_came(entry.kind, node, self.cluster.objects))
         self.queue.take(entry, Place.RESERVED)
-        reservation = Reservation(entry, node, entry.attempts)
+        entry.rejected = ""
+        reservation = Reservation(entry, node, entry.attempts, self._now)
         self.reservations[entry.key] = reservation
-        if volumes is not None and (volumes.bindings or volumes.provisions):
-            reservation.volumes_pending = True
-            static = tuple((claim, volume) for claim, volume in volumes.bindings)
-            self.assumed.take(entry.key, static)
-            self._effects.append(BindVolumes(entry.ref, node, entry.attempts, static, tuple(volumes.provisions)))
+        if not volumes.bindings and not volumes.provisions:
+            self._bind(reservation)
             return
-        self._bind(reservation)
+        reservation.volumes_pending, reservation.asked_ms = True, self._now
+        self.assumed.take(entry.key, volumes.bindings)
+        self._effects.append(BindVolumes(entry.ref, node, entry.attempts, volumes.bindings, volumes.provisions))
+        patience_ms = self.deciding_for(entry).volumes_ms + VOLUMES_ANSWER_MS
+        self._timer(patience_ms, "volumes", entry.key, entry.attempts)
+
+    def volumes_at(self, entry: Waiting, row: int) -> VolumesDecided | None:
+        """What is to be done about a pod's volumes if it goes to a node; None if they cannot be had there."""
+        if not entry.kind.holds_volumes or not self.deciding_for(entry).binds_volumes:
+            return NO_VOLUMES_TO_BIND
+        return decide_volumes(entry.kind, View(self.cluster), row)
 
     def _bind(self, reservation: Reservation) -> None:
+        """Ask for a bind. Asking twice is harmless: (pod, attempt) is bound once."""
         entry = reservation.entry
+        reservation.asked, reservation.asked_ms = True, self._now
+        self._unanswered.append((self._now + BIND_ANSWER_MS, reservation, reservation.tries))
         binder = None if reservation.binder_ignored else self._extending.binder(entry.kind)
         self._effects.append(Bind(entry.ref, reservation.node, reservation.attempt, binder))
 
@@ -217,31 +289,47 @@ class Cycle:
         reservation = self._current(ref, attempt)
         if reservation is not None and reservation.volumes_pending:
             reservation.volumes_pending = False
+            self._count_answer(reservation, "PreBind", success=True)
             self._bind(reservation)
 
     def _bind_done(self, ref: PodRef, attempt: int) -> None:
         reservation = self._current(ref, attempt)
         if reservation is not None and not reservation.done:
-            reservation.done = True
+            reservation.done, reservation.asked = True, False
             self.gangs.touch(ref.key)
-            note = f"Successfully assigned {ref.key} to {reservation.node}"
-            self._report(reservation.entry, "Normal", "Scheduled", "Binding", note)
+            self._scheduled(reservation)
+
+    def _scheduled(self, reservation: Reservation) -> None:
+        """Its bind was carried out."""
+        entry = reservation.entry
+        self.tally.bound.append(reservation)
+        note = f"Successfully assigned {entry.key} to {reservation.node}"
+        self._report(entry, "Normal", "Scheduled", "Binding", note)
+
+    def _count_answer(self, reservation: Reservation, point: Literal["PreBind", "Bind"], *, success: bool) -> None:
+        profile = reservation.entry.pod.spec.scheduler_name
+        self.tally.answers.append(Answered(point, profile, self._now - reservation.asked_ms, success))
 
     def _bind_failed(self, ref: PodRef, attempt: int, problem: str, *, final: bool) -> None:
         """Ask again after a while; or, if that cannot help or has been done often enough, decide anew."""
         reservation = self._current(ref, attempt)
-        if reservation is None or reservation.done:
-            return
+        if reservation is None or reservation.done or not (reservation.asked or reservation.volumes_pending):
+            return  # old news, or told twice: it is to be asked for again already
+        reservation.asked = False
+        self._count_answer(reservation, "PreBind" if reservation.volumes_pending else "Bind", success=False)
         if not reservation.volumes_pending and self._ignores_binder(reservation):
             self._bind(reservation)
             return
         if not final and reservation.tries < BIND_TRIES:
             self._timer(RETRY_MS << (reservation.tries - 1), "bind", ref.key, attempt)
             reservation.tries += 1
+            self.gangs.touch(ref.key)
             return
         entry = reservation.entry
+        if not reservation.volumes_pending:
+            entry.rejected = reservation.node
         self._release(reservation)
-        self._failed(entry, problem)
+        self._failed(entry, problem, took_ms=self._now - reservation.since_ms)
 
     def _ignores_binder(self, reservation: Reservation) -> bool:
         """Whether it was an extender that could not bind the pod, and it may be ignored: from now on it is."""
@@ -276,7 +364,9 @@ class Cycle:
 
     def confirm(self, key: str, node: str) -> None:
         """The pod was seen bound, by us or by somebody else: it waits no longer."""
-        self.reservations.pop(key, None)
+        reservation = self.reservations.pop(key, None)
+        if reservation is not None and reservation.asked and reservation.node == node:
+            self._scheduled(reservation)  # the answer to the bind will come later, and be old news
         self._unpromise(key, taken=node)
         self._extending.forget(key)
         self.queue.remove(key)
@@ -320,6 +410,7 @@ class Cycle:
         entry.message = found.message
         self._told(entry, "Unschedulable", entry.message)
         remedy = found.remedy
+        self.tally.preemptions += remedy is not None and bool(remedy.code)
         if remedy is not None and remedy.node_row is not None:
             going = self.gangs.all_going(remedy.victims, entry.priority)
             if going is not None:
@@ -331,6 +422,7 @@ class Cycle:
     def _preempt(self, entry: Waiting, victims: Sequence[BoundPod], node: str) -> None:
         """Promise the node to the pod, and ask the victims to leave, each once."""
         self.promise(entry, node)
+        self.tally.victims.append(len(victims))
         message = f"{entry.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         for victim in victims:
             ref = PodRef(victim.namespace, victim.name, victim.uid)
@@ -358,21 +450,29 @@ class Cycle:
         kind, reason, action, note = event
         self._effects.append(Report(victim, kind, reason, action, cut(note), related=by))
 
-    def _withdraw(self, key: str) -> None:
-        """Take back the promise of a node; a gang that is not placed keeps none without the others."""
-        for mate in self.gangs.mates(key):
-            self.withdraw_one(mate)
+    def _withdraw(self, key: str, *, in_vain: bool = False) -> None:
+        """Take back the promise of a node; a gang that is not placed keeps none without the others.
 
-    def withdraw_one(self, key: str) -> None:
+        `in_vain`: it was not kept in time. The pod lets others go first, or it would be promised the same at once.
+        """
+        for mate in self.gangs.mates(key):
+            self.withdraw_one(mate, in_vain=in_vain)
+
+    def withdraw_one(self, key: str, *, in_vain: bool = False) -> None:
         """Whoever had the promise may fit elsewhere by now."""
         if not self._unpromise(key):
             return
         entry = self.queue.get(key)
-        if entry is not None:
-            entry.nominated = ""
-            self._effects.append(Nominate(entry.ref, ""))
-            if entry.place is Place.PARKED:
-                self.queue.wake(entry, self._now)
+        if entry is None:
+            return
+        entry.nominated = ""
+        self._effects.append(Nominate(entry.ref, ""))
+        if entry.place is Place.PARKED and in_vain:
+            self.queue.take(entry, Place.DECIDING)
+            entry.errors = entry.refusals
+            self.queue.rest(entry, self._now)
+        elif entry.place is Place.PARKED:
+            self.queue.wake(entry, self._now)
 
     def _unpromise(self, key: str, *, taken: str = "") -> bool:
         """No node is held for the pod any more; whether one was. Others may have it, if it is not now taken."""
@@ -390,32 +490,41 @@ class Cycle:
             return
         if eviction.tries >= EVICT_TRIES:
             del self.evictions[ref.uid]
-            self._withdraw(eviction.preemptor.key)
+            self._withdraw(eviction.preemptor.key, in_vain=True)
             return
         self._timer(RETRY_MS << (eviction.tries - 1), "evict", ref.uid, eviction.tries)
         eviction.tries += 1
 
     def _evict_again(self, uid: str) -> None:
-        """Ask a victim once more; not one that is leaving by now, nor one whose bind came to nothing meanwhile."""
+        """Ask a victim once more; not one that is leaving by now, nor one whose bind came to nothing meanwhile.
+
+        Such a one may have got another node since, by us or by another scheduler: there it is nobody's victim.
+        """
         eviction = self.evictions.get(uid)
         if eviction is None:
             return
         counted = self.cluster.counted(eviction.victim.key)
-        if counted is None:
+        if counted is None or counted[1] != eviction.node:
             del self.evictions[uid]
         elif not counted[2]:
             self._effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
 
-    def _failed(self, entry: Waiting, problem: str) -> None:
+    def _failed(self, entry: Waiting, problem: str, *, took_ms: Millis | None = None) -> None:
         """Something went wrong that is not about room: try again after a while."""
         entry.errors += 1
         entry.message = problem
-        self._told(entry, "SchedulerError", problem)
+        self._told(entry, "SchedulerError", problem, took_ms=took_ms)
         self.queue.rest(entry, self._now)
 
-    def _told(self, entry: Waiting, reason: str, message: str) -> None:
+    def _told(self, entry: Waiting, reason: str, message: str, *, took_ms: Millis | None = None) -> None:
+        self._count_refusal(entry, reason, took_ms)
         self._effects.append(SetCondition(entry.ref, "PodScheduled", "False", reason, message))
         self._report(entry, "Warning", "FailedScheduling", "Scheduling", message)
+
+    def _count_refusal(self, entry: Waiting, reason: str, took_ms: Millis | None = None) -> None:
+        result = RESULTS.get(reason)
+        if result is not None:
+            self.tally.refused.append(Refusal(entry.pod.spec.scheduler_name, result, took_ms))
 
     def _report(self, entry: Waiting, kind: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
         self._effects.append(Report(entry.ref, kind, reason, action, cut(note)))
@@ -468,8 +577,14 @@ class Cycle:
         self, entry: Waiting, condition: str, kind: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
         """Set the pod's condition, with this reason, and report an event with another."""
+        self._count_refusal(entry, condition)
         self._effects.append(SetCondition(entry.ref, "PodScheduled", "False", condition, message))
         self._report(entry, kind, reason, "Scheduling", message)
+
+    def tell_group(
+        self, namespace: str, name: str, status: Literal["True", "False"], reason: str, message: str
+    ) -> None:
+        self._effects.append(SetGroupCondition(namespace, name, status, reason, message))
 
     def remind(self, after_ms: Millis, gang_id: str) -> None:
         """Have a gang looked at again after a while."""
@@ -517,6 +632,13 @@ class Cycle:
         entry.nominated = node
         self._timer(made.until_ms - self._now, "nomination", entry.key, made.version)
 
+    def follow(self, entry: Waiting, node: str) -> None:
+        """Whoever leads made the pod a promise, or took it back."""
+        self._unpromise(entry.key, taken=node)
+        entry.nominated = ""
+        if node:
+            self.renominate(entry, node)
+
     # -- timers --------------------------------------------------------------------------------------------------
 
     def _timer(self, after_ms: Millis, kind: TimerKind, key: str, version: int) -> None:
@@ -524,9 +646,23 @@ class Cycle:
         heappush(self._timers, (self._now + after_ms, self._timer_count, kind, key, version))
 
     def next_timer_ms(self) -> Millis | None:
-        return self._timers[0][0] if self._timers else None
+        moments = [queue[0][0] for queue in (self._timers, self._unanswered) if queue]
+        return min(moments, default=None)
+
+    def _give_up_waiting(self) -> None:
+        """Binds whose answer does not come count as failed; those that were answered are forgotten here."""
+        while self._unanswered:
+            until_ms, reservation, tries = self._unanswered[0]
+            entry = reservation.entry
+            waited_for = self.reservations.get(entry.key) is reservation
+            if waited_for and reservation.asked and reservation.tries == tries:
+                if until_ms > self._now:
+                    return
+                self._bind_failed(entry.ref, reservation.attempt, NO_BIND_ANSWER, final=False)
+            self._unanswered.popleft()
 
     def due_timers(self) -> None:
+        self._give_up_waiting()
         while self._timers and self._timers[0][0] <= self._now:
             _, _, kind, key, version = heappop(self._timers)
             match kind:
@@ -540,10 +676,14 @@ class Cycle:
                     self._extending.timed_out(version)
                 case "gang":
                     self.gangs.timer(key)
+                case "volumes":
+                    reservation = self.reservations.get(key)
+                    if reservation is not None and reservation.attempt == version and reservation.volumes_pending:
+                        self._bind_failed(reservation.entry.ref, version, NO_VOLUMES_ANSWER, final=True)
                 case "nomination":
                     promised = self.nominations.get(key)
                     if promised is not None and promised.version == version:
-                        self._withdraw(key)
+                        self._withdraw(key, in_vain=True)
 
 
 def _draw_key(entry: Waiting) -> int:

@@ -35,7 +35,7 @@ class Decision:
         if self.scored is not None:
             return ""
         if self.filtered.failed is not None and self.diagnosis.node_count:
-            return self.filtered.failed[1].text
+            return self.filtered.failure
         return self.diagnosis.message(self.remedy.message if self.remedy is not None else "")
 
 

@@ -12,26 +12,32 @@ from typing import Final
 
 from situate.core.changes import (
     Change,
+    ExtenderSaid,
+    Leading,
     Millis,
     NodeGone,
     NodeSeen,
     ObjectGone,
     ObjectSeen,
+    Paused,
     PodGone,
     PodRef,
     PodSeen,
 )
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.contract import Filter, WakeEvent
+from situate.core.contract import Filter
 from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.happenings import bound_pod_events, node_events, object_events, own_events
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.profile import Deciding, build_profiles
+from situate.core.engine.tally import EngineTally
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
+from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
 from situate.core.preempt.offers import EXTENDER
+from situate.core.queue.incoming import CAUSES, GATES_GONE
 from situate.core.queue.queue import Backoff
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.queue.waking import waits_for, worth_waking
@@ -46,7 +52,13 @@ class Engine:
     """One scheduler: its cluster, its queue, and what it has decided and not seen confirmed."""
 
     def __init__(
-        self, config: KubeSchedulerConfiguration, others: Mapping[str, type] | None = None, *, batch: int = BATCH
+        self,
+        config: KubeSchedulerConfiguration,
+        others: Mapping[str, type] | None = None,
+        *,
+        batch: int = BATCH,
+        tally: EngineTally | None = None,
+        stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
         backoff = Backoff(config.pod_initial_backoff_seconds * 1_000, config.pod_max_backoff_seconds * 1_000)
         self._profiles = build_profiles(config, others)
@@ -55,11 +67,22 @@ class Engine:
             for name, deciding in self._profiles.items()
         }
         self.cluster = Cluster()
-        self.cycle = Cycle(self.cluster, self._profiles, backoff, config.extenders)
+        self.tally = tally or EngineTally()
+        self.cycle = Cycle(
+            self.cluster, self._profiles, backoff, config.extenders, tally=self.tally, stopwatch=stopwatch
+        )
         self.queue = self.cycle.queue
         self._batch = batch
         self._arrivals = 0
-        self._events: list[WakeEvent] = []
+        self._said: list[ExtenderSaid] = []
+        self.leading = True
+        """A standby hears everything and decides nothing, so that it can take over at once: see the change Leading."""
+        self.paused = False
+
+    @property
+    def profiles(self) -> Mapping[str, Deciding]:
+        """By scheduler name: whose pods are decided here, and how."""
+        return self._profiles
 
     def step(self, now: Millis, changes: Sequence[Change]) -> list[Effect]:
         """Hear what happened, decide what is due, and say what somebody must now do."""
@@ -67,14 +90,22 @@ class Engine:
         # 1. Fold what happened into the cluster, the queue and the ledger.
         for change in changes:
             self._fold(change, now)
+        # What extenders said may settle where pods go: that is done when all that was seen is known.
+        said, self._said = self._said, []
+        for answer in said:
+            self.cycle.answered(answer)
         # 2. Carry on what was waiting for its time: binds and evictions to be tried again, promises that ran out.
         self.cycle.due_timers()
+        if not self.leading:
+            self._wake(now)
+            self.queue.prune()
+            return self.cycle.end()
         self.cycle.gangs.review()
         # 3. Wake the parked pods that all this may help.
         self._wake(now)
         self.queue.flush(now)
         # 4. Take the due pods, in order, up to the batch limit; place each, or say why not.
-        for _ in range(self._batch):
+        for _ in range(0 if self.paused else self._batch):
             entry = self.queue.pop(now)
             if entry is None:
                 break
@@ -86,6 +117,8 @@ class Engine:
 
     def next_due_ms(self, now: Millis) -> Millis | None:
         """When to step again if nothing happens; None: not before something does."""
+        if not self.leading or self.paused:
+            return self.cycle.next_timer_ms()
         moments = (self.queue.next_due_ms(now), self.cycle.next_timer_ms())
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -105,6 +138,12 @@ class Engine:
                 self._object_seen(item)
             case ObjectGone(item):
                 self._object_gone(item)
+            case ExtenderSaid():
+                self._said.append(change)
+            case Leading(leads):
+                self.leading = leads
+            case Paused(paused):
+                self.paused = paused
             case _:
                 self.cycle.answered(change)
 
@@ -153,6 +192,8 @@ class Engine:
             if pod.status.nominated_node_name:
                 self.cycle.renominate(entry, pod.status.nominated_node_name)
             return
+        if not self.leading and pod.status.nominated_node_name != entry.nominated:
+            self.cycle.follow(entry, pod.status.nominated_node_name)
         before, gated = entry.kind, entry.place is Place.GATED
         other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
@@ -164,7 +205,7 @@ class Engine:
         elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
         elif gated:
-            self.queue.wake(entry, now, at_once=True)
+            self.queue.wake(entry, now, at_once=True, cause=GATES_GONE)
         elif before is not kind or (other_notes and EXTENDER in entry.refused_by):
             self.queue.changed(entry, now, worth=self._worth_own_change(entry, before))
 
@@ -214,11 +255,22 @@ class Engine:
         """Wake the parked pods that what happened may help; and remember it for those that are being decided."""
         events, self.cycle.events = self.cycle.events, []
         self.cycle.heard += len(events)
-        if not events or not self.queue.has_parked:
+        if not events:
+            return
+        for entry in self.queue.doubtful():
+            filters = self._filters.get(entry.pod.spec.scheduler_name, {})
+            if any(
+                waits_for(entry.refused_by, event.kind, filters)
+                and worth_waking(entry.kind, entry.refused_by, event, filters)
+                for event in events
+            ):
+                self.queue.clear(entry)
+        if not self.queue.has_parked:
             return
         for refused in self.queue.parked_by_refusal():
             filters = self._filters.get(refused.scheduler, {})
             heard = [event for event in events if waits_for(refused.by, event.kind, filters)]
             for kind in list(refused.pods) if heard else ():
-                if any(worth_waking(kind, refused.by, event, filters) for event in heard):
-                    self.queue.wake_class(refused, kind, now)
+                helping = (event for event in heard if worth_waking(kind, refused.by, event, filters))
+                if (event := next(helping, None)) is not None:
+                    self.queue.wake_class(refused, kind, now, CAUSES[event.kind])

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from situate.core.engine.profile import Deciding
 from situate.core.gang.explain import PREEMPTING, Explained, explain, no_domain, no_placement, several_domains
-from situate.core.gang.members import Demands, Gang, Gangs, Roll, demands_of, roll_call, why_held
+from situate.core.gang.members import Demands, Gang, Gangs, Roll, demands_of, group_of, roll_call, why_held
 from situate.core.gang.plan import Member, Plan, Planner, plan_enough
 from situate.core.gang.room import make_room_somewhere
 from situate.core.gang.topology import Domain, domains, plan_in_one, taken
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import CoschedulingPodGroup, PodGroup, is_scheduled
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.refs import PodRef
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.faults import PluginError
+from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.state.classes import PodClass
 from situate.core.state.pods import BoundPod
@@ -37,6 +38,9 @@ GANG_BIND_LIMIT_MS: Final = 5 * 60 * 1_000
 """How long less than minCount of a gang may stay bound after a bind failed. Then its pods are evicted."""
 TELL_EVERY_MS: Final = 5_000
 """How often at most the pods of a gang that is held back are told that it now waits for something else."""
+REPLANS: Final = 32
+"""How often a gang is planned anew in one attempt because two of its pods would get the same volume."""
+NO_VOLUMES_FOR_ALL: Final = "no nodes were found where each pod of gang {} gets volumes of its own"
 WAITING_FOR_GANG: Final = "WaitingForGang"
 GANG_INCOMPLETE: Final = "GangIncomplete"
 EXTENDERS: Final = "an extender has a say on pods of gang {}, and extenders cannot be asked about gangs"
@@ -136,6 +140,7 @@ class Ganging:
                 self._tell_held(gang, entry, reason)
 
     def _tell_held(self, gang: Gang, entry: Waiting, reason: str) -> None:
+        self.tell_group(gang, "False", "Unschedulable", reason)
         gang.told[entry.key] = entry.message = reason
         self._cycle.tell(entry, WAITING_FOR_GANG, "Normal", WAITING_FOR_GANG, reason)
 
@@ -161,10 +166,13 @@ class Ganging:
             gang.ours = gang.whole = gang.dissolving = False
             gang.deadline_ms = None
             return False
+        self._learn_from_group(gang, roll)
         reservations = self._cycle.reservations
         done = sum(1 for key in roll.placed if key not in reservations or reservations[key].done)
         if done >= demands.min_count and not gang.dissolving:
             gang.whole, gang.deadline_ms = True, None
+            if demands.min_count:
+                self.tell_group(gang, "True", "Scheduled", "")
         if gang.ours and not gang.whole and gang.deadline_ms is None and len(roll.placed) < demands.min_count:
             gang.deadline_ms = self._cycle.now + GANG_BIND_LIMIT_MS
             self._cycle.remind(GANG_BIND_LIMIT_MS, gang.name.id)
@@ -174,11 +182,33 @@ class Ganging:
             self._dissolve(gang, roll)
         return gang.dissolving
 
+    def _learn_from_group(self, gang: Gang, roll: Roll) -> None:
+        """A scheduler that was started anew does not remember; the PodGroup says whether the gang was ever whole.
+
+        If it was not, what is bound of it is the work of whoever schedules the pods that still wait: of ourselves.
+        """
+        group = group_of(gang, self._cycle.cluster.objects)
+        if is_scheduled(group):
+            gang.whole = True
+        elif isinstance(group, PodGroup) and roll.waiting:
+            scheduler = roll.waiting[0].pod.spec.scheduler_name
+            gang.ours = gang.ours or all(gang.members[key].spec.scheduler_name == scheduler for key in roll.placed)
+
+    def tell_group(self, gang: Gang, status: Literal["True", "False"], reason: str, message: str) -> None:
+        """Set the condition of a gang's PodGroup, once; a gang that was whole is never called unscheduled again."""
+        group = group_of(gang, self._cycle.cluster.objects)
+        if not isinstance(group, PodGroup) or gang.said == (status, reason, message) or is_scheduled(group):
+            return
+        gang.said = status, reason, message
+        self._cycle.tell_group(gang.name.namespace, gang.name.name, status, reason, message)
+
     def _dissolve(self, gang: Gang, roll: Roll) -> None:
         """Give up what is reserved, and evict who is bound."""
         problem = GIVEN_UP.format(gang.name)
         for key in roll.placed:
             reservation = self._cycle.reservations.get(key)
+            if reservation is not None and reservation.asked:
+                continue  # its bind may still be carried out: its answer, or the want of one, brings us back here
             if reservation is not None and not reservation.done:
                 self._cycle.release(reservation)
                 self._cycle.failed(reservation.entry, problem)
@@ -209,6 +239,7 @@ class Ganging:
         for one in roll.waiting:
             one.attempts += 1
             self._cycle.queue.take(one, Place.DECIDING)
+        self._cycle.count_attempts(entry.pod.spec.scheduler_name, len(roll.waiting))
         try:
             _Attempt(self._cycle, self, gang, demands, roll, needed).run()
         except PluginError as error:
@@ -254,6 +285,7 @@ class _Attempt:
         self._deciding: Deciding = cycle.deciding_for(self._entries[0])
         self._members = tuple(Member(entry.key, entry.kind, self._promised(entry)) for entry in self._entries)
         self._planner = Planner(self._deciding.profile, cycle.cluster, self._beside())
+        self._replans = 0
 
     def _promised(self, entry: Waiting) -> int:
         promised = self._cycle.nominations.get(entry.key)
@@ -306,6 +338,9 @@ class _Attempt:
 
     def _reserve(self, found: Plan) -> None:
         """Count all planned pods on their nodes, and ask for their binds. Who has no node has its turn by itself."""
+        if (lacking := self._lacks_volumes(found)) is not None:
+            self._plan_otherwise(*lacking)
+            return
         self._gang.ours = True
         self._gang.parked_with = None
         for entry, row in zip(self._entries, found.rows, strict=True):
@@ -315,12 +350,46 @@ class _Attempt:
             if row == NOWHERE:
                 self._cycle.queue.wake(entry, self._cycle.now, at_once=True)
 
+    def _lacks_volumes(self, found: Plan) -> tuple[int, int] | None:
+        """The first member that would get no volumes at its planned row once those before it have theirs."""
+        assumed, short = self._cycle.assumed, None
+        taking = [(at, row) for at, row in enumerate(found.rows) if self._entries[at].kind.holds_volumes]
+        for at, row in taking:
+            volumes = self._cycle.volumes_at(self._entries[at], row) if row != NOWHERE else NO_VOLUMES_TO_BIND
+            if volumes is None:
+                short = at, row
+                break
+            assumed.take(self._entries[at].key, volumes.bindings)
+        for at, _ in taking:
+            for _, _ in assumed.give_back(self._entries[at].key):
+                pass
+        return short
+
+    def _plan_otherwise(self, at: int, row: int) -> None:
+        """Plan again without the node where a member's volumes would go to another; a limited number of times."""
+        self._replans += 1
+        if self._replans > REPLANS:
+            self._park(self._no_volumes_for_all())
+            return
+        member = self._members[at]
+        barred = replace(member, promised=NOWHERE, barred=(*member.barred, row))
+        self._members = (*self._members[:at], barred, *self._members[at + 1 :])
+        self.run()
+
+    def _no_volumes_for_all(self) -> Explained:
+        """Which change would help is not known: any may."""
+        return Explained(NO_VOLUMES_FOR_ALL.format(self._gang.name), ())
+
     # -- no plan -------------------------------------------------------------------------------------------------
 
     def _no_plan(self, within: Sequence[Domain | None], why: Explained) -> None:
         if why.failure:
+            self._ganging.tell_group(self._gang, "False", "SchedulerError", why.failure)
             for entry in self._entries:
                 self._cycle.failed(entry, why.failure)
+            return
+        if any(member.barred for member in self._members):
+            self._park(self._no_volumes_for_all())
             return
         if len(self._planner.draft.moves):
             why = replace(why, refused_by=())  # nodes are held for others: who knows what ends that
@@ -331,6 +400,7 @@ class _Attempt:
             self._park(why)
             return
         options = self._deciding.preemption
+        self._cycle.tally.preemptions += 1
         made = make_room_somewhere(self._planner, self._members, self._needed, options, self._with_it, within)
         if isinstance(made, Plan):
             self._preempt(made)
@@ -366,6 +436,7 @@ class _Attempt:
                 by.setdefault(row, entry)
         scheduler = self._entries[0].pod.spec.scheduler_name
         message = f"{scheduler}: preempting to accommodate a higher priority podgroup"
+        self._cycle.tally.victims.append(len(found.victims))
         for victim in found.victims:
             node = names[victim.node_row]
             entry = by.get(victim.node_row, self._entries[0])
@@ -376,6 +447,7 @@ class _Attempt:
     def _park(self, why: Explained, *, keep_promises: bool = False) -> None:
         """Tell every pod of the gang the same reason, and wait for something that may help any of them."""
         self._gang.parked_with = (self._demands, len(self._roll.placed))
+        self._ganging.tell_group(self._gang, "False", "Unschedulable", why.text)
         for entry in self._entries:
             if not keep_promises:
                 self._cycle.withdraw_one(entry.key)

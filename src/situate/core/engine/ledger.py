@@ -26,8 +26,13 @@ class Reservation:
     node: str
     attempt: int
     """The pod's attempt; an answer to an earlier one is old news."""
+    since_ms: Millis = 0
+    asked_ms: Millis = 0
+    """When the world was last asked for something, a bind or volumes."""
     tries: int = 1
     """How often this bind has been asked for."""
+    asked: bool = False
+    """A bind was asked for, and has not been answered."""
     volumes_pending: bool = False
     binder_ignored: bool = False
     """The extender that binds such pods failed and may be ignored: it is bound as other pods are."""

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from situate.core.config.defaults import KNOWN, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
-from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration
+from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration, VolumeBindingArgs
 from situate.core.contract import Filter, Scorer
+from situate.core.model.refs import Millis
 from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
+from situate.core.plugins.at_nodes import at_nodes
 from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.faults import PluginError
 from situate.core.plugins.others import as_filter, as_scorer, made
 from situate.core.plugins.table import BUILDERS
+from situate.core.plugins.volume_binding import VolumeBinding
 from situate.core.preempt.options import PreemptionOptions
+
+LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
+"""The filters of ours that turn pods away before nodes are looked at; without preFilter, they do so node by node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +30,19 @@ class Deciding:
 
     profile: Profile
     preemption: PreemptionOptions
+    binds_volumes: bool = True
+    """Whether volumes are bound before the pod is: VolumeBinding is enabled at preBind."""
+    volumes_ms: Millis = 600_000
+    """How long volumes may take to become ready."""
 
 
 def build_profiles(config: KubeSchedulerConfiguration, others: Mapping[str, type] | None = None) -> dict[str, Deciding]:
     """By scheduler name. `others` are plugin classes that are not ours, under the names the configuration uses."""
     others = others or {}
     known = {**KNOWN, **{name: points_of(kind) for name, kind in others.items()}}
-    return {profile.scheduler_name: _deciding(profile, others) for profile in resolve(config, known)}
+    extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
+    made = {profile.scheduler_name: _deciding(profile, others) for profile in resolve(config, known)}
+    return {name: _for_extenders(deciding) for name, deciding in made.items()} if extended else made
 
 
 def default_profile() -> Deciding:
@@ -76,7 +89,16 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
         PreemptionOptions(
             args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets
         ),
+        binds_volumes=VolumeBinding.name in resolved.points["preBind"],
+        volumes_ms=resolved.args_of(VolumeBindingArgs).bind_timeout_seconds * 1_000,
     )
+
+
+def _for_extenders(deciding: Deciding) -> Deciding:
+    profile = deciding.profile
+    if profile.sampling is ALL_NODES:
+        return deciding
+    return replace(deciding, profile=replace(profile, sampling=replace(profile.sampling, for_extenders=True)))
 
 
 def _sampling(resolved: ResolvedProfile) -> Sampling:
@@ -87,7 +109,11 @@ def _sampling(resolved: ResolvedProfile) -> Sampling:
 
 def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:
     """The filters; last, for what they say before nodes are looked at, those that are enabled at preFilter alone."""
-    at_filter = [filters.get(name) for name in resolved.points["filter"]]
+    at_filter = [
+        at_nodes(plugin) if name in LATE and name not in resolved.points["preFilter"] and plugin is not None else plugin
+        for name in resolved.points["filter"]
+        for plugin in [filters.get(name)]
+    ]
     earlier = [filters.get(name) for name in resolved.points["preFilter"] if name not in resolved.points["filter"]]
     return (
         *(plugin for plugin in at_filter if plugin is not None),

@@ -46,7 +46,7 @@ def explain(
     for kind in kinds if len(kinds) <= CLASSES_LIMIT else [first.kind]:
         filtered = run_filters(planner.profile, kind, seen)
         if filtered.failed is not None:
-            return Explained("", (), f"failed to schedule other pod from a pod group: {filtered.failed[1].text}")
+            return Explained("", (), f"failed to schedule other pod from a pod group: {filtered.failure}")
         diagnosis = diagnose(planner.profile, kind, seen, filtered)
         plugins.update(dict.fromkeys(diagnosis.plugins))
         if kind is first.kind:

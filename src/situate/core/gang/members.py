@@ -56,6 +56,8 @@ class Gang:
     """When what is bound of it is given up, if it is not whole by then."""
     dissolving: bool = False
     """It is being given up: whoever is bound must leave."""
+    said: tuple[str, str, str] = ("", "", "")
+    """What its PodGroup was last told: status, reason and message."""
     told: dict[str, str] = field(default_factory=dict)
     """What members that are held were last told."""
     tell_at_ms: Millis | None = None
@@ -138,16 +140,24 @@ class Gangs:
         return found
 
 
+def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
+    """The PodGroup of a gang, if it has one and that exists."""
+    key = (gang.name.namespace, gang.name.name)
+    match gang.name.way:
+        case Way.POD_GROUP:
+            return objects.pod_groups.get(key)
+        case Way.COSCHEDULING:
+            return objects.coscheduling_pod_groups.get(key)
+        case Way.LABELS:
+            return None
+
+
 def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
     """What a gang asks for, by its PodGroup or, where it has none, by its pods."""
     name = gang.name
-    group: GroupObject | None = None
     if name.way is Way.LABELS:
         return _demands_of_labels(gang)
-    if name.way is Way.POD_GROUP:
-        group = objects.pod_groups.get((name.namespace, name.name))
-    else:
-        group = objects.coscheduling_pod_groups.get((name.namespace, name.name))
+    group = group_of(gang, objects)
     if group is None:
         return Demands(1, missing=f"PodGroup {name} of {name.way.value}, which does not exist")
     key = topology_key(group) or _topology_of(gang.members.values())

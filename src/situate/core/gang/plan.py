@@ -28,6 +28,8 @@ class Member:
     key: str
     kind: PodClass
     promised: int = NOWHERE
+    barred: tuple[int, ...] = ()
+    """Rows that it fits by itself, and not beside the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Planner:
             fits, score = answers.at(member.promised)
             if fits and self._fits_without_those_beside(member.kind, member.promised):
                 return member.promised, score
-        refused: dict[int, None] = {}
+        refused = dict.fromkeys(member.barred)
         while True:
             row, score = answers.best(among, refused)
             if row == NOWHERE or self._fits_without_those_beside(member.kind, row):
@@ -157,12 +159,14 @@ def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None)
         still: list[int] = []
         for at in left:
             member = members[at]
-            if member.promised == NOWHERE and in_vain.get(member.kind) == len(planner.draft.moves):
+            plain = member.promised == NOWHERE and not member.barred
+            if plain and in_vain.get(member.kind) == len(planner.draft.moves):
                 still.append(at)
                 continue
             row, score = planner.choose(member, among)
             if row == NOWHERE:
-                in_vain[member.kind] = len(planner.draft.moves)
+                if not member.barred:
+                    in_vain[member.kind] = len(planner.draft.moves)
                 still.append(at)
                 continue
             planner.put(member.kind, row)

@@ -51,6 +51,11 @@ def claim_not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
+def is_not_found(text: str) -> bool:
+    """Whether this says that a claim is not there, and not that something is wrong with it."""
+    return text.endswith(" not found")
+
+
 def volume_not_found(name: str) -> str:
     return f'persistentvolume "{name}" not found'
 

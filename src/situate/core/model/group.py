@@ -9,6 +9,7 @@ from situate.core.model.base import Int32, Model
 from situate.core.model.meta import ObjectMeta
 
 __all__ = [
+    "POD_GROUP_SCHEDULED",
     "WHOLE_GROUP",
     "AllDisruptionMode",
     "BasicSchedulingPolicy",
@@ -17,17 +18,21 @@ __all__ = [
     "DisruptionMode",
     "GangSchedulingPolicy",
     "PodGroup",
+    "PodGroupCondition",
     "PodGroupSchedulingConstraints",
     "PodGroupSchedulingPolicy",
     "PodGroupSpec",
+    "PodGroupStatus",
     "SingleDisruptionMode",
     "TopologyConstraint",
     "disrupted_whole",
+    "is_scheduled",
     "min_count",
     "topology_key",
 ]
 
 WHOLE_GROUP = "PodGroup"
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
 
 
 class BasicSchedulingPolicy(Model, frozen=True, kw_only=True):
@@ -74,9 +79,21 @@ class PodGroupSpec(Model, frozen=True, kw_only=True):
     disruption_mode: str | DisruptionMode | None = None
 
 
+class PodGroupCondition(Model, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodGroupStatus(Model, frozen=True, kw_only=True):
+    conditions: tuple[PodGroupCondition, ...] = ()
+
+
 class PodGroup(Model, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class CoschedulingPodGroupSpec(Model, frozen=True, kw_only=True):
@@ -86,6 +103,13 @@ class CoschedulingPodGroupSpec(Model, frozen=True, kw_only=True):
 class CoschedulingPodGroup(Model, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()
+
+
+def is_scheduled(group: PodGroup | CoschedulingPodGroup | None) -> bool:
+    """Whether the group says that it once had all the pods that it needs."""
+    if not isinstance(group, PodGroup):
+        return False
+    return any(one.type == POD_GROUP_SCHEDULED and one.status == "True" for one in group.status.conditions)
 
 
 def min_count(group: PodGroup | CoschedulingPodGroup) -> int:

@@ -34,6 +34,14 @@ class Filtered:
     failed: tuple[str, Failure] | None = None
     """A filter that could not answer, and what it said."""
 
+    @property
+    def failure(self) -> str:
+        """What the pod is told if a filter could not answer, in Kubernetes' words; empty if all could."""
+        if self.failed is None:
+            return ""
+        plugin, failed = self.failed
+        return f'running {failed.stage} plugin "{plugin}": {failed.text}'
+
 
 def run_filters(profile: Profile, pod: PodClass, view: View) -> Filtered:
     """Ask every filter about every node."""

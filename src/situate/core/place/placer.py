@@ -13,6 +13,7 @@ from situate.core.place.sampling import Rounds, sample, samples
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.place.standing import Standing
+from situate.core.place.stopwatch import FILTER, NO_STOPWATCH, SCORE, Stopwatch
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
@@ -28,10 +29,13 @@ SEEN_ONCE_LIMIT: Final = 4096
 class Placer:
     """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
 
-    __slots__ = ("_cache", "_cluster", "_crowded", "_rounds", "_seen_once", "_standings", "profile")
+    __slots__ = ("_cache", "_cluster", "_crowded", "_rounds", "_seen_once", "_standings", "_stopwatch", "profile")
 
-    def __init__(self, cluster: Cluster, profile: Profile, *, cache: bool = True) -> None:
+    def __init__(
+        self, cluster: Cluster, profile: Profile, *, cache: bool = True, stopwatch: Stopwatch = NO_STOPWATCH
+    ) -> None:
         self.profile = profile
+        self._stopwatch = stopwatch
         self._cluster = cluster
         self._cache = cache
         self._standings: dict[PodClass, Standing] = {}
@@ -69,22 +73,30 @@ class Placer:
     def _from_scratch(self, pod: PodClass, excluded: Collection[int]) -> int:
         view = View(self._cluster)
         filtered = run_filters(self.profile, pod, view)
-        if not filtered.feasible.any():
+        fits = bool(filtered.feasible.any())
+        self._stopwatch.lap(FILTER, fits)
+        if not fits:
             return NOWHERE
         rank = totals(self.profile, pod, view, filtered.feasible)
         rank[~filtered.feasible] = -1
         if excluded:
             rank[list(excluded)] = -1
-        return first_best(rank)
+        best = first_best(rank)
+        self._stopwatch.lap(SCORE)
+        return best
 
     def _among_some(self, pod: PodClass, excluded: Collection[int], key: int) -> int:
         """The best of the nodes that are looked at. Nothing is kept: the next pod looks at others."""
         fitting = self.looked_at(pod, excluded, key)
-        if not fitting.any():
+        fits = bool(fitting.any())
+        self._stopwatch.lap(FILTER, fits)
+        if not fits:
             return NOWHERE
         rank = totals(self.profile, pod, View(self._cluster), fitting)
         rank[~fitting] = -1
-        return first_best(rank)
+        best = first_best(rank)
+        self._stopwatch.lap(SCORE)
+        return best
 
     def looked_at(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> Mask:
         """The rows that a pod of this class fits, of those that are looked at."""
@@ -102,7 +114,7 @@ class Placer:
 
     def _keep(self, pod: PodClass) -> Standing:
         del self._seen_once[pod]
-        standing = self._standings[pod] = Standing(self._cluster, self.profile, pod)
+        standing = self._standings[pod] = Standing(self._cluster, self.profile, pod, self._stopwatch)
         room = max(1, STANDING_BYTES // max(1, standing.nbytes))  # each takes as much as any other
         while len(self._standings) > room:
             del self._standings[next(iter(self._standings))]

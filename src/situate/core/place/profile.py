@@ -22,6 +22,8 @@ class Sampling:
 
     nodes: int = 0
     percentage: int = 0
+    for_extenders: bool = False
+    """Extenders filter or score what is found: then one node is not as good as another, even if nothing here scores."""
 
 
 ALL_NODES: Final = Sampling()

@@ -84,7 +84,7 @@ def sample(view: View, count: int, key: int) -> IdColumn:
 
 def enough(profile: Profile, node_count: int) -> int:
     """How many nodes that fit are looked for. Where nothing scores them, one is as good as another."""
-    if not profile.scorers:
+    if not profile.scorers and not profile.sampling.for_extenders:
         return min(1, node_count)
     if node_count < FEWEST:
         return node_count

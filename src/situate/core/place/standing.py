@@ -20,6 +20,7 @@ from situate.core.contract import FITS, Codes, Filter, RowFilter, RowScorer, Sco
 from situate.core.place.filtering import combine
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE, first_best
+from situate.core.place.stopwatch import FILTER, NO_STOPWATCH, SCORE, Stopwatch
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask
@@ -59,8 +60,9 @@ class _Scoring:
 class Standing:
     """The standing answers for one class under one profile. `choose` is all that placing needs."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass) -> None:
+    def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch = NO_STOPWATCH) -> None:
         self._cluster = cluster
+        self._stopwatch = stopwatch
         self._profile = profile
         self.pod = pod
         self._build()
@@ -71,12 +73,18 @@ class Standing:
         """The row of the best node as of now, leaving out the excluded rows; or NOWHERE."""
         self.refresh()
         if self._stopped:
+            self._stopwatch.lap(FILTER, False)
             return NOWHERE
+        rank = self._rank
         if excluded:
-            left = self._rank.copy()
-            left[list(excluded)] = -1
-            return first_best(left)
-        return first_best(self._rank)
+            rank = rank.copy()
+            rank[list(excluded)] = -1
+        best = first_best(rank)
+        if best == NOWHERE:
+            self._stopwatch.lap(FILTER, False)
+        else:
+            self._stopwatch.lap(SCORE)
+        return best
 
     @property
     def feasible(self) -> Mask:
@@ -126,10 +134,14 @@ class Standing:
         self._load_ok = self._all_fit(self._by_row_filters, np.ones(base.size, np.bool_))
         self._feasible = self._base_ok & self._load_ok
         self._unscored = self._stopped or not self._feasible.any()
+        if not self._unscored:
+            self._stopwatch.lap(FILTER)
         self._scorers = [self._ask_scorer(weighted.scorer, weighted.weight) for weighted in profile.scorers]
         self._by_row_scorers = [s for s in self._scorers if s.score_at is not None]
         self._watched_scorers = [s for s in self._scorers if s.score_at is None and (s.reads or s.versions)]
         self._sum_scores()
+        if not self._unscored:
+            self._stopwatch.lap(SCORE)
 
     def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
         if self._unscored:
@@ -213,6 +225,7 @@ class Standing:
             if not self._scorable():
                 return
         if not self._unscored:
+            self._stopwatch.lap(FILTER)
             for scoring in self._watched_scorers:
                 if _is_stale(scoring, moved):
                     self._rescore(scoring)

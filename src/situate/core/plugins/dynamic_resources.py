@@ -15,7 +15,7 @@ from situate.core.plugins.normalise import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
-NOT_CREATED: Final = Refusal("ResourceClaim not created yet")
+NOT_CREATED: Final = "ResourceClaim not created yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class DynamicResources:
 
     def check(self, pod: PodClass, view: View) -> Refusal | None:
         claims = pod.spec.resource_claims
-        return _missing(pod.namespace, claims[0]) if claims else None
+        return _missing(pod, claims[0]) if claims else None
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return constant(0, view)
 
 
-def _missing(namespace: str, claim: PodResourceClaim) -> Refusal:
+def _missing(pod: PodClass, claim: PodResourceClaim) -> Refusal:
     """A claim made from a template would be named in the pod's status, which is not read yet either."""
     if claim.resource_claim_name is None:
-        return NOT_CREATED
-    return Refusal(f'could not find ResourceClaim "{namespace}/{claim.resource_claim_name}"')
+        return Refusal(f'pod "{pod.namespace}/{pod.pod.metadata.name}": {NOT_CREATED}')
+    return Refusal(f'could not find ResourceClaim "{pod.namespace}/{claim.resource_claim_name}"')

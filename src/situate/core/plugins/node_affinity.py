@@ -47,6 +47,8 @@ class NodeAffinity:
     added_affinity: Rules | None = None
     may_sit_out: bool = True
     """Whether a pod that prefers nothing has no score, rather than 0: not where preScore is disabled."""
+    rules_out: bool = True
+    """Whether nodes that a pod does not name are ruled out rather than refused: not where preFilter is disabled."""
 
     name: ClassVar[str] = "NodeAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -70,8 +72,8 @@ class NodeAffinity:
         enforced = _required(self.added_affinity)
         if enforced is None and not demands_of_nodes(pod.spec):
             return None
-        key = (self.name, "codes", enforced, pod.affinity_key)
-        verdict = view.memo(key, lambda whole: _verdict(pod, enforced, whole))
+        key = (self.name, "codes", enforced, self.rules_out, pod.affinity_key)
+        verdict = view.memo(key, lambda whole: _verdict(pod, enforced, whole, rules_out=self.rules_out))
         return verdict[view.rows] if isinstance(verdict, np.ndarray) else verdict
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
@@ -93,9 +95,9 @@ def _preferred(rules: Rules | None) -> tuple[PreferredSchedulingTerm, ...]:
     return () if rules is None else rules.preferred_during_scheduling_ignored_during_execution
 
 
-def _verdict(pod: PodClass, enforced: NodeSelector | None, whole: View) -> Codes | Refusal | None:
+def _verdict(pod: PodClass, enforced: NodeSelector | None, whole: View, *, rules_out: bool) -> Codes | Refusal | None:
     required = _required(_rules(pod.spec))
-    names = None if required is None else named_nodes(required.node_selector_terms)
+    names = None if required is None or not rules_out else named_nodes(required.node_selector_terms)
     if names is not None and not names:
         return CONFLICT
     mask = required_affinity_mask(pod, whole)

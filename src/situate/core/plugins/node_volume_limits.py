@@ -8,7 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Wake, WakeEvent
+from situate.core.contract import Codes, Reason, Unjudged, Wake, WakeEvent
+from situate.core.model.claims import is_not_found
 from situate.core.plugins.limits_waking import is_attached, limits_wake
 from situate.core.state.attached import NodeVolumes, attachable
 from situate.core.state.classes import PodClass
@@ -111,4 +112,6 @@ def _uncountable(problems: Mapping[int, str], view: View) -> list[tuple[str, Mas
     masks: dict[str, Mask] = {}
     for row, text in problems.items():
         masks.setdefault(text, np.zeros(view.size, np.bool_))[row] = True
-    return list(masks.items())
+    return [
+        (text if is_not_found(text) else Unjudged(text, NodeVolumeLimits.name), mask) for text, mask in masks.items()
+    ]

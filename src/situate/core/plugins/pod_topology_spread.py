@@ -175,7 +175,9 @@ def own_plan(pod: PodClass, view: View) -> Plan:
     except SelectorError as error:
         # Kubernetes notices only when it comes to scoring; the outcome is the same.
         return Plan(
-            failure=Failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
+            failure=Failure(
+                f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}", "PreScore"
+            )
         )
     return Plan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=True))
 

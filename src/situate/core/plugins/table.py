@@ -34,7 +34,7 @@ from situate.core.plugins.node_volume_limits import NodeVolumeLimits
 from situate.core.plugins.pod_topology_spread import PodTopologySpread
 from situate.core.plugins.resource_scoring import ResourceWeight, Scoring, ShapePoint
 from situate.core.plugins.taint_toleration import TaintToleration
-from situate.core.plugins.volume_binding import VolumeBinding
+from situate.core.plugins.volume_binding import NeverSitsOut, VolumeBinding
 from situate.core.plugins.volume_restrictions import VolumeRestrictions
 from situate.core.plugins.volume_zone import VolumeZone
 
@@ -61,7 +61,12 @@ def _balanced(profile: ResolvedProfile) -> object:
 
 
 def _affinity(profile: ResolvedProfile) -> object:
-    return NodeAffinity(profile.args_of(NodeAffinityArgs).added_affinity, _may_sit_out(NodeAffinity.name, profile))
+    name = NodeAffinity.name
+    return NodeAffinity(
+        profile.args_of(NodeAffinityArgs).added_affinity,
+        may_sit_out=_may_sit_out(name, profile),
+        rules_out=name in profile.points["preFilter"],
+    )
 
 
 def _may_sit_out(name: str, profile: ResolvedProfile) -> bool:
@@ -89,7 +94,7 @@ BUILDERS: Final[Mapping[str, Callable[[ResolvedProfile], object]]] = MappingProx
         "NodeResourcesFit": _fit,
         "VolumeRestrictions": lambda _: VolumeRestrictions(),
         "NodeVolumeLimits": lambda _: NodeVolumeLimits(),
-        "VolumeBinding": lambda _: VolumeBinding(),
+        "VolumeBinding": lambda it: VolumeBinding() if _may_sit_out(VolumeBinding.name, it) else NeverSitsOut(),
         "VolumeZone": lambda _: VolumeZone(),
         "PodTopologySpread": _spread,
         "InterPodAffinity": _inter_pod,

@@ -12,11 +12,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Reason, Refusal, Wake, WakeEvent
+from situate.core.contract import Codes, Reason, Refusal, Scores, Unjudged, Wake, WakeEvent
 from situate.core.model.claims import claim_not_found, ownership_problem
 from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.plugins.binding_waking import binding_wakes
 from situate.core.plugins.claims import binds_late, claim_uses
+from situate.core.plugins.normalise import constant
 from situate.core.plugins.volume_matching import Unbound, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
@@ -52,6 +53,9 @@ class Decision:
     """(claim, volume), by name."""
     provisions: tuple[str, ...]
     """The claims for which a volume is to be made."""
+
+
+NO_VOLUMES_TO_BIND: Final = Decision((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +110,19 @@ class VolumeBinding:
         return _conflicts(claims, view)[0] if isinstance(claims, PodClaims) else []
 
 
+@dataclass(frozen=True, slots=True)
+class NeverSitsOut(VolumeBinding):
+    """Where preScore is disabled: it is there that it would say that it has nothing to score."""
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        return constant(0, view)
+
+
 def decide(pod: PodClass, view: View, row: int) -> Decision | None:
     """What is to be bound and made for a pod that goes to the node at a row; None if it cannot go there."""
     claims = pod_claims(pod, view.storage)
     if claims is None:
-        return Decision((), ())
+        return NO_VOLUMES_TO_BIND
     if isinstance(claims, Refusal):
         return None
     conflicts, unbound = _conflicts(claims, view.at(row))
@@ -164,7 +176,7 @@ def _conflicts(claims: PodClaims, view: View) -> tuple[list[tuple[str, Mask]], U
     """Each reason with the rows it holds for, in the order of `reasons`, what could not be read last; and what the
     unbound claims get."""
     bound, unbound = bound_claims(claims.bound, view), unbound_claims(claims.unbound, view)
-    unreadable = (*bound.unreadable, *unbound.unreadable)
+    unreadable = [(Unjudged(text, VolumeBinding.name), mask) for text, mask in (*bound.unreadable, *unbound.unreadable)]
     readable = np.ones(view.size, np.bool_)
     for _, mask in unreadable:
         readable &= ~mask

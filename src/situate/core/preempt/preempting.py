@@ -9,6 +9,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from situate.core.contract import Unjudged
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.place.profile import Profile
 from situate.core.preempt.budgets import Budgets
@@ -74,10 +75,12 @@ def preempt(
     found = search(trial, diagnosis, known.budgets or Budgets(view.budgets), options, offset)
     if found.best is not None:
         return _chosen(view, found.best)
-    if found.contradictory:
+    counts = reasons(found)
+    if found.contradictory or any(isinstance(text, Unjudged) for text in counts):
         names = (view.names[row] for row in found.contradictory)
-        return _told(_joined([f'expected at least one victim pod on node "{name}"' for name in names]), ERROR)
-    return _nowhere(view, reasons(found), found.tried)
+        contradictions = [f'expected at least one victim pod on node "{name}"' for name in names]
+        return _told(_joined(contradictions + [text.error for text in counts if isinstance(text, Unjudged)]), ERROR)
+    return _nowhere(view, counts, found.tried)
 
 
 def _not_eligible(

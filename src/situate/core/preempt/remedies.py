@@ -95,7 +95,7 @@ class Remedies:
         filtered = filtered_beside(answers.filtered, asked, pod, view, promised)
         diagnosis = diagnose(profile, pod, Beside(view, promised) if promised else view, filtered)
         if filtered.failed is not None:
-            return Refused(filtered, diagnosis, None, filtered.failed[1].text)
+            return Refused(filtered, diagnosis, None, filtered.failure)
         if filtered.feasible.any():
             return Refused(filtered, diagnosis, None, diagnosis.message())
         known = Known(promised, evicting, self._lower.below(pod.priority), self._lower.budgets(), asked)

@@ -76,16 +76,16 @@ def prepare(
     wanted = dict(fit.asked(pod, view)) if fit is not None else {}
     taken = lower.taken(wanted)
     slack: dict[int, IntColumn] = {}
-    for column, amount in wanted.items():
-        left = view.allocatable(column) - view.requested(column)
-        left += taken[column]
-        left -= amount
-        if (load := promised.load(column)) is not None:
-            left -= load
-        slack[column] = left
     hopeless = np.zeros(view.size, np.bool_)
-    for left in slack.values():
-        hopeless |= left < 0
+    for column, amount in wanted.items():
+        left = view.allocatable(column) - amount
+        stays = view.requested(column) - taken[column]
+        if (load := promised.load(column)) is not None:
+            stays += load
+        # As the filter compares them: where amounts exceed 64 bits, the difference may have another sign.
+        hopeless |= stays > left
+        left -= stays
+        slack[column] = left
     for one in asked:
         if (refused := one.refused_for_good()) is not None:
             hopeless |= refused

@@ -6,17 +6,32 @@
     gated    until their gates are gone
 
 Every waiting pod is in exactly one of these, or has been taken out to be decided. Parked pods are put back after five
-minutes come what may; that flush is an alarm, not a mechanism: it counts, and tests demand that the count stays zero.
+minutes come what may; that flush is an alarm, not a mechanism. It counts whom it moves, and whom it rescues: pods that
+had waited for nothing, because they are placed though nothing woke them. Tests demand that nobody is ever rescued.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from situate.core.changes import Millis
+from situate.core.queue.incoming import (
+    ACTIVATED,
+    ACTIVE,
+    ATTEMPT_FAILED,
+    BACKOFF,
+    BACKOFF_OVER,
+    POD_ADDED,
+    POD_CHANGED,
+    POPPED_EARLY,
+    TIMED_OUT,
+    UNSCHEDULABLE,
+    Incoming,
+    came,
+)
 from situate.core.queue.parked import Parked, Refused
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.state.classes import PodClass
@@ -27,6 +42,8 @@ BACKOFF_WINDOW_MS: Final = 1_000
 """Backoffs end at whole seconds, so that pods of one second come back in order of priority."""
 PARKED_LIMIT_MS: Final = 5 * 60 * 1_000
 FLUSH_EVERY_MS: Final = 30_000
+PRUNE_ABOVE: Final = 1_024
+"""So many heap entries of pods that have left are never worth looking for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +66,11 @@ DEFAULT_BACKOFF: Final = Backoff()
 class SchedulingQueue:
     """All waiting pods of one scheduler."""
 
-    def __init__(self, backoff: Backoff = DEFAULT_BACKOFF) -> None:
+    def __init__(self, backoff: Backoff = DEFAULT_BACKOFF, incoming: Incoming | None = None) -> None:
         self._backoff = backoff
+        self.incoming: Incoming = {} if incoming is None else incoming
+        """How many pods came, and what brought them; for whoever wants to know."""
+        self._added = 0
         self._entries: dict[str, Waiting] = {}
         self._ready: list[tuple[int, Millis, int, Waiting]] = []
         self._resting: list[tuple[Millis, int, Millis, int, Waiting]] = []
@@ -58,6 +78,10 @@ class SchedulingQueue:
         self._next_flush_ms: Millis | None = None
         self.flushed = 0
         """How many pods were put back by the five-minute flush."""
+        self.rescued = 0
+        """How many of them were then placed, though nothing had happened that they waited for: wake-ups were lost."""
+        self._doubtful: dict[str, Waiting] = {}
+        """The pods that the flush put back and that have not been decided since."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -77,19 +101,43 @@ class SchedulingQueue:
         """A new waiting pod, ready or, if its place says so, gated."""
         self._entries[entry.key] = entry
         if entry.place is Place.READY:
+            entry.first_ready_ms = entry.since_ms
             self._push_ready(entry)
+            self._added += 1
+        else:
+            came(self.incoming, UNSCHEDULABLE, POD_ADDED)
+
+    def count_added(self) -> None:
+        """At the end of a step: note how many pods were added ready, which happens too often to note for each."""
+        if self._added:
+            came(self.incoming, ACTIVE, POD_ADDED, self._added)
+            self._added = 0
 
     def remove(self, key: str) -> Waiting | None:
         """The pod is gone, or bound. At any moment, from any place."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._parked.discard(key)
+            self.clear(entry)
         return entry
 
     def take(self, entry: Waiting, place: Place) -> None:
         """Take a pod out of its place: it is being decided, or has been reserved."""
         self._parked.discard(entry.key)
         entry.place = place
+        if entry.flushed and place is Place.RESERVED:
+            self.rescued += 1
+            self.clear(entry)
+
+    def doubtful(self) -> list[Waiting]:
+        """The pods that the flush put back, and that nothing has woken since."""
+        return list(self._doubtful.values())
+
+    def clear(self, entry: Waiting) -> None:
+        """Whatever becomes of the pod now, it is not the flush that it owes it to."""
+        if entry.flushed:
+            entry.flushed = False
+            self._doubtful.pop(entry.key, None)
 
     def _push_ready(self, entry: Waiting) -> None:
         entry.place = Place.READY
@@ -123,44 +171,59 @@ class SchedulingQueue:
             heappush(self._resting, item)
         if found is not None:
             found.place = Place.DECIDING
+            came(self.incoming, ACTIVE, POPPED_EARLY)
         return found
 
     def _holds(self, entry: Waiting, place: Place) -> bool:
         """Whether a heap's entry is still what it says: pods leave without being looked for in the heaps."""
         return entry.place is place and self._entries.get(entry.key) is entry
 
+    def prune(self) -> None:
+        """Forget heap entries of pods that have left, where nobody pops: else they would pile up."""
+        if len(self._ready) > 2 * len(self._entries) + PRUNE_ABOVE:
+            self._ready = [item for item in self._ready if self._holds(item[3], Place.READY)]
+            heapify(self._ready)
+
     def _end_rests(self, now: Millis) -> None:
         while self._resting and self._resting[0][0] <= now:
             retry_at_ms, *_, entry = heappop(self._resting)
             if self._holds(entry, Place.RESTING) and retry_at_ms == entry.retry_at_ms:
                 self._push_ready(entry)
+                came(self.incoming, ACTIVE, BACKOFF_OVER)
 
     # -- putting back --------------------------------------------------------------------------------------------
 
     def park(self, entry: Waiting, now: Millis) -> None:
         """It fits nowhere: wait for a change that may help."""
+        self.clear(entry)
         entry.since_ms = entry.parked_at_ms = now
         entry.retry_at_ms = self._over(now, entry.refusals)
         entry.place = Place.PARKED
         self._parked.add(entry)
+        came(self.incoming, UNSCHEDULABLE, ATTEMPT_FAILED)
         if self._next_flush_ms is None:
             self._next_flush_ms = now + FLUSH_EVERY_MS
 
     def rest(self, entry: Waiting, now: Millis) -> None:
         """Something failed: try again after a while, whatever changes."""
+        self.clear(entry)
         entry.since_ms = now
         entry.retry_at_ms = self._over(now, entry.errors or entry.refusals)
-        self._back_to_queue(entry, now)
+        self._back_to_queue(entry, now, ATTEMPT_FAILED)
 
     def gate(self, entry: Waiting) -> None:
         self._parked.discard(entry.key)
+        if entry.place is not Place.GATED:
+            came(self.incoming, UNSCHEDULABLE, POD_CHANGED)
         entry.place = Place.GATED
 
     def changed(self, entry: Waiting, now: Millis, *, worth: bool) -> None:
         """The pod itself changed; `worth` says whether that could make it fit where it was refused."""
+        if worth:
+            self.clear(entry)
         if entry.place is Place.PARKED:
             if worth:
-                self.wake(entry, now)
+                self.wake(entry, now, cause=POD_CHANGED)
             else:
                 self._parked.add(entry)
         elif entry.place is Place.READY:
@@ -170,18 +233,22 @@ class SchedulingQueue:
     def has_parked(self) -> bool:
         return bool(self._parked)
 
-    def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False) -> None:
+    def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False, cause: str = ACTIVATED) -> None:
         """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
         self._parked.discard(entry.key)
         if at_once:
             entry.retry_at_ms = now
-        self._back_to_queue(entry, now)
+        self._back_to_queue(entry, now, cause)
 
-    def _back_to_queue(self, entry: Waiting, now: Millis) -> None:
+    def _back_to_queue(self, entry: Waiting, now: Millis, cause: str) -> None:
+        if entry.first_ready_ms is None:
+            entry.first_ready_ms = now
         if entry.retry_at_ms <= now:
             self._push_ready(entry)
+            came(self.incoming, ACTIVE, cause)
             return
         entry.place = Place.RESTING
+        came(self.incoming, BACKOFF, cause)
         heappush(self._resting, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
 
     def _over(self, now: Millis, times: int) -> Millis:
@@ -192,10 +259,10 @@ class SchedulingQueue:
     def parked_by_refusal(self) -> list[Refused]:
         return self._parked.shelves()
 
-    def wake_class(self, refused: Refused, kind: PodClass, now: Millis) -> None:
+    def wake_class(self, refused: Refused, kind: PodClass, now: Millis, cause: str = ACTIVATED) -> None:
         """Wake the parked pods of one class that the same plugins refused."""
         for entry in list(refused.pods[kind].values()):
-            self.wake(entry, now)
+            self.wake(entry, now, cause=cause)
 
     def flush(self, now: Millis) -> int:
         """Put back what has been parked for five minutes; how many. That should never be needed."""
@@ -204,7 +271,9 @@ class SchedulingQueue:
         self._next_flush_ms = now + FLUSH_EVERY_MS if self._parked else None
         old = [entry for entry in self._parked.values() if now - entry.parked_at_ms >= PARKED_LIMIT_MS]
         for entry in old:
-            self.wake(entry, now)
+            self.wake(entry, now, cause=TIMED_OUT)
+            entry.flushed = True
+            self._doubtful[entry.key] = entry
         self.flushed += len(old)
         return len(old)
 

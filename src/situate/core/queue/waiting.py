@@ -46,7 +46,8 @@ class Waiting:
     errors: int = 0
     """How often in a row something failed, such as its bind."""
     retry_at_ms: Millis = 0
-    first_tried_ms: Millis | None = None
+    first_ready_ms: Millis | None = None
+    """When it first could have been decided: what its scheduling is measured from. Nothing is decided by it."""
     refused_by: tuple[str, ...] = ()
     """The plugins whose refusal parked it. Empty: any change may help."""
     parked_at_ms: Millis = 0
@@ -54,6 +55,10 @@ class Waiting:
     """What it was last told."""
     nominated: str = ""
     """The node that is being freed for it."""
+    rejected: str = ""
+    """The node that its last bind went to, if that was rejected."""
+    flushed: bool = False
+    """The five-minute flush put it back, and nothing that it waits for has happened since."""
     heard: int = 0
     """How many wake-ups there had been when others began to be asked about it: what comes after must not be missed."""
 

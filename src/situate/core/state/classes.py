@@ -124,8 +124,11 @@ def signature(pod: Pod) -> bytes:
     spec = what_is_read(pod.spec)
     metadata = pod.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
-    # The claim of a generic ephemeral volume is named after its pod, so such a pod is like no other.
-    alone = (metadata.name, metadata.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
+    # The claim of a generic ephemeral volume or of a template is named after its pod, so such a pod is like no other.
+    generated = any(volume.ephemeral is not None for volume in spec.volumes) or any(
+        claim.resource_claim_name is None for claim in spec.resource_claims
+    )
+    alone = (metadata.name, metadata.uid) if generated else None
     return _encode((metadata.namespace, dict(metadata.labels), spec, owner, alone, _resized(pod.status)))
 
 

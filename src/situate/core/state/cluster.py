@@ -186,11 +186,6 @@ class Cluster:
         self._take_off(pod_row)
         return True
 
-    def bound_class(self, key: str) -> PodClass | None:
-        """The class of a bound pod, by namespace/name; None if it is not bound to a node that is here."""
-        pod_row = self.pods.rows.get(key)
-        return None if pod_row is None else self.pods.kind(pod_row)
-
     def uid_of(self, key: str) -> str | None:
         """The uid of a bound pod, by namespace/name."""
         pod_row = self.pods.rows.get(key)
@@ -344,9 +339,6 @@ class Cluster:
         if changed:
             self.attached.touch(*before, *self.attached.reached(item))
         return self._namespaces_may_move(changed)
-
-    def knows(self, item: NamedObject) -> bool:
-        return self.objects.knows(item)
 
     def find_object(self, item: NamedObject) -> NamedObject | None:
         return self.objects.find(item)

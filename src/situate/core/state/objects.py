@@ -78,11 +78,6 @@ class ObjectTable:
         """Let go of an object by its kind and name; say whether it was there."""
         return self._file(item, None)
 
-    def knows(self, item: NamedObject) -> bool:
-        """Whether there is an object of this kind and name."""
-        shelf, key = self._place_of(item)
-        return key in shelf
-
     def find(self, item: NamedObject) -> NamedObject | None:
         """What is known of the object of this kind and name."""
         shelf, key = self._place_of(item)

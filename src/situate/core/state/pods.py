@@ -108,6 +108,9 @@ class PodTable:
             creation_timestamp=None if bound.created_ms is None else timestamp_text(bound.created_ms),
             # When its deletion began is not kept, only that it did.
             deletion_timestamp=timestamp_text(0) if bound.leaving else None,
+            # Those of the first pod of its class; of this one they are not kept.
+            resource_version="",
+            generation=0,
         )
         start = None if bound.start_ms is None else timestamp_text(bound.start_ms)
         conditions = tuple(one for one in first.status.conditions if one.type != DISRUPTION_TARGET.type)

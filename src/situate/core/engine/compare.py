@@ -1,0 +1,142 @@
+"""Another scheduler's choice for a pod, held against what we find on the same cluster. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from situate.core.engine.cycle import Cycle
+from situate.core.engine.profile import Deciding
+from situate.core.place.diagnosis import diagnose
+from situate.core.place.filtering import Filtered, run_filters
+from situate.core.place.scoring import totals
+from situate.core.place.selecting import NOWHERE, first_best
+from situate.core.place.standing import Standing
+from situate.core.plugins.faults import PluginError
+from situate.core.queue.waiting import Waiting
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.pods import BoundPod
+from situate.core.state.view import View
+
+KEPT: Final = 64
+"""For how many classes of pods answers are kept up to date; the one that was asked for longest ago goes first."""
+
+Agreement: TypeAlias = Literal["same", "equal", "worse", "infeasible", "unknown"]
+"""Of the other's node: it is ours too; it scores as ours does; it scores less; the pod does not fit there; we cannot
+tell, because the node is not known here, an extender has a say, or a plugin failed."""
+
+NO_SUCH_NODE: Final = "the node is not known"
+EXTENDERS: Final = "an extender has a say on the pod, and is not asked"
+HELD: Final = "the node is being freed for a pod of no less priority"
+RULED_OUT: Final = "the pod names other nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What came of it. Scores are there where the pod fits."""
+
+    agreement: Agreement
+    theirs: str
+    ours: str = ""
+    """The node that we would have chosen; empty if none."""
+    their_score: int | None = None
+    our_score: int | None = None
+    reason: str = ""
+    """Why the pod does not fit on their node, or why we cannot tell."""
+
+    @property
+    def agrees(self) -> bool:
+        return self.agreement in ("same", "equal")
+
+    @property
+    def gap(self) -> int | None:
+        """By how much their node scores less than ours."""
+        if self.our_score is None or self.their_score is None:
+            return None
+        return max(0, self.our_score - self.their_score)  # a node that was freed for the pod is ours whatever it scores
+
+
+class Comparer:
+    """Compares choices about the waiting pods of one engine."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._standings: dict[tuple[str, PodClass], Standing] = {}
+
+    def compare(self, entry: Waiting, theirs: str, without: Sequence[BoundPod] = ()) -> Compared:
+        """On the cluster as it is, with some bound pods gone."""
+        row = self._cycle.cluster.nodes.rows.get(theirs, NOWHERE)
+        if row == NOWHERE:
+            return Compared("unknown", theirs, reason=NO_SUCH_NODE)
+        if self._cycle.asks_extenders(entry.kind):
+            return Compared("unknown", theirs, reason=EXTENDERS)
+        try:
+            return self._compare(entry, row, without)
+        except PluginError as error:
+            return Compared("unknown", theirs, reason=str(error))
+
+    def _compare(self, entry: Waiting, row: int, without: Sequence[BoundPod]) -> Compared:
+        names = self._cycle.cluster.nodes.names
+        deciding = self._cycle.deciding_for(entry)
+        promised = self._promised(entry)
+        if promised == row and not without:
+            return Compared("same", names[row], names[row])
+        if without:
+            feasible, total = self._from_scratch(deciding, entry.kind, View(self._cycle.cluster).without(without))
+        else:
+            feasible, total = self._kept(deciding, entry.kind)
+        feasible = feasible.copy()
+        held = list(self._cycle.held(entry))
+        feasible[held] = False
+        rank = np.where(feasible, total, -1)
+        ours = promised if promised != NOWHERE and not without else first_best(rank)
+        our_name = "" if ours == NOWHERE else names[ours]
+        if not feasible[row]:
+            reason = HELD if row in held else self._why_not(deciding, entry.kind, row, without)
+            return Compared("infeasible", names[row], our_name, reason=reason)
+        theirs, best = int(rank[row]), int(rank[ours])
+        agreement: Agreement = "same" if row == ours else "equal" if theirs >= best else "worse"
+        return Compared(agreement, names[row], our_name, theirs, best)
+
+    def _promised(self, entry: Waiting) -> int:
+        """The node that was freed for the pod, if it fits there now: whoever decides takes that."""
+        promised = self._cycle.nominations.get(entry.key)
+        row = NOWHERE if promised is None else self._cycle.cluster.nodes.rows.get(promised.node, NOWHERE)
+        return row if self._cycle.fits_now(entry, row) else NOWHERE
+
+    def _kept(self, deciding: Deciding, pod: PodClass) -> tuple[Mask, IntColumn]:
+        key = (deciding.profile.scheduler_name, pod)
+        standing = self._standings.pop(key, None) or Standing(self._cycle.cluster, deciding.profile, pod)
+        self._standings[key] = standing
+        if len(self._standings) > KEPT:
+            del self._standings[next(iter(self._standings))]
+        standing.refresh()
+        return standing.feasible, standing.total
+
+    def _from_scratch(self, deciding: Deciding, pod: PodClass, view: View) -> tuple[Mask, IntColumn]:
+        feasible = run_filters(deciding.profile, pod, view).feasible
+        if not feasible.any():
+            return feasible, np.zeros(view.size, np.int64)
+        return feasible, totals(deciding.profile, pod, view, feasible)
+
+    def _why_not(self, deciding: Deciding, pod: PodClass, row: int, without: Sequence[BoundPod]) -> str:
+        view = View(self._cycle.cluster).without(without)
+        filtered = run_filters(deciding.profile, pod, view)
+        return _first_text(deciding, pod, view, filtered, row)
+
+
+def _first_text(deciding: Deciding, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
+    """What the first filter that refuses a node says of it, with its name."""
+    if filtered.failed is not None:
+        return f"{filtered.failed[0]}: {filtered.failed[1].text}"
+    diagnosis = diagnose(deciding.profile, pod, view, filtered)
+    if diagnosis.turned_away is not None:
+        return f"{diagnosis.turned_away.plugin}: {diagnosis.turned_away.refusal.text}"
+    if diagnosis.absent[row]:
+        return RULED_OUT
+    said = [told for told in diagnosis.told if told.rows[row]]
+    return f"{said[0].plugin}: {', '.join(sorted(told.text for told in said))}" if said else ""

@@ -1,0 +1,72 @@
+"""What brought a pod to a part of the queue, by the names that kube-scheduler's metrics have for it.
+
+For counting only: nothing is decided by a name from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from situate.core.contract import Wake
+
+Incoming: TypeAlias = dict[tuple[str, str], int]
+"""How many pods came, by (part of the queue, what brought them)."""
+
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+UNSCHEDULABLE: Final = "unschedulable"
+
+POD_ADDED: Final = "UnschedulablePodAdd"
+POD_CHANGED: Final = "UnschedulablePodUpdate"
+GATES_GONE: Final = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
+ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
+BACKOFF_OVER: Final = "BackoffComplete"
+POPPED_EARLY: Final = "PopFromBackoffQ"
+ACTIVATED: Final = "ForceActivate"
+"""Somebody inside the scheduler brought it back: its gang, or the end of a promise."""
+TIMED_OUT: Final = "UnschedulableTimeout"
+
+CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
+    {
+        Wake.NODE_ADDED: "NodeAdd",
+        Wake.NODE_DELETED: "NodeDelete",
+        Wake.NODE_ALLOCATABLE: "NodeUpdateNodeAllocatable",
+        Wake.NODE_LABEL: "NodeUpdateNodeLabel",
+        Wake.NODE_TAINT: "NodeUpdateNodeTaint",
+        Wake.NODE_DECLARED_FEATURE: "NodeUpdateNodeDeclaredFeature",
+        Wake.POD_ADDED: "AssignedPodAdd",
+        Wake.POD_DELETED: "AssignedPodDelete",
+        Wake.POD_LEAVING: "AssignedPodUpdate",
+        Wake.POD_LABEL: "AssignedPodUpdatePodLabel",
+        Wake.POD_SCALED_DOWN: "AssignedPodUpdatePodScaleDown",
+        Wake.POD_TOLERATION: "UnschedulablePodUpdatePodToleration",
+        Wake.POD_GATES_ELIMINATED: GATES_GONE,
+        Wake.NAMESPACE_LABEL: "NamespaceUpdate",
+        Wake.WORKLOAD_CHANGED: "WorkloadUpdate",
+        Wake.CLAIM_ADDED: "PersistentVolumeClaimAdd",
+        Wake.CLAIM_UPDATED: "PersistentVolumeClaimUpdate",
+        Wake.CLAIM_DELETED: "PersistentVolumeClaimDelete",
+        Wake.VOLUME_ADDED: "PersistentVolumeAdd",
+        Wake.VOLUME_UPDATED: "PersistentVolumeUpdate",
+        Wake.VOLUME_DELETED: "PersistentVolumeDelete",
+        Wake.STORAGE_CLASS_ADDED: "storage.k8s.io/StorageClassAdd",
+        Wake.STORAGE_CLASS_UPDATED: "storage.k8s.io/StorageClassUpdate",
+        Wake.STORAGE_CLASS_DELETED: "storage.k8s.io/StorageClassDelete",
+        Wake.CSI_NODE_ADDED: "storage.k8s.io/CSINodeAdd",
+        Wake.CSI_NODE_UPDATED: "storage.k8s.io/CSINodeUpdate",
+        Wake.CSI_NODE_DELETED: "storage.k8s.io/CSINodeDelete",
+        Wake.CSI_DRIVER_UPDATED: "storage.k8s.io/CSIDriverUpdate",
+        Wake.CSI_DRIVER_DELETED: "storage.k8s.io/CSIDriverDelete",
+        Wake.CSI_CAPACITY_ADDED: "storage.k8s.io/CSIStorageCapacityAdd",
+        Wake.CSI_CAPACITY_UPDATED: "storage.k8s.io/CSIStorageCapacityUpdate",
+        Wake.VOLUME_ATTACHMENT_DELETED: "storage.k8s.io/VolumeAttachmentDelete",
+    }
+)
+"""The names of what wakes parked pods. kube-scheduler has none for namespaces and workloads: those two are ours."""
+
+
+def came(incoming: Incoming, part: str, cause: str, pods: int = 1) -> None:
+    key = (part, cause)
+    incoming[key] = incoming.get(key, 0) + pods
