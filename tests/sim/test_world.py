@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
+from situate.core.config.validate import validate
 from situate.sim.faults import MOST, draw_faults
+from situate.sim.settings import Cast
 from situate.sim.timeline import Timeline
 from situate.sim.world import World, run
 
@@ -40,6 +43,38 @@ def test_every_kind_of_fault_is_on_in_some_worlds_and_off_in_others() -> None:
         on = [getattr(faults, kind) > 0 for faults in drawn]
         assert any(on), kind
         assert not all(on), kind
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        pytest.param(lambda cast: cast.kind == "its own pods", id="another scheduler with pods of its own"),
+        pytest.param(lambda cast: cast.kind == "the same pods", id="another scheduler for the same pods"),
+        pytest.param(lambda cast: cast.ours.extenders, id="extenders"),
+        pytest.param(lambda cast: any(one.bind_verb for one in cast.ours.extenders), id="an extender that binds"),
+        pytest.param(lambda cast: any(one.ignorable for one in cast.ours.extenders), id="one that may be ignored"),
+        pytest.param(lambda cast: len(cast.names) > 1, id="two profiles"),
+        pytest.param(lambda cast: any(one.node_sample for one in cast.ours.profiles), id="nodes drawn by key"),
+        pytest.param(lambda cast: cast.ours.percentage_of_nodes_to_score, id="a percentage of nodes"),
+        pytest.param(lambda cast: cast.ours.pod_max_backoff_seconds != 10, id="another backoff"),
+    ],
+)
+def test_among_the_worlds_some_have_it_and_some_do_not(has: Callable[[Cast], object]) -> None:
+    found = [bool(has(World(seed).cast)) for seed in range(1, 101)]
+    assert 3 <= sum(found) <= 60
+
+
+def test_what_is_drawn_is_a_configuration_that_would_be_accepted() -> None:
+    for seed in range(1, 101):
+        cast = World(seed).cast
+        assert validate(cast.ours) == []
+        assert cast.other is None or validate(cast.other) == []
+
+
+def test_the_flush_has_something_to_put_back_in_many_worlds_and_rescues_nobody() -> None:
+    outcomes = [run(seed, changes=300) for seed in range(1, 7)]
+    assert sum(one.flushed for one in outcomes) > 0
+    assert sum(one.rescued for one in outcomes) == 0
 
 
 def test_a_chance_that_is_drawn_is_at_most_what_is_said() -> None:

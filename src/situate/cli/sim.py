@@ -51,7 +51,7 @@ def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, w
             failed += 1
             click.echo(f"seed {outcome.seed}, {violation}  (situate sim --seed {outcome.seed} --steps {steps})")
         if len(seeds) == 1:
-            click.echo(f"seed {outcome.seed}: {outcome.digest}; faults: {outcome.faults.named() or 'none'}")
+            click.echo(f"seed {outcome.seed}: {outcome.digest}; {outcome.cast}; faults: {outcome.faults.named()}")
     click.echo(f"{total.said()}, {failed} violations")
     if failed:
         ctx.exit(1)
@@ -61,7 +61,7 @@ class Totals:
     """What was seen in all worlds together."""
 
     def __init__(self) -> None:
-        self.worlds = self.steps = self.changes = self.binds = self.evictions = self.restarts = 0
+        self.worlds = self.steps = self.changes = self.binds = self.evictions = self.restarts = self.rescued = 0
         self.minutes = 0.0
 
     def add(self, outcome: Outcome) -> None:
@@ -71,12 +71,14 @@ class Totals:
         self.binds += outcome.binds
         self.evictions += outcome.evictions
         self.restarts += outcome.restarts
+        self.rescued += outcome.rescued
         self.minutes += outcome.ended_ms / 60_000
 
     def said(self) -> str:
         return (
             f"{self.worlds} worlds, {self.minutes:.0f} virtual minutes, {self.steps} steps, {self.changes} changes, "
-            f"{self.binds} binds, {self.evictions} evictions, {self.restarts} restarts"
+            f"{self.binds} binds, {self.evictions} evictions, {self.restarts} restarts, "
+            f"{self.rescued} rescued by the flush"
         )
 
 

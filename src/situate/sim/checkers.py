@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from situate.core.changes import Change, Millis, NodeSeen, PodRef, PodSeen
-from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.effects import (
+    AskExtender,
+    Bind,
+    BindVolumes,
+    Effect,
+    Evict,
+    Nominate,
+    Report,
+    SetCondition,
+    SetGroupCondition,
+)
 from situate.core.engine.cycle import NOTE_BYTES
 from situate.core.engine.engine import Engine
 from situate.core.engine.ledger import NOMINATION_LIMIT_MS
-from situate.core.engine.profile import Deciding
+from situate.core.engine.profile import build_profiles
 from situate.core.gang.naming import GangName, gang_of
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
@@ -23,13 +34,16 @@ from situate.core.model.pod import Pod
 from situate.core.model.requests import allocatable, pod_requests
 from situate.core.place.filtering import fits_at, run_filters
 from situate.core.place.placer import Placer
+from situate.core.place.profile import Profile
+from situate.core.place.sampling import draw_key, samples
 from situate.core.place.selecting import NOWHERE
-from situate.core.queue.queue import BACKOFF_WINDOW_MS, MAX_BACKOFF_MS, PARKED_LIMIT_MS
+from situate.core.queue.queue import BACKOFF_WINDOW_MS
 from situate.core.queue.waiting import Place
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
+from situate.sim.asks import Asks, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.store import ref_of
 from situate.sim.told import Asked, Told, bound_in
@@ -57,34 +71,31 @@ class Step:
 class Checkers:
     """Holds one scheduler to account, from its first step."""
 
-    def __init__(self, engine: Engine, deciding: Deciding) -> None:
+    def __init__(self, engine: Engine, config: KubeSchedulerConfiguration, takes: Takes) -> None:
         self.engine = engine
-        self.told = Told(frozenset({deciding.profile.scheduler_name}))
-        self._deciding = deciding
+        self._deciding = build_profiles(config)
+        self._longest_rest_ms = config.pod_max_backoff_seconds * 1_000 + BACKOFF_WINDOW_MS
+        self.told = Told(frozenset(self._deciding), Asks(config.extenders, takes))
+        self._now: Millis = 0
         self._binds = 0
-        self._flushed = 0
-        self._overdue: set[str] = set()
+        self._rescued = 0
         self._together: tuple[GangName, dict[str, bool]] | None = None
         """The pods of a gang that were given nodes one right after another: they were decided together. Of each,
         whether it fits beside those before it."""
 
-    def before(self, now: Millis) -> None:
-        """Look at who will be put back by the flush."""
-        queue = self.engine.queue
-        self._flushed = queue.flushed
-        self._overdue = {one.key for one in queue.parked() if now - one.parked_at_ms >= PARKED_LIMIT_MS}
-
     def after(self, step: Step) -> Iterator[str]:
         """All that is wrong after a step."""
+        self._now = step.now
         self.told.begin_step()
         self._newly_asked: list[PodRef] = []
         for change in step.changes:
             self.told.hear(change)
+        self.told.give_up_waiting(step.now)
         for effect in step.effects:
             yield from self._effect(effect)
         yield from self._gang_decided()
         yield from evicted_whole(self.told, self._newly_asked)
-        yield from self._rescued(step)
+        yield from self._nobody_rescued()
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
         if step.number % COMPARE_EVERY == 0:
@@ -96,17 +107,21 @@ class Checkers:
 
     # -- effects -------------------------------------------------------------------------------------------------
 
-    def _rescued(self, step: Step) -> Iterator[str]:
-        """Where nothing happened, whoever is placed now could have been placed before: nobody woke it but the flush."""
-        if self.engine.queue.flushed > self._flushed and not step.changes:
-            for effect in step.effects:
-                if isinstance(effect, Bind | BindVolumes) and effect.pod.key in self._overdue:
-                    yield f"rescued by the flush: {effect.pod.key} on {effect.node}"
+    def _nobody_rescued(self) -> Iterator[str]:
+        """Who was put back by the flush, and had not been woken by anything, must still fit nowhere."""
+        queue = self.engine.queue
+        if queue.rescued != self._rescued:
+            self._rescued = queue.rescued
+            yield f"rescued by the flush: {queue.rescued} pods so far"
+
+    def _profile(self, pod: Pod) -> Profile:
+        return self._deciding[pod.spec.scheduler_name].profile
 
     def _effect(self, effect: Effect) -> Iterator[str]:
         match effect:
             case Bind(ref, node, attempt):
                 yield from self._bind(ref, node, attempt)
+                self.told.ask_bind(effect, self._now)
             case BindVolumes(ref, node, attempt, static):
                 yield from self._decision(ref, node, attempt)
                 yield from self._volumes(ref, [volume for _, volume in static])
@@ -117,11 +132,23 @@ class Checkers:
                 yield from self._nominate(ref, node)
             case SetCondition():
                 yield from self._condition(effect)
+            case SetGroupCondition(namespace, name, _, reason):
+                if not (namespace and name and reason):
+                    yield f"malformed: {effect}"
             case Report(ref, _, reason, action, note):
                 if not (ref.uid and reason and action) or len(note.encode()) > NOTE_BYTES:
                     yield f"malformed: {effect}"
             case AskExtender():
-                yield f"malformed: there are no extenders: {effect}"
+                yield from self._asked(effect)
+
+    def _asked(self, ask: AskExtender) -> Iterator[str]:
+        """An extender is asked about nodes that a pod fits, or about pods that could be evicted for it."""
+        pod = self.told.find(ask.pod)
+        if pod is None or pod.spec.node_name or ask.pod.key in self.told.decided:
+            if self.told.knew(ask.pod) is None:
+                yield f"extender: asked about {ask.pod.key}, which does not wait"
+            return
+        yield from self.told.asks.ask(ask, pod, self.told.nodes, self._now)
 
     def _bind(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
         decided = self.told.current(ref, attempt)
@@ -146,41 +173,47 @@ class Checkers:
             yield f"not eligible: {ref.key} on {node}, which is not there"
             return
         yield from self._room(ref, pod, node)
+        yield from told.asks.placed(ref, pod, node)
         gang = gang_of(pod)
         if self._together is not None and self._together[0] != gang:
             yield from self._gang_decided()
         kind = told.cluster.class_of(pod)
         if gang is None:
-            yield from self._eligible(ref, kind, node, row)
+            yield from self._eligible(ref, pod, attempt, node, row)
         else:
-            fits = fits_at(self._deciding.profile.filters, kind, View(told.cluster), row)
+            fits = fits_at(self._profile(pod).filters, kind, View(told.cluster), row)
             self._together = self._together or (gang, {})
             self._together[1][ref.key] = fits
         told.reserve(ref, pod, node, attempt)
 
-    def _eligible(self, ref: PodRef, kind: PodClass, node: str, row: int) -> Iterator[str]:
-        told, filters = self.told, self._deciding.profile.filters
-        view = View(told.cluster)
-        if not fits_at(filters, kind, view, row):
+    def _eligible(self, ref: PodRef, pod: Pod, attempt: int, node: str, row: int) -> Iterator[str]:
+        told, profile = self.told, self._profile(pod)
+        kind, view = told.cluster.class_of(pod), View(told.cluster)
+        if not fits_at(profile.filters, kind, view, row):
             yield f"not eligible: {ref.key} on {node}"
         elif (beside := self._nominees(ref, kind, node, told.cluster)) and not fits_at(
-            filters, kind, view.plus(beside), row
+            profile.filters, kind, view.plus(beside), row
         ):
             yield f"promise broken: {ref.key} on {node}, where pods of its priority or above were promised the room"
         self._binds += 1
-        if self._binds % CHOICE_EVERY == 0 and not told.nominated and not told.in_doubt():
-            yield from self._choice(ref, kind, node)
+        goes_round = not profile.sampling.nodes and samples(profile, len(told.nodes))
+        if told.nominated or told.in_doubt() or told.asks.has_say(pod) or goes_round:
+            return  # the choice is not the filters' and the scores' alone
+        if self._binds % CHOICE_EVERY == 0:
+            yield from self._choice(ref, pod, attempt, node)
 
     def _gang_decided(self) -> Iterator[str]:
         together, self._together = self._together, None
         if together is not None:
-            yield from decided_together(self.told, self._deciding.profile, together[1], together[0])
+            profile = self._profile(self.told.pods[next(iter(together[1]))])
+            yield from decided_together(self.told, profile, together[1], together[0])
 
     def _volumes(self, ref: PodRef, volumes: Sequence[str]) -> Iterator[str]:
         """A volume is for one claim, also while its bind is under way."""
         for other in self.told.decided.values():
             if other.ref == ref:
-                other.volumes, other.volumes_pending = tuple(volumes), True
+                patience_ms = self._deciding[other.pod.spec.scheduler_name].volumes_ms
+                self.told.ask_volumes(ref, tuple(volumes), self._now + patience_ms)
             elif shared := [one for one in volumes if one in other.volumes]:
                 yield f"volume promised twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
 
@@ -201,7 +234,7 @@ class Checkers:
         told = self.told
         there = running_on(node, told.pods.values())
         there += [one.pod for one in told.decided.values() if one.node == node]
-        short = overfull(told.nodes[node], [*there, pod], pod)
+        short = overfull(told.nodes[node], [*there, pod], pod, told.asks.unwatched)
         if short:
             yield f"overcommit: {ref.key} on {node}: {short}"
 
@@ -216,9 +249,14 @@ class Checkers:
                     found.append((nominee, cluster.nodes.rows[node]))
         return found
 
-    def _choice(self, ref: PodRef, kind: PodClass, node: str) -> Iterator[str]:
-        cluster = self.told.cluster
-        row = Placer(cluster, self._deciding.profile, cache=False).choose(kind)
+    def _choice(self, ref: PodRef, pod: Pod, attempt: int, node: str) -> Iterator[str]:
+        cluster, profile = self.told.cluster, self._profile(pod)
+        placer = Placer(cluster, profile, cache=False)
+        kind, key = cluster.class_of(pod), draw_key(ref.uid, attempt) if placer.samples else 0
+        avoided = cluster.nodes.rows.get(self.told.rejected.get(ref.uid, ""), NOWHERE)
+        row = NOWHERE if avoided == NOWHERE else placer.choose(kind, (avoided,), key)
+        if row == NOWHERE:
+            row = placer.choose(kind, (), key)
         best = "nowhere" if row == NOWHERE else cluster.nodes.names[row]
         if best != node:
             yield f"cached is not fresh: {ref.key} on {node}, where a fresh look finds {best}"
@@ -235,6 +273,9 @@ class Checkers:
         if victim and preemptor and not gives_up and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
             yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
         asked = told.asked.get(effect.victim.uid)
+        alone = preemptor and victim and gang_of(preemptor) is None and gang_of(victim) is None
+        if preemptor and alone and asked is None:
+            yield from told.asks.evicts(effect.preemptor, preemptor, effect.node, effect.victim)
         if asked is None:
             told.asked[effect.victim.uid] = Asked()
             self._newly_asked.append(effect.victim)
@@ -260,6 +301,8 @@ class Checkers:
             self.told.gave_up(effect.pod)  # a gang that could not be bound whole in time
         if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.told.in_doubt():
             return
+        if self.told.asks.has_say(pod) or self._profile(pod).sampling.nodes:
+            return  # extenders left nothing, or it drew other nodes
         if (fits := self._fitting(self.told.cluster, pod)) is not None:
             yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
 
@@ -301,14 +344,14 @@ class Checkers:
             if entry.place is Place.RESTING:
                 if entry.retry_at_ms <= now:
                     yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
-                if entry.retry_at_ms > now + MAX_BACKOFF_MS + BACKOFF_WINDOW_MS:
+                if entry.retry_at_ms > now + self._longest_rest_ms:
                     yield f"lost: {key} rests until {entry.retry_at_ms}, and it is {now}"
             gates, gated = bool(pod.spec.scheduling_gates), entry.place is Place.GATED
             if (gates and not gated and entry.place is not Place.RESERVED) or (
                 gated and not gates and not gang_of(pod)
             ):
                 yield f"gated: {key} is {entry.place.value}, and its gates are {pod.spec.scheduling_gates}"
-            if entry.place is Place.DECIDING:
+            if entry.place is Place.DECIDING and not told.asks.is_open(pod.metadata.uid):
                 yield f"lost: {key} was taken out to be decided, and nobody decides it"
         for entry in queue.values():
             if told.find(entry.ref) is None:
@@ -333,18 +376,24 @@ class Checkers:
     def _not_woken(self, step: Step) -> Iterator[str]:
         """A parked pod that fits somewhere was not woken by what made it fit.
 
-        All are asked after a change of a node, and now and then; else those that changed themselves.
+        All are asked after a change of a node, and now and then; else those that changed themselves, and those that were
+        refused after extenders had been asked: much may have happened meanwhile.
         """
         if self.told.in_doubt():
             return
         parked = {entry.key for entry in self.engine.queue.parked()}
         everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
         if not everybody:
-            parked &= {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
+            changed = {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
+            told = {effect.pod.key for effect in step.effects if isinstance(effect, SetCondition)}
+            parked &= changed | {key for key in told if key in self.told.pods and self._asked_about(key)}
         alone = [pod for pod in self.told.waiting() if gang_of(pod) is None and key_of(pod.metadata) in parked]
         for pod in self._one_of_each(alone):
             if (fits := self._fitting(self.told.cluster, pod)) is not None:
                 yield f"not woken: {pod.metadata.name} is parked, and fits {fits}"
+
+    def _asked_about(self, key: str) -> bool:
+        return self.told.asks.has_say(self.told.pods[key])
 
     def waiting_that_fit(self) -> Iterator[str]:
         """At the end of a calm: whoever fits somewhere should have been bound."""
@@ -355,32 +404,46 @@ class Checkers:
             if pod.spec.scheduling_gates or entry is None:
                 continue
             if entry.place is Place.RESERVED:
-                yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
+                if not self.told.decided[key].volumes_pending:  # that may take as long as is configured
+                    yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
+            elif entry.place is Place.RESTING and self._profile(pod).sampling.nodes:
+                continue  # it is still drawing: other nodes at every try
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.place.value}, and fits {fits}"
-        yield from gangs_that_fit(self.told, self._deciding.profile, fresh)
+        yield from gangs_that_fit(self.told, self._profile, self._arrived, fresh)
+
+    def _arrived(self, pod: Pod) -> tuple[int, int]:
+        """In which order the pods of a gang are planned."""
+        entry = self.engine.queue.get(key_of(pod.metadata))
+        return (0, 0) if entry is None else (-entry.priority, entry.order)
 
     def _one_of_each(self, pods: Sequence[Pod]) -> list[Pod]:
-        classes = self.told.cluster.class_of
-        return list({classes(pod): pod for pod in pods}.values())
+        """Pods of one class and scheduler fit the same; unless extenders have a say."""
+        asks, class_of = self.told.asks, self.told.cluster.class_of
+        alike: dict[tuple[PodClass, str, str], Pod] = {}
+        for pod in pods:
+            alike[class_of(pod), pod.spec.scheduler_name, pod.metadata.uid if asks.has_say(pod) else ""] = pod
+        return list(alike.values())
 
     def _all_fitting(self, cluster: Cluster, pod: Pod) -> list[str]:
-        filtered = run_filters(self._deciding.profile, cluster.class_of(pod), View(cluster))
+        filtered = run_filters(self._profile(pod), cluster.class_of(pod), View(cluster))
         names = cluster.nodes.names
         return sorted(names[row] for row in filtered.feasible.nonzero()[0].tolist())
 
     def _fitting(self, cluster: Cluster, pod: Pod) -> str | None:
-        """A node that the pod fits on, also beside those who were promised it and come before the pod."""
-        kind, filters = cluster.class_of(pod), self._deciding.profile.filters
+        """A node that the pod fits on, also beside those who were promised it, and that extenders would take."""
+        kind, filters = cluster.class_of(pod), self._profile(pod).filters
         for node in self._all_fitting(cluster, pod):
+            if not self.told.asks.would_take(pod, node):
+                continue
             beside = self._nominees(ref_of(pod), kind, node, cluster)
             if not beside or fits_at(filters, kind, View(cluster).plus(beside), cluster.nodes.rows[node]):
                 return node
         return None
 
 
-def overfull(node: Node, pods: Sequence[Pod], asked: Pod) -> str:
-    """Which of the resources that one pod asks for a node does not have enough of for all."""
+def overfull(node: Node, pods: Sequence[Pod], asked: Pod, unwatched: frozenset[str] = frozenset()) -> str:
+    """Which of the resources that one pod asks for a node does not have enough of for all; not what nobody watches."""
     room = allocatable(node)
     requests = [pod_requests(pod) for pod in pods]
     sums: dict[str, tuple[int, int]] = {
@@ -393,7 +456,9 @@ def overfull(node: Node, pods: Sequence[Pod], asked: Pod) -> str:
     own = pod_requests(asked)
     wanted = {"cpu": own.milli_cpu, "memory": own.memory, "pods": 1, **own.scalar}
     return ", ".join(
-        f"{total} of {most} {name}" for name, (total, most) in sums.items() if total > most and wanted.get(name)
+        f"{total} of {most} {name}"
+        for name, (total, most) in sums.items()
+        if total > most and wanted.get(name) and name not in unwatched
     )
 
 

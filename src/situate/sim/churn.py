@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -71,8 +71,18 @@ def draw_scale(dice: Random) -> Scale:
 class Churn:
     """Acts on the store, until it is told to stop."""
 
-    def __init__(self, timeline: Timeline, dice: Random, store: Store, kubelets: Kubelets, faults: Faults) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        dice: Random,
+        store: Store,
+        kubelets: Kubelets,
+        faults: Faults,
+        schedulers: Sequence[str],
+    ) -> None:
         self.stopped = False
+        self.serves_foreign = True
+        """Nobody else schedules the pods of the other scheduler."""
         self._timeline = timeline
         self._dice = dice
         self._store = store
@@ -81,7 +91,7 @@ class Churn:
         self.features: Features = draw_features(dice)
         self.scale = draw_scale(dice)
         self._templates: list[Template] = [
-            draw_template(dice, f"t{at}", self.features) for at in range(self.scale.templates)
+            draw_template(dice, f"t{at}", self.features, schedulers) for at in range(self.scale.templates)
         ]
         self._made = 0
         self._acts = self._draw_acts()
@@ -174,7 +184,7 @@ class Churn:
 
     def _too_full(self) -> bool:
         waiting = sum(1 for pod in self._store.pods.values() if not pod.spec.node_name)
-        return waiting > 6 + 12 * self.scale.fullness
+        return waiting > 4 + 8 * self.scale.fullness
 
     def _pick(self, fits: Callable[[Pod], bool]) -> Pod | None:
         found = [pod for pod in self._store.pods.values() if pod.metadata.deletion_timestamp is None and fits(pod)]
@@ -293,7 +303,8 @@ class Churn:
         self._bind_somewhere(lambda one: one.spec.scheduler_name != FOREIGN)
 
     def _serve_foreign(self) -> None:
-        self._bind_somewhere(lambda one: one.spec.scheduler_name == FOREIGN)
+        if self.serves_foreign:
+            self._bind_somewhere(lambda one: one.spec.scheduler_name == FOREIGN)
 
     def _bind_somewhere(self, fits: Callable[[Pod], bool]) -> None:
         pod = self._pick(lambda one: not one.spec.node_name and not one.spec.scheduling_gates and fits(one))

@@ -42,6 +42,16 @@ class Faults:
     pod_is_deleted: float = 0.0
     lingers: float = 0.0
     """A pod takes long to stop."""
+    list_is_stale: float = 0.0
+    """A scheduler that starts is shown the cluster as it was a while ago, and what happened since comes as news."""
+    volumes_are_silent: float = 0.0
+    """Nobody answers, whether the volumes were bound or not."""
+    bind_is_lost: float = 0.0
+    """A bind is not carried out, and nobody says so."""
+    extender_fails: float = 0.0
+    extender_is_silent: float = 0.0
+    extender_is_late: float = 0.0
+    extender_lies: float = 0.0
 
     def named(self) -> str:
         return " ".join(one.name for one in fields(self) if getattr(self, one.name))
@@ -65,6 +75,13 @@ MOST: Final = MappingProxyType(
         "node_dies": 0.05,
         "pod_is_deleted": 0.3,
         "lingers": 0.5,
+        "list_is_stale": 0.8,
+        "volumes_are_silent": 0.2,
+        "extender_fails": 0.3,
+        "extender_is_silent": 0.2,
+        "extender_is_late": 0.4,
+        "extender_lies": 0.6,
+        "bind_is_lost": 0.2,
     }
 )
 """The highest chance that is drawn for each."""

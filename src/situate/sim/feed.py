@@ -12,11 +12,13 @@ from situate.core.changes import Change, Millis, NodeGone, NodeSeen, ObjectGone,
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.sim.faults import Faults
-from situate.sim.store import Store, Written, ref_of
+from situate.sim.store import Written, ref_of
 from situate.sim.timeline import Timeline
 
 SOON_MS: Final = (1, 40)
 LATE_MS: Final = (500, 6_000)
+REMEMBERED: Final = 60
+"""How many of the last writes a list may be behind."""
 
 
 @dataclass(slots=True)
@@ -39,8 +41,17 @@ class Feed:
         self._told: dict[tuple[str, str], Written] = {}
         """The last that the reader was told of each object."""
         self._generation = 0
+        self._recent: deque[Written] = deque()
+        """The last writes, and what there was before them, by kind and name."""
+        self._before: dict[tuple[str, str], Written] = {}
 
     def hear(self, written: Written) -> None:
+        self._recent.append(written)
+        if len(self._recent) > REMEMBERED:
+            _apply(self._before, self._recent.popleft())
+        self._send(written)
+
+    def _send(self, written: Written) -> None:
         stream = self._streams.setdefault(written.kind, deque())
         if self.faults.news_is_merged and self._dice.random() < self.faults.news_is_merged:
             for pending in stream:
@@ -70,22 +81,41 @@ class Feed:
             self._told[name] = written
         self._deliver(label(written), change_of(written))
 
-    def relist(self, store: Store, *, pods_first: bool) -> list[tuple[str, Change]]:
-        """Forget what was on its way, and tell all that there is: a scheduler starts."""
+    def relist(self, *, pods_first: bool) -> list[tuple[str, Change]]:
+        """Forget what was on its way, and tell all that there is: a scheduler starts.
+
+        At times that is all that there was a while ago, as of a server that is behind; the rest comes as news.
+        """
         self._generation += 1
         self._streams.clear()
         self._last_due.clear()
-        pods = [Written("Pod", key, 0, pod) for key, pod in store.pods.items()]
-        nodes = [Written("Node", name, 0, node) for name, node in store.nodes.items()]
-        others = [Written(kind, key, 0, item) for (kind, key), item in store.others.items()]
+        recent = list(self._recent)
+        stale = self._dice.random() < self.faults.list_is_stale
+        behind = self._dice.randint(1, len(recent)) if stale and recent else 0
+        there = dict(self._before)
+        for written in recent[: len(recent) - behind]:
+            _apply(there, written)
+        pods = [one for one in there.values() if isinstance(one.item, Pod)]
+        nodes = [one for one in there.values() if isinstance(one.item, Node)]
+        others = [one for one in there.values() if not isinstance(one.item, Pod | Node)]
         listed = [*pods, *others, *nodes] if pods_first else [*nodes, *others, *pods]
         self._told = {(one.kind, one.key): one for one in listed}
+        for written in recent[len(recent) - behind :]:
+            self._send(written)
         return [(label(one), change_of(one)) for one in listed]
 
     @property
     def waiting(self) -> int:
         """How many changes have been written and not told."""
         return sum(map(len, self._streams.values()))
+
+
+def _apply(there: dict[tuple[str, str], Written], written: Written) -> None:
+    """What there is after one more write."""
+    if written.gone:
+        there.pop((written.kind, written.key), None)
+    else:
+        there[written.kind, written.key] = written
 
 
 def change_of(written: Written) -> Change:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from situate.core.changes import PodRef
 from situate.core.gang.members import Demands, Gang, demands_of
 from situate.core.gang.naming import GangName, gang_of
 from situate.core.gang.plan import Member, Planner, plan_enough
+from situate.core.gang.topology import Domain, domains, taken
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
+from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
 from situate.sim.told import Told
@@ -75,22 +77,61 @@ def evicted_whole(told: Told, victims: Iterable[PodRef]) -> Iterator[str]:
                 yield f"gang evicted by halves: {key_of(pod.metadata)} of {name} stays"
 
 
-def gangs_that_fit(told: Told, profile: Profile, fresh: Cluster) -> Iterator[str]:
-    """Gangs of which as many as are needed fit, and are not placed."""
+def gangs_that_fit(
+    told: Told, profile_of: Callable[[Pod], Profile], arrived: Callable[[Pod], tuple[int, int]], fresh: Cluster
+) -> Iterator[str]:
+    """Gangs of which as many as are needed fit, in one domain if they say so, and are not placed."""
     for name in dict.fromkeys(gang_of(pod) for pod in told.waiting()):
         if name is None:
             continue
         gang, demands = gang_in(told, name)
-        if not demands.min_count or demands.missing or demands.topology_key:
+        waiting = sorted(_can_be_placed(told, gang), key=arrived)
+        if not waiting or demands.missing or any(map(told.asks.has_say, waiting)):
+            continue
+        if len({pod.spec.scheduler_name for pod in waiting}) > 1 or not all(map(told.is_ours, waiting)):
             continue
         needed = demands.min_count - len(placed(told, gang))
-        waiting = _can_be_placed(told, gang)
-        if needed <= 0 or len(waiting) < needed or len({pod.spec.scheduler_name for pod in waiting}) > 1:
+        if len(waiting) < needed:
             continue
         members = [Member(key_of(pod.metadata), fresh.class_of(pod), NOWHERE) for pod in waiting]
-        found, _ = plan_enough(Planner(profile, fresh), members, needed)
-        if found.count >= needed:
-            yield f"not bound: gang {name} needs {needed} more, and {found.count} fit"
+        planner = Planner(profile_of(waiting[0]), fresh, _promised(told, gang, waiting, fresh))
+        least = max(1, needed)
+        count = _most(planner, members, least, _domains(told, gang, demands, fresh))
+        if count >= least:
+            yield f"not bound: gang {name} needs {needed} more, and {count} fit"
+
+
+def _promised(told: Told, gang: Gang, waiting: Sequence[Pod], fresh: Cluster) -> list[tuple[PodClass, int]]:
+    """Others who were promised a node, and whom the least of the gang does not outrank."""
+    least = min(fresh.class_of(pod).priority for pod in waiting)
+    found = []
+    for key, (ref, node) in told.nominated.items():
+        pod = told.find(ref)
+        if key in gang.members or pod is None or node not in fresh.nodes.rows:
+            continue
+        kind = fresh.class_of(pod)
+        if kind.priority >= least:
+            found.append((kind, fresh.nodes.rows[node]))
+    return found
+
+
+def _domains(told: Told, gang: Gang, demands: Demands, fresh: Cluster) -> list[Domain | None]:
+    """Where the gang may go: anywhere (None), or in one of these."""
+    if not demands.topology_key:
+        return [None]
+    view = View(fresh)
+    nodes = [gang.members[key].spec.node_name or told.decided[key].node for key in placed(told, gang)]
+    where = taken(view, demands.topology_key, nodes)
+    if len(where) > 1:
+        return []  # it is torn apart already, by others: nobody can put that right
+    return [one for one in domains(view, demands.topology_key) if not where or one.value == where[0]]
+
+
+def _most(planner: Planner, members: Sequence[Member], least: int, within: Sequence[Domain | None]) -> int:
+    """The most pods that fit in any of these."""
+    rows_of = [None if one is None else one.rows for one in within]
+    counts = [plan_enough(planner, members, least, rows)[0].count for rows in rows_of]
+    return max(counts, default=0)
 
 
 def _can_be_placed(told: Told, gang: Gang) -> list[Pod]:

@@ -1,7 +1,7 @@
 """Carries out what the scheduler asks for, after a while and with faults, and says so; or does not.
 
-What it promises: what was not carried out is answered, in the end, as failed. What was carried out may go unanswered,
-or be answered as failed: then it is seen in the objects.
+What it promises: what is asked for often enough is carried out, or answered as failed. What was carried out may go
+unanswered, or be answered as failed: then it is seen in the objects.
 """
 
 from __future__ import annotations
@@ -22,9 +22,20 @@ from situate.core.changes import (
     VolumesBound,
     VolumesFailed,
 )
-from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.effects import (
+    AskExtender,
+    Bind,
+    BindVolumes,
+    Effect,
+    Evict,
+    Nominate,
+    Report,
+    SetCondition,
+    SetGroupCondition,
+)
 from situate.core.model.pod import PodCondition
 from situate.core.state.pods import DISRUPTION_TARGET
+from situate.sim.extender import BROKEN, Extenders
 from situate.sim.faults import Faults
 from situate.sim.storage import bind_volumes
 from situate.sim.store import Store
@@ -34,8 +45,8 @@ REQUEST_MS: Final = (1, 30)
 SLOW_MS: Final = (200, 3_000)
 ANSWER_MS: Final = (1, 30)
 LATE_MS: Final = (300, 5_000)
-AGAIN_MS: Final = (1, 12_000)
-"""How much later an answer comes once more."""
+AGAIN_MS: Final = ((1, 100), (800, 2_500), (1, 12_000))
+"""How much later an answer comes once more: at once, when the pod is decided anew, or whenever."""
 SURE_AFTER: Final = 2
 """The first so many times that one bind is asked for, it may be carried out and answered as failed. Not the last: who
 gives up must know that it was not carried out."""
@@ -51,8 +62,16 @@ Answer: TypeAlias = BindDone | BindFailed | EvictDone | EvictFailed | VolumesBou
 class Performer:
     """Performs for one scheduler. When that scheduler dies, what it asked for may still happen; nobody hears of it."""
 
-    def __init__(self, timeline: Timeline, dice: Random, store: Store, answer: Callable[[str, Change], None]) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        dice: Random,
+        store: Store,
+        answer: Callable[[str, Change], None],
+        extenders: Extenders,
+    ) -> None:
         self.faults = Faults()
+        self._extenders = extenders
         self.binding = False
         """Whether what is being written is a bind that we were asked for."""
         self._timeline = timeline
@@ -66,9 +85,12 @@ class Performer:
     def restart(self) -> None:
         self._generation += 1
         self._asked.clear()
+        self._extenders.restart()
 
     def perform(self, effect: Effect) -> None:
-        if not isinstance(effect, Report | AskExtender):
+        if isinstance(effect, AskExtender):
+            self._extenders.ask(effect)
+        elif not isinstance(effect, Report):
             slow = self._dice.random() < self.faults.server_is_slow
             delay = self._dice.randint(*(SLOW_MS if slow else REQUEST_MS))
             self._timeline.after(delay, self._carry_out, effect, self._generation)
@@ -87,8 +109,8 @@ class Performer:
                 self._note(ref, node)
             case SetCondition():
                 self._set_condition(effect)
-            case Report() | AskExtender():
-                pass  # nobody reads events here, and there are no extenders
+            case SetGroupCondition() | Report() | AskExtender():
+                pass  # nobody reads events here, and extenders are asked at once
             case _:
                 assert_never(effect)
 
@@ -97,8 +119,13 @@ class Performer:
     def _bind(self, bind: Bind, generation: int) -> None:
         ref, attempt, faults, dice = bind.pod, bind.attempt, self.faults, self._dice
         asked = self._asked[ref.uid, attempt] = self._asked.get((ref.uid, attempt), 0) + 1
+        if faults.bind_is_lost and dice.random() < faults.bind_is_lost:
+            return
         if dice.random() < faults.bind_fails:
             self._say(BindFailed(ref, attempt, UNAVAILABLE), generation)
+            return
+        if self._extenders.fails_to_bind(bind):
+            self._say(BindFailed(ref, attempt, BROKEN), generation)
             return
         pod = self._store.find(ref)
         there = pod is not None and pod.spec.node_name == bind.node
@@ -117,10 +144,14 @@ class Performer:
             self._say(BindDone(ref, attempt), generation)
 
     def _bind_volumes(self, ask: BindVolumes, generation: int) -> None:
+        silent = self._dice.random() < self.faults.volumes_are_silent
         if self._dice.random() < self.faults.volumes_fail:
-            self._say(VolumesFailed(ask.pod, ask.attempt, UNAVAILABLE), generation)
+            if not silent:
+                self._say(VolumesFailed(ask.pod, ask.attempt, UNAVAILABLE), generation)
             return
         problem = bind_volumes(self._store, ask)
+        if silent:
+            return
         said = VolumesFailed(ask.pod, ask.attempt, problem) if problem else VolumesBound(ask.pod, ask.attempt)
         self._say(said, generation)
 
@@ -161,7 +192,7 @@ class Performer:
         delay = self._dice.randint(*(LATE_MS if late else ANSWER_MS))
         self._timeline.after(delay, self._deliver, answer, generation)
         if self._dice.random() < self.faults.answer_comes_twice:
-            again = delay + self._dice.randint(*AGAIN_MS)
+            again = delay + self._dice.randint(*self._dice.choice(AGAIN_MS))
             self._timeline.after(again, self._deliver, answer, generation)
 
     def _deliver(self, answer: Answer, generation: int) -> None:

@@ -22,6 +22,12 @@ file. Nothing happens by itself: time moves and answers come when the story says
 | `step [MILLISECONDS]` | So much later, the scheduler hears all that, and what it asks for is printed. |
 | `where` | Prints where every waiting pod is, and what is promised and reserved. |
 | `restart` | The scheduler dies; another is told all that there is. |
+| `config FIELD=VALUE ...` | Before the first step: `percentage=50`, `sample=2`, `backoff=1..5`, `unscored=yes`. |
+| `extender VERB ...` | Before the first step: an extender with these verbs; `ignorable`; `gpu`, which it manages. |
+| `extender-said ASK left=N1,N2` | Its answer: nodes that are left. Or `problem=WORD`, or `victims=NODE:POD+POD,...`. |
+| `repeat TIMES COMMAND; ...` | So often, with 0, 1, 2 ... for `{}`; only what the last of them says is printed. |
+| `kept` | Prints how much the scheduler remembers. |
+| `audit` | Counts all that it keeps again, and prints what is not as kept. |
 """
 
 from __future__ import annotations
@@ -38,19 +44,40 @@ from situate.core.changes import (
     Change,
     EvictDone,
     EvictFailed,
+    ExtenderSaid,
     NodeGone,
     NodeSeen,
     PodGone,
     PodRef,
     PodSeen,
 )
-from situate.core.config.defaults import default_configuration
-from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.config.defaults import default_configuration, with_defaults
+from situate.core.config.types import (
+    Extender,
+    ExtenderManagedResource,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    PluginRef,
+    Plugins,
+    PluginSet,
+)
+from situate.core.effects import (
+    AskExtender,
+    Bind,
+    BindVolumes,
+    Effect,
+    Evict,
+    Nominate,
+    Report,
+    SetCondition,
+    SetGroupCondition,
+)
 from situate.core.engine.engine import Engine
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.pod import (
+    DEFAULT_SCHEDULER,
     Affinity,
     Container,
     ContainerPort,
@@ -64,11 +91,13 @@ from situate.core.model.pod import (
     TopologySpreadConstraint,
 )
 from situate.core.model.tolerations import Taint, Toleration
+from situate.core.state.audit import audit
 from situate.core.state.pods import DISRUPTION_TARGET, timestamp_text
 from situate.sim.store import ref_of
-from situate.sim.workload import HOSTNAME, ZONE
+from situate.sim.workload import GPU, HOSTNAME, ZONE
 
 PARTED: Final = "----"
+VERBS: Final = ("filter", "prioritize", "preempt", "bind")
 
 
 class ScenarioError(ValueError):
@@ -119,7 +148,8 @@ class Story:
 
     def __init__(self) -> None:
         self.now = 0
-        self.engine = Engine(default_configuration())
+        self._config = default_configuration()
+        self.engine = Engine(self._config)
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._refs: dict[str, PodRef] = {}
@@ -140,6 +170,12 @@ class Story:
             "step": self._step,
             "where": lambda _: self._where(),
             "restart": self._restart,
+            "config": self._configure,
+            "extender": self._extender,
+            "extender-said": self._extender_said,
+            "repeat": self._repeat,
+            "kept": lambda _: self._kept(),
+            "audit": lambda _: audit(self.engine.cluster) or ["all is as counted"],
         }
 
     def tell(self, commands: Iterable[str]) -> Iterator[str]:
@@ -230,8 +266,77 @@ class Story:
                 yield line
 
     def _restart(self, _: list[str]) -> None:
-        self.engine = Engine(default_configuration())
+        self.engine = Engine(self._config)
         self._told = [*(NodeSeen(node) for node in self._nodes.values()), *map(PodSeen, self._pods.values())]
+
+    def _configure(self, words: list[str]) -> None:
+        config, fields = self._config, _fields(words)
+        profile: dict[str, Any] = {"scheduler_name": DEFAULT_SCHEDULER}
+        for key, value in fields.items():
+            match key:
+                case "percentage":
+                    config = replace(config, percentage_of_nodes_to_score=int(value))
+                case "backoff":
+                    initial, _, longest = value.partition("..")
+                    config = replace(
+                        config, pod_initial_backoff_seconds=int(initial), pod_max_backoff_seconds=int(longest)
+                    )
+                case "sample":
+                    profile["node_sample"] = int(value)
+                case "unscored":
+                    profile["plugins"] = Plugins(score=PluginSet(disabled=(PluginRef(name="*"),)))
+                case _:
+                    raise ScenarioError(f"no such setting: {key}")
+        self._set_up(with_defaults(replace(config, profiles=(KubeSchedulerProfile(**profile),))))
+
+    def _set_up(self, config: KubeSchedulerConfiguration) -> None:
+        self._config = config
+        self.engine = Engine(config)
+
+    def _extender(self, words: list[str]) -> None:
+        managed = (ExtenderManagedResource(name=GPU),) if "gpu" in words else ()
+        verbs: dict[str, Any] = {f"{verb}_verb": verb for verb in VERBS if verb in words}
+        url, may_fail = f"http://extender-{len(self._config.extenders)}", "ignorable" in words
+        made = Extender(url_prefix=url, weight=1, managed_resources=managed, ignorable=may_fail, **verbs)
+        self._set_up(replace(self._config, extenders=(*self._config.extenders, made)))
+
+    def _extender_said(self, words: list[str]) -> None:
+        said: dict[str, Any] = {}
+        for key, value in _fields(words[1:]).items():
+            match key:
+                case "left":
+                    said["nodes"] = tuple(value.split(",")) if value else ()
+                case "scores":
+                    pairs = (one.partition(":") for one in value.split(","))
+                    said["scores"] = tuple((node, int(score)) for node, _, score in pairs)
+                case "victims":
+                    pairs = (one.partition(":") for one in value.split(",") if one)
+                    said["victims"] = tuple((node, tuple(self._uids_of(pods))) for node, _, pods in pairs)
+                case _:
+                    said[key] = value
+        self._told.append(ExtenderSaid(int(words[0]), **said))
+
+    def _uids_of(self, pods: str) -> Iterator[str]:
+        for name in pods.split("+"):
+            yield self._refs[name].uid if name in self._refs else name
+
+    def _repeat(self, words: list[str]) -> Iterable[str]:
+        said: list[str] = []
+        for at in range(int(words[0])):
+            said = list(self.tell(" ".join(words[1:]).replace("{}", str(at)).split(";")))
+        return said
+
+    def _kept(self) -> Iterator[str]:
+        cycle = self.engine.cycle
+        counts = {
+            "pods that wait": len(cycle.queue),
+            "reservations": len(cycle.reservations),
+            "promises": len(cycle.nominations),
+            "evictions": len(cycle.evictions),
+            "timers": len(cycle._timers),
+            "events": len(cycle.events),
+        }
+        yield "keeps " + ", ".join(f"{count} {what}" for what, count in counts.items())
 
     def _where(self) -> Iterator[str]:
         engine = self.engine
@@ -259,10 +364,12 @@ def described(effect: Effect) -> str | None:
             return f"promise {node} to {pod.name}" if node else f"take back the promise to {pod.name}"
         case SetCondition(pod, _, _, reason, message):
             return f"tell {pod.name}: {reason}: {message}"
+        case SetGroupCondition(_, name, _, reason, message):
+            return f"tell group {name}: {reason}: {message}" if message else f"tell group {name}: {reason}"
         case Report():
             return None
-        case AskExtender(_, _, verb, pod):
-            return f"ask an extender to {verb} for {pod.name}"
+        case AskExtender(ask, extender, verb, pod, nodes):
+            return f"ask {ask}: extender {extender} to {verb} for {pod.name}: {', '.join(nodes)}"
         case _:
             assert_never(effect)
 
@@ -292,6 +399,12 @@ def _with(pod: Pod, key: str, value: str, now: int) -> Pod:
             first = pod.spec.containers[0]
             requests = ResourceRequirements(requests={**first.resources.requests, key: value})
             spec["containers"] = (replace(first, resources=requests),)
+        case "gpu":
+            first = pod.spec.containers[0]
+            requests = ResourceRequirements(requests={**first.resources.requests, GPU: value})
+            spec["containers"] = (replace(first, resources=requests),)
+        case "scheduler":
+            spec["scheduler_name"] = value
         case "port":
             port = ContainerPort(container_port=80, host_port=int(value))
             spec["containers"] = (replace(pod.spec.containers[0], ports=(port,)),)

@@ -14,18 +14,22 @@ from situate.core.changes import (
     EvictDone,
     EvictFailed,
     ExtenderSaid,
+    Leading,
+    Millis,
     NodeGone,
     NodeSeen,
     ObjectGone,
     ObjectSeen,
+    Paused,
     PodGone,
     PodRef,
     PodSeen,
     VolumesBound,
     VolumesFailed,
 )
+from situate.core.effects import Bind
 from situate.core.engine.assumed import AssumedVolumes
-from situate.core.engine.cycle import BIND_TRIES
+from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, VOLUMES_ANSWER_MS
 from situate.core.model.meta import key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -33,6 +37,7 @@ from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.model.storage import PersistentVolume
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.sim.asks import Asks
 from situate.sim.store import ref_of
 
 
@@ -46,10 +51,17 @@ class Decided:
     node: str
     attempt: int
     failures: int = 0
+    asked: bool = False
+    """Its bind was asked for, and has not been answered."""
+    until_ms: Millis = 0
+    """When a bind that is not answered counts as failed."""
+    binder_may_fail: bool = False
+    """An extender was asked to bind it that may be ignored."""
     done: bool = False
     volumes: tuple[str, ...] = ()
     """The volumes that its claims are being bound to."""
     volumes_pending: bool = False
+    volumes_until_ms: Millis = 0
 
 
 @dataclass(slots=True)
@@ -63,8 +75,9 @@ class Asked:
 class Told:
     """All that one scheduler knows, from what it was told."""
 
-    def __init__(self, schedulers: frozenset[str]) -> None:
+    def __init__(self, schedulers: frozenset[str], asks: Asks) -> None:
         self.schedulers = schedulers
+        self.asks = asks
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.others: dict[tuple[str, str], NamedObject] = {}
@@ -78,6 +91,8 @@ class Told:
         """Pods that went in this very step, by uid: what was asked before that may still name them."""
         self.ended: dict[tuple[str, int], str] = {}
         """The nodes of pods that had one when this step began, and have it no more; by uid and attempt."""
+        self.rejected: dict[str, str] = {}
+        """The node of the last bind, by uid, if that was rejected."""
         self.attempts: dict[str, int] = {}
         """The highest attempt of a bind, by uid."""
 
@@ -89,6 +104,7 @@ class Told:
         """The pod is not on its way to a node any more."""
         decided = self.decided.pop(key, None)
         if decided is not None:
+            self.asks.forget(decided.ref.uid)
             self.ended[decided.ref.uid, decided.attempt] = decided.node
         return decided
 
@@ -109,6 +125,8 @@ class Told:
                 self._object_seen(item)
             case ObjectGone(item):
                 self._object_gone(item)
+            case Leading() | Paused():
+                pass  # nobody says so in a simulated world
             case _:
                 self._answered(change)
 
@@ -129,8 +147,19 @@ class Told:
             case EvictFailed(ref):
                 if ref.uid in self.asked:
                     self.asked[ref.uid].failures += 1
+            case ExtenderSaid():
+                self.asks.hear(answer)
             case _:
                 pass
+
+    def give_up_waiting(self, now: Millis) -> None:
+        """What nobody answered in time counts as failed."""
+        for decided in list(self.decided.values()):
+            if decided.asked and decided.until_ms <= now:
+                self._bind_failed(decided.ref, decided.attempt, final=False)
+            elif decided.volumes_pending and decided.volumes_until_ms <= now:
+                self._bind_failed(decided.ref, decided.attempt, final=True)
+        self.asks.give_up_waiting(now)
 
     def _node_gone(self, name: str) -> None:
         self.nodes.pop(name, None)
@@ -147,6 +176,7 @@ class Told:
         self.pods[key] = pod
         if pod.spec.node_name:
             self._forget(key)
+            self.asks.forget(pod.metadata.uid)
             self.nominated.pop(key, None)
             self.cluster.add_pod(pod)
             if pod.status.phase in FINISHED_PHASES:
@@ -165,6 +195,8 @@ class Told:
         self.nominated.pop(ref.key, None)
         self.asked.pop(ref.uid, None)
         self.attempts.pop(ref.uid, None)
+        self.rejected.pop(ref.uid, None)
+        self.asks.forget(ref.uid)
         self._give_back(ref.key)
         self.cluster.remove_pod(ref.key)
 
@@ -184,10 +216,15 @@ class Told:
 
     def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool) -> None:
         decided = self.current(ref, attempt)
-        if decided is None or decided.done:
+        if decided is None or decided.done or not (decided.asked or decided.volumes_pending):
             return
+        decided.asked = False
+        if not decided.volumes_pending and decided.binder_may_fail:
+            return  # it is bound as other pods are
         decided.failures += 1
         if final or decided.failures >= BIND_TRIES:
+            if not decided.volumes_pending:
+                self.rejected[ref.uid] = decided.node
             self._release(ref.key)
 
     def _release(self, key: str) -> None:
@@ -206,8 +243,22 @@ class Told:
     def reserve(self, ref: PodRef, pod: Pod, node: str, attempt: int) -> None:
         self.decided[ref.key] = Decided(ref, pod, node, attempt)
         self.attempts[ref.uid] = attempt
+        self.rejected.pop(ref.uid, None)
         self.nominated.pop(ref.key, None)
         self.cluster.put(pod, self.cluster.class_of(pod), self.cluster.nodes.rows[node])
+
+    def ask_bind(self, bind: Bind, now: Millis) -> None:
+        decided = self.current(bind.pod, bind.attempt)
+        if decided is not None:
+            again = decided.binder_may_fail and bind.extender is None
+            decided.asked = True
+            decided.until_ms = decided.until_ms if again else now + BIND_ANSWER_MS
+            decided.binder_may_fail = self.asks.is_ignorable(bind.extender)
+
+    def ask_volumes(self, ref: PodRef, volumes: tuple[str, ...], until_ms: Millis) -> None:
+        decided = self.decided[ref.key]
+        decided.volumes, decided.volumes_pending = volumes, True
+        decided.volumes_until_ms = until_ms + VOLUMES_ANSWER_MS
 
     def nominate(self, ref: PodRef, node: str) -> None:
         if node:

@@ -5,7 +5,7 @@ Values are few on purpose: with three zones and four labels, pods meet, collide 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -133,7 +133,7 @@ def draw_features(dice: Random) -> Features:
     )
 
 
-def draw_template(dice: Random, name: str, features: Features) -> Template:
+def draw_template(dice: Random, name: str, features: Features, schedulers: Sequence[str]) -> Template:
     app = dice.choice(APPS)
     requests = {"cpu": dice.choice(POD_CPUS), "memory": dice.choice(POD_MEMORY)}
     if dice.random() < features.gpu:
@@ -149,7 +149,7 @@ def draw_template(dice: Random, name: str, features: Features) -> Template:
         affinity=_affinity(dice, app, features),
         tolerations=_tolerations(dice, features),
         topology_spread_constraints=_spread(dice, app) if dice.random() < features.spread else (),
-        scheduler_name=FOREIGN if dice.random() < features.foreign else "default-scheduler",
+        scheduler_name=FOREIGN if dice.random() < features.foreign else dice.choice(schedulers),
         priority=dice.choice(PRIORITIES) if preempts else 0,
         preemption_policy="Never" if preempts and dice.random() < 0.2 else None,
     )

@@ -1,0 +1,140 @@
+"""Extenders that are not there: what each thinks of a node is data, and how it fails is drawn from a seed.
+
+An extender thinks the same of the same pod and node at any time. When it lies, it takes nodes that it was not asked
+about, scores beyond the scale, and lets pods go whom nobody asked for; it does not refuse what it would take at another
+time, because nothing would tell anybody that it has changed its mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+from typing import Final
+
+from situate.core.changes import Change, ExtenderSaid
+from situate.core.config.types import Extender
+from situate.core.effects import AskExtender, Bind
+from situate.core.model.pod import Pod
+from situate.sim.faults import Faults
+from situate.sim.timeline import Timeline
+
+ANSWER_MS: Final = (1, 60)
+LATE_MS: Final = (100, 9_000)
+"""A late answer may come in time, or when nobody waits for it any more."""
+BROKEN: Final = "500 Internal Server Error"
+NOT_HERE: Final = "node(s) have no license"
+FOR_GOOD: Final = "node(s) are out of support"
+STRANGER: Final = "no-such-node"
+SCALE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What one extender thinks, in parts of a hundred."""
+
+    salt: str
+    openness: int
+    """How many of the nodes it takes for a pod."""
+    kindness: int
+    """On how many of the nodes it lets pods be evicted."""
+
+    def takes(self, uid: str, node: str) -> bool:
+        return _number(self.salt, "filter", uid, node) < self.openness
+
+    def would_take(self, uid: str, node: str) -> bool:
+        """Of a node that it does not take: whether it says that evictions might help."""
+        return _number(self.salt, "evictions help", uid, node) < SCALE // 3
+
+    def score(self, uid: str, node: str) -> int:
+        return _number(self.salt, "score", uid, node) % 11
+
+    def lets_go(self, uid: str, node: str) -> bool:
+        return _number(self.salt, "preempt", uid, node) < self.kindness
+
+
+def _number(*words: str) -> int:
+    return int.from_bytes(blake2b("\0".join(words).encode(), digest_size=4).digest(), "big") % SCALE
+
+
+def draw_policy(dice: Random) -> Policy:
+    return Policy(str(dice.random()), dice.choice((30, 60, 90, 100)), dice.choice((50, 100)))
+
+
+class Extenders:
+    """All extenders of one scheduler."""
+
+    def __init__(
+        self, timeline: Timeline, dice: Random, extenders: Sequence[Extender], answer: Callable[[str, Change], None]
+    ) -> None:
+        self.faults = Faults()
+        self._timeline = timeline
+        self._dice = dice
+        self._extenders = extenders
+        self._policies = [draw_policy(dice) for _ in extenders]
+        self._answer = answer
+        self._generation = 0
+
+    def restart(self) -> None:
+        """Who asked is dead."""
+        self._generation += 1
+
+    def takes(self, pod: Pod, node: str, asked: Sequence[int]) -> bool:
+        """Whether these extenders, asked in peace, would all take a node for a pod."""
+        return all(self._policies[at].takes(pod.metadata.uid, node) for at in asked)
+
+    def ask(self, ask: AskExtender) -> None:
+        """Answer after a while, or much later, or never, or that it could not be done."""
+        dice, faults = self._dice, self.faults
+        if dice.random() < faults.extender_is_silent:
+            return
+        late = dice.random() < faults.extender_is_late
+        said = self._said(ask)
+        if dice.random() < faults.extender_fails:
+            said = ExtenderSaid(ask.ask, problem=BROKEN)
+        elif dice.random() < faults.extender_lies:
+            said = self._lie(ask, said)
+        delay = dice.randint(*(LATE_MS if late else ANSWER_MS))
+        self._timeline.after(delay, self._deliver, said, self._generation)
+        if dice.random() < faults.answer_comes_twice:
+            self._timeline.after(delay + dice.randint(*LATE_MS), self._deliver, said, self._generation)
+
+    def fails_to_bind(self, bind: Bind) -> bool:
+        """Whether the extender that is to bind a pod cannot."""
+        return bind.extender is not None and self._dice.random() < self.faults.extender_fails
+
+    def _said(self, ask: AskExtender) -> ExtenderSaid:
+        policy, uid = self._policies[ask.extender], ask.pod.uid
+        match ask.verb:
+            case "filter":
+                left = tuple(node for node in ask.nodes if policy.takes(uid, node))
+                others = [node for node in ask.nodes if not policy.takes(uid, node)]
+                helped = tuple((node, NOT_HERE) for node in others if policy.would_take(uid, node))
+                for_good = tuple((node, FOR_GOOD) for node in others[::2] if not policy.would_take(uid, node))
+                return ExtenderSaid(ask.ask, nodes=left, refused=helped, refused_for_good=for_good)
+            case "prioritize":
+                return ExtenderSaid(ask.ask, scores=tuple((node, policy.score(uid, node)) for node in ask.nodes))
+            case "preempt":
+                agreed = tuple(
+                    (one.node, tuple(pod.uid for pod in one.pods))
+                    for one in ask.victims
+                    if policy.lets_go(uid, one.node)
+                )
+                return ExtenderSaid(ask.ask, victims=agreed)
+
+    def _lie(self, ask: AskExtender, said: ExtenderSaid) -> ExtenderSaid:
+        nodes = None if said.nodes is None else (STRANGER, *said.nodes, *said.nodes[:1])
+        return ExtenderSaid(
+            ask.ask,
+            nodes=nodes,
+            refused=(*said.refused, (STRANGER, NOT_HERE)),
+            refused_for_good=said.refused_for_good,
+            scores=(*((node, score * 1_000 - 50) for node, score in said.scores), (STRANGER, 10)),
+            victims=(*((node, (*uids, "nobody")) for node, uids in said.victims), (STRANGER, ("nobody",))),
+        )
+
+    def _deliver(self, said: ExtenderSaid, generation: int) -> None:
+        if generation == self._generation:
+            what = said.problem or f"{said.nodes} {said.scores} {said.victims}"
+            self._answer(f"ExtenderSaid #{said.ask}: {what}", said)

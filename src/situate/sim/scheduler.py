@@ -1,0 +1,159 @@
+"""One scheduler in a world: the engine, what reaches it and when, who carries out what it asks for, and its checkers.
+
+A world has one, or two that know nothing of each other but what they see in the store.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from situate.core.changes import Change, Millis
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.effects import Effect
+from situate.core.engine.engine import BATCH, Engine
+from situate.sim.checkers import Checkers, Step
+from situate.sim.extender import Extenders
+from situate.sim.faults import CALM, Faults
+from situate.sim.feed import Feed
+from situate.sim.performer import Performer
+from situate.sim.store import Store, Written
+from situate.sim.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How the scheduler is run: how many pods a step, and how long it lets changes gather."""
+
+    batch: int
+    gather_ms: Millis
+
+
+def draw_pace(dice: Random) -> Pace:
+    return Pace(dice.choice((1, 3, BATCH, BATCH)), dice.choice((0, 0, 5, 100, 1_000)))
+
+
+class Book(Protocol):
+    """Where it is written down what schedulers do, right and wrong."""
+
+    def stepped(self, who: str, now: Millis, labels: list[str], effects: list[Effect]) -> None: ...
+
+    def wrong(self, who: str, problems: Iterable[str]) -> None: ...
+
+    def restarted(self, who: str) -> None: ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether something was wrong: then nothing more is of interest."""
+
+
+class Scheduler:
+    """A scheduler that lives in a world, and at times dies and starts anew."""
+
+    def __init__(
+        self,
+        name: str,
+        config: KubeSchedulerConfiguration,
+        timeline: Timeline,
+        store: Store,
+        dice: Callable[[str], Random],
+        book: Book,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.pace = draw_pace(dice(f"{name}pace"))
+        self.faults = CALM
+        self._timeline = timeline
+        self._dice = dice(f"{name}world")
+        self._book = book
+        self.feed = Feed(timeline, dice(f"{name}feed"), self._tell)
+        self.extenders = Extenders(timeline, dice(f"{name}extenders"), config.extenders, self._tell)
+        self.performer = Performer(timeline, dice(f"{name}performer"), store, self._tell, self.extenders)
+        self._inbox: list[tuple[str, Change]] = []
+        self._step_at: Millis | None = None
+        self._steps = 0
+        self.rescued = self.flushed = 0
+        self._start()
+
+    def set_faults(self, faults: Faults) -> None:
+        self.faults = self.feed.faults = self.performer.faults = self.extenders.faults = faults
+
+    def hear(self, written: Written) -> None:
+        self.feed.hear(written)
+
+    @property
+    def binding(self) -> bool:
+        """Whether what is being written now is a bind that this scheduler asked for."""
+        return self.performer.binding
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self.engine = Engine(self.config, batch=self.pace.batch)
+        self.checkers = Checkers(self.engine, self.config, self.extenders.takes)
+
+    def _restart(self) -> None:
+        """It dies, and another starts with nothing but what it is shown of the store. Old binds are under way."""
+        self._count_flushed()
+        self.performer.restart()
+        self._book.restarted(self.name)
+        self._start()
+        self._inbox.clear()
+        for label, change in self.feed.relist(pods_first=self._dice.random() < 0.5):
+            self._tell(label, change)
+
+    def _count_flushed(self) -> None:
+        self.flushed += self.engine.queue.flushed
+        self.rescued += self.engine.queue.rescued
+
+    def finish(self) -> None:
+        """Say who should have been bound, at the end."""
+        self._book.wrong(self.name, self.checkers.waiting_that_fit())
+
+    def close(self) -> None:
+        self._count_flushed()
+
+    # -- stepping ------------------------------------------------------------------------------------------------
+
+    def _tell(self, label: str, change: Change) -> None:
+        self._inbox.append((label, change))
+        self._step_within(self.pace.gather_ms)
+
+    def _step_within(self, delay_ms: Millis) -> None:
+        due = self._timeline.now + delay_ms
+        if self._step_at is None or due < self._step_at:
+            self._step_at = due
+            self._timeline.after(delay_ms, self._step, due)
+
+    def _step(self, due: Millis) -> None:
+        if self._step_at != due or self._book.closed:
+            return  # it has been done earlier
+        self._step_at = None
+        if self._dice.random() < self.faults.scheduler_restarts:
+            self._restart()
+        told, self._inbox = self._inbox, []
+        now = self._timeline.now
+        self._steps += 1
+        changes = [change for _, change in told]
+        try:
+            effects = self.engine.step(now, changes)
+        except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
+            self._book.wrong(self.name, [raised(error)])
+            return
+        self._book.stepped(self.name, now, [label for label, _ in told], effects)
+        self._book.wrong(self.name, self.checkers.after(Step(self._steps, now, changes, effects)))
+        for effect in effects:
+            self.performer.perform(effect)
+        next_due = self.engine.next_due_ms(now)
+        if next_due is not None:
+            self._step_within(max(1, next_due - now))
+
+
+def raised(error: Exception) -> str:
+    """An exception in one line, with the place it comes from."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"raised: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"

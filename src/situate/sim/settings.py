@@ -1,0 +1,211 @@
+"""How a world's schedulers are configured: drawn from a seed, half of them as nobody configured anything.
+
+Capacity is checked in every world: a scheduler that was told not to look cannot be blamed for what it does not see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Literal, TypeAlias
+
+from situate.core.config.defaults import with_defaults
+from situate.core.config.duration import SECOND
+from situate.core.config.types import (
+    CPU_AND_MEMORY,
+    DefaultPreemptionArgs,
+    Extender,
+    ExtenderManagedResource,
+    InterPodAffinityArgs,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    PodTopologySpreadArgs,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from situate.core.model.pod import DEFAULT_SCHEDULER, NodeAffinity, TopologySpreadConstraint
+from situate.sim.workload import FOREIGN, GPU, HOSTNAME, ZONE, ZONES
+
+SECOND_NAME: Final = "batch-scheduler"
+"""The name of a second profile, where there is one."""
+PLAIN: Final = 0.5
+"""How likely a world is to have the default configuration."""
+SPARED: Final = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeUnschedulable",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "VolumeBinding",
+    "DefaultPreemption",
+    "NodeResourcesBalancedAllocation",
+)
+"""Plugins that a world may do without."""
+SHAPE: Final = (
+    UtilizationShapePoint(utilization=0, score=0),
+    UtilizationShapePoint(utilization=70, score=10),
+    UtilizationShapePoint(utilization=100, score=2),
+)
+BACKOFFS: Final = ((1, 1), (1, 3), (1, 10), (2, 7), (4, 12))
+
+SecondKind: TypeAlias = Literal["none", "its own pods", "the same pods"]
+SECONDS: Final[tuple[SecondKind, ...]] = ("none", "its own pods", "the same pods")
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who schedules in a world: our scheduler, and at times another one, for pods of its own or for the same."""
+
+    ours: KubeSchedulerConfiguration
+    other: KubeSchedulerConfiguration | None
+    kind: SecondKind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What pods that wait for us may call their scheduler."""
+        return tuple(profile.scheduler_name or DEFAULT_SCHEDULER for profile in self.ours.profiles)
+
+    def said(self) -> str:
+        """In a few words."""
+        extenders = [
+            "/".join(verb for verb in (one.filter_verb, one.prioritize_verb, one.preempt_verb, one.bind_verb) if verb)
+            + ("?" if one.ignorable else "")
+            for one in self.ours.extenders
+        ]
+        other = "" if self.other is None else f"; another scheduler for {self.kind}"
+        asked = f"; extenders: {', '.join(extenders)}" if extenders else ""
+        return f"schedulers: {', '.join(self.names)}{asked}{other}"
+
+
+def draw_cast(dice: Random) -> Cast:
+    ours = draw_settings(dice)
+    kind: SecondKind = dice.choices(SECONDS, (0.76, 0.12, 0.12))[0]
+    if kind == "none":
+        return Cast(ours, None, kind)
+    names = (FOREIGN,) if kind == "its own pods" else tuple(one.scheduler_name or "" for one in ours.profiles)
+    profiles = tuple(_profile(dice, name, plain=dice.random() < PLAIN) for name in names)
+    return Cast(ours, with_defaults(KubeSchedulerConfiguration(profiles=profiles)), kind)
+
+
+def draw_settings(dice: Random) -> KubeSchedulerConfiguration:
+    """The configuration of one scheduler."""
+    extenders = draw_extenders(dice)
+    if dice.random() < PLAIN:
+        return with_defaults(KubeSchedulerConfiguration(extenders=extenders))
+    names = (DEFAULT_SCHEDULER, SECOND_NAME) if dice.random() < 0.4 else (DEFAULT_SCHEDULER,)
+    initial, longest = dice.choice(BACKOFFS)
+    return with_defaults(
+        KubeSchedulerConfiguration(
+            pod_initial_backoff_seconds=initial,
+            pod_max_backoff_seconds=longest,
+            percentage_of_nodes_to_score=dice.choice((0, 0, 5, 50, 100)),
+            profiles=tuple(_profile(dice, name, plain=False) for name in names),
+            extenders=extenders,
+        )
+    )
+
+
+def _profile(dice: Random, name: str, *, plain: bool) -> KubeSchedulerProfile:
+    if plain:
+        return KubeSchedulerProfile(scheduler_name=name)
+    spared = tuple(PluginRef(name=one) for one in dice.sample(SPARED, dice.choice((0, 1, 1, 3))))
+    plugins = Plugins(multi_point=PluginSet(disabled=spared))
+    if dice.random() < 0.15:
+        plugins = Plugins(multi_point=PluginSet(disabled=spared), score=PluginSet(disabled=(PluginRef(name="*"),)))
+    return KubeSchedulerProfile(
+        scheduler_name=name,
+        node_sample=dice.choice((None, None, None, 1, 2, 5)),
+        plugins=plugins,
+        plugin_config=tuple(_arguments(dice)),
+    )
+
+
+def _arguments(dice: Random) -> list[PluginConfig]:
+    drawn: tuple[tuple[str, Any], ...] = (
+        ("NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=_strategy(dice))),
+        ("PodTopologySpread", _spreading(dice)),
+        ("NodeAffinity", NodeAffinityArgs(added_affinity=_added(dice))),
+        ("InterPodAffinity", InterPodAffinityArgs(hard_pod_affinity_weight=dice.choice((0, 1, 100)))),
+        ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=dice.choice((1, 5, 600)))),
+        (
+            "DefaultPreemption",
+            DefaultPreemptionArgs(
+                min_candidate_nodes_percentage=dice.choice((10, 100)),
+                min_candidate_nodes_absolute=dice.choice((1, 100)),
+                never_break_budgets=dice.random() < 0.3,
+            ),
+        ),
+    )
+    return [PluginConfig(name=name, args=args) for name, args in drawn if dice.random() < 0.4]
+
+
+def _strategy(dice: Random) -> ScoringStrategy:
+    if dice.random() < 0.6:
+        return ScoringStrategy(type="MostAllocated", resources=CPU_AND_MEMORY)
+    ratio = RequestedToCapacityRatio(shape=SHAPE)
+    return ScoringStrategy(type="RequestedToCapacityRatio", resources=CPU_AND_MEMORY, requested_to_capacity_ratio=ratio)
+
+
+def _spreading(dice: Random) -> PodTopologySpreadArgs:
+    """No default spreading, or one of our own, at times a hard one."""
+    if dice.random() < 0.3:
+        return PodTopologySpreadArgs(defaulting_type="List")
+    constraint = TopologySpreadConstraint(
+        max_skew=dice.randint(1, 3),
+        topology_key=dice.choice((ZONE, HOSTNAME)),
+        when_unsatisfiable=dice.choice(("DoNotSchedule", "ScheduleAnyway")),
+    )
+    return PodTopologySpreadArgs(defaulting_type="List", default_constraints=(constraint,))
+
+
+def _added(dice: Random) -> NodeAffinity:
+    """All pods keep to some zones."""
+    wanted = tuple(dice.sample(ZONES, 2))
+    terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=wanted),)),)
+    return NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
+
+
+def draw_extenders(dice: Random) -> tuple[Extender, ...]:
+    """None in most worlds; else one or two, each with some of the verbs, of whom one at most binds."""
+    if dice.random() < 0.7:
+        return ()
+    made = tuple(_extender(dice, at) for at in range(dice.choice((1, 1, 2))))
+    binder = dice.randrange(len(made)) if dice.random() < 0.35 else None
+    return tuple(
+        Extender(
+            url_prefix=one.url_prefix,
+            filter_verb=one.filter_verb,
+            prioritize_verb=one.prioritize_verb,
+            preempt_verb=one.preempt_verb,
+            bind_verb="bind" if at == binder else "",
+            weight=one.weight,
+            http_timeout=one.http_timeout,
+            managed_resources=one.managed_resources,
+            ignorable=one.ignorable,
+        )
+        for at, one in enumerate(made)
+    )
+
+
+def _extender(dice: Random, at: int) -> Extender:
+    managed = (ExtenderManagedResource(name=GPU, ignored_by_scheduler=dice.random() < 0.4),)
+    return Extender(
+        url_prefix=f"http://extender-{at}",
+        filter_verb="filter" if dice.random() < 0.8 else "",
+        prioritize_verb="prioritize" if dice.random() < 0.6 else "",
+        preempt_verb="preempt" if dice.random() < 0.5 else "",
+        weight=dice.choice((1, 5)),
+        http_timeout=dice.choice((SECOND // 5, SECOND, 3 * SECOND)),
+        managed_resources=managed if dice.random() < 0.4 and at == 0 else (),  # one extender for one resource
+        ignorable=dice.random() < 0.4,
+    )
