@@ -85,6 +85,11 @@ class Journal:
     ) -> None:
         self.close()
 
+    @property
+    def size(self) -> int:
+        """The bytes of all files together."""
+        return self._size
+
     # -- appending -----------------------------------------------------------------------------------------------
 
     def heard(self, now: Millis, changes: Sequence[Change]) -> None:

@@ -1,0 +1,227 @@
+"""What Prometheus is shown of a scheduler: kube-scheduler's metrics under its names, and a few of our own.
+
+    metrics = Metrics()
+    engine = Engine(config, tally=metrics.tally, stopwatch=metrics.stopwatch)
+    metrics.follow(engine)
+    ...                                                  # around every step:
+    metrics.stepping()
+    effects = engine.step(now, changes)
+    metrics.stepped(now, len(changes))
+
+Nothing here has a say in anything. Each object has a registry of its own, so that several schedulers may live in one
+process. To be used from the thread that steps the engine, and from no other.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+
+import situate
+from situate.core.changes import Millis
+from situate.core.engine.engine import Engine
+from situate.core.engine.tally import EngineTally
+from situate.core.queue.incoming import TIMED_OUT
+from situate.core.queue.waiting import Place, Waiting
+from situate.loop import metrics_table as table
+from situate.loop.journal import Journal
+from situate.loop.metrics_series import AsAsked, Labels, Spread, Sum
+from situate.loop.metrics_stopwatch import SUCCESS, SampledStopwatch
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+KUBERNETES: Final = "v1.36"
+"""The release whose decisions are made here."""
+MANY_ATTEMPTS: Final = 15
+"""Pods that took as many attempts or more share a label, as with kube-scheduler."""
+ERROR: Final = "Error"
+QUEUES: Final = {
+    Place.READY: "active",
+    Place.RESTING: "backoff",
+    Place.PARKED: "unschedulable",
+    Place.GATED: "gated",
+}
+GATES: Final = "SchedulingGates"
+GANGS: Final = "GangScheduling"
+
+
+class Metrics:
+    """All metrics of one scheduler. Also the client's Observer."""
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._engine: Engine | None = None
+        self._journal: Journal | None = None
+        self._asked: dict[str, list[tuple[Labels, bool]]] = {}
+        """By profile, who is asked in every attempt: the labels, and whether only where a node was found."""
+        self._stepping_at: float | None = None
+        self._sums = {one.name: Sum(one) for one in table.FAMILIES if one.kind != "histogram"}
+        self._spreads = {one.name: Spread(one) for one in table.FAMILIES if one.kind == "histogram"}
+        self.tally = EngineTally()
+        """For the engine to note in what it does."""
+        self.stopwatch = SampledStopwatch(clock, self._spread(table.POINT_SECONDS))
+        """For the engine to be timed with."""
+        series: list[Sum | Spread] = []
+        for one in table.FAMILIES:
+            series.append(self._spread(one) if one.kind == "histogram" else self._sum(one))
+        self.registry = CollectorRegistry()
+        self.registry.register(AsAsked(series, self._look))
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self._sum(table.BUILD).put((situate.__version__, platform.python_version(), KUBERNETES), 1)
+
+    def render(self) -> bytes:
+        """The text that Prometheus reads, of CONTENT_TYPE."""
+        return generate_latest(self.registry)
+
+    def follow(self, engine: Engine, journal: Journal | None = None) -> None:
+        """Show this engine from now on; it was made with `tally` and `stopwatch`, as was the one before, if any."""
+        self._engine, self._journal = engine, journal
+        self._asked = {name: _asked(engine, name) for name in engine.profiles}
+        for name in engine.profiles:
+            for result in ("scheduled", "unschedulable", "error"):
+                self._sum(table.ATTEMPTS).add((result, name), 0)
+
+    def _sum(self, family: table.Family) -> Sum:
+        return self._sums[family.name]
+
+    def _spread(self, family: table.Family) -> Spread:
+        return self._spreads[family.name]
+
+    # -- around a step -------------------------------------------------------------------------------------------
+
+    def stepping(self) -> None:
+        """A step begins."""
+        self._stepping_at = self._clock()
+
+    def stepped(self, now: Millis, changes: int) -> None:
+        """The step ended, of which the engine thought that it was `now`; it was told of so many changes."""
+        ended_at = self._clock()
+        if self._stepping_at is not None:
+            self._spread(table.STEP_SECONDS).add((), ended_at - self._stepping_at)
+            self._stepping_at = None
+        self._spread(table.STEP_CHANGES).add((), changes)
+        begun, seconds = self.stopwatch.end_step(ended_at)
+        attempts = sum(begun.values())
+        share = seconds / attempts if attempts else 0.0
+        if attempts:
+            self._spread(table.ALGORITHM_SECONDS).add((), share, attempts)
+        if attempts or self.tally.refused:
+            self._count_refusals(begun, share)
+        if self.tally.bound:
+            self._count_bound(now)
+        for point, profile, took_ms, success in self.tally.answers:
+            self._spread(table.POINT_SECONDS).add((point, SUCCESS if success else ERROR, profile), took_ms / 1_000)
+        for victims in self.tally.victims:
+            self._spread(table.VICTIMS).add((), victims)
+
+    def _count_refusals(self, begun: dict[str, int], share: float) -> None:
+        """Attempts that came to nothing, and who was asked in those that were begun."""
+        nowhere: dict[str, int] = {}
+        for (profile, result, took_ms), pods in Counter(self.tally.refused).items():
+            self._sum(table.ATTEMPTS).add((result, profile), pods)
+            seconds = share if took_ms is None else took_ms / 1_000
+            self._spread(table.ATTEMPT_SECONDS).add((result, profile), seconds, pods)
+            if took_ms is None and result == "unschedulable":
+                nowhere[profile] = nowhere.get(profile, 0) + pods
+        for profile, pods in begun.items():
+            found = max(0, pods - nowhere.get(profile, 0))
+            for labels, only_where_found in self._asked.get(profile, ()):
+                self._sum(table.EVALUATIONS).add(labels, found if only_where_found else pods)
+
+    def _count_bound(self, now: Millis) -> None:
+        """Pods whose binds were carried out. Those that were decided in one step have most of this in common."""
+        alike = Counter(
+            (one.entry.pod.spec.scheduler_name, one.attempt, one.entry.first_ready_ms, one.since_ms, one.asked_ms)
+            for one in self.tally.bound
+        )
+        for (profile, attempts, ready_ms, decided_ms, asked_ms), pods in alike.items():
+            self._sum(table.ATTEMPTS).add(("scheduled", profile), pods)
+            self._spread(table.ATTEMPT_SECONDS).add(("scheduled", profile), (now - decided_ms) / 1_000, pods)
+            self._spread(table.POINT_SECONDS).add(("Bind", SUCCESS, profile), (now - asked_ms) / 1_000, pods)
+            self._spread(table.POD_ATTEMPTS).add((), attempts, pods)
+            waited_ms = now - (decided_ms if ready_ms is None else ready_ms)
+            label = f"{MANY_ATTEMPTS}+" if attempts >= MANY_ATTEMPTS else str(attempts)
+            self._spread(table.POD_SECONDS).add((label,), waited_ms / 1_000, pods)
+
+    # -- the client's Observer -----------------------------------------------------------------------------------
+
+    def request_done(self, verb: str, host: str, code: str, seconds: float) -> None:
+        self._sum(table.REQUESTS).add((code, verb, host))
+        self._spread(table.REQUEST_SECONDS).add((verb, host), seconds)
+
+    def rate_limited(self, verb: str, host: str, seconds: float) -> None:
+        self._spread(table.LIMITER_SECONDS).add((verb, host), seconds)
+
+    def retried(self, verb: str, host: str, code: str) -> None:
+        self._sum(table.RETRIES).add((code, verb, host))
+
+    # -- what others tell ----------------------------------------------------------------------------------------
+
+    def leading(self, lease: str, leads: bool) -> None:
+        self._sum(table.LEADER).put((lease,), float(leads))
+
+    def shadowed(self, result: str, gap: int | None) -> None:
+        """Another scheduler's choice was compared with ours; the gap is None where its node does not fit."""
+        self._sum(table.SHADOW).add((result,))
+        if gap is not None:
+            self._spread(table.SHADOW_GAP).add((), gap)
+
+    # -- when somebody asks --------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Read what is counted elsewhere."""
+        tally = self.tally
+        for labels, pods in tally.incoming.items():
+            self._sum(table.INCOMING).put(labels, pods)
+        flushed = sum(pods for (_, event), pods in tally.incoming.items() if event == TIMED_OUT)
+        self._sum(table.FLUSHED).put((), flushed)
+        self._sum(table.PREEMPTIONS).put((), tally.preemptions)
+        if self._engine is not None:
+            self._look_at(self._engine)
+        if self._journal is not None:
+            self._sum(table.JOURNAL_BYTES).put((), self._journal.size)
+            self._sum(table.JOURNAL_STOPPED).put((), float(self._journal.stopped not in ("", "closed")))
+
+    def _look_at(self, engine: Engine) -> None:
+        waiting = engine.queue.values()
+        places = Counter(entry.place for entry in waiting)
+        for place, queue in QUEUES.items():
+            self._sum(table.PENDING).put((queue,), places[place])
+        refusals = Counter(refusal for entry in waiting for refusal in _refusals(entry))
+        known = self._sum(table.UNSCHEDULABLE)
+        known.values = {**dict.fromkeys(known.values, 0), **refusals}
+        cycle, cluster = engine.cycle, engine.cluster
+        cache = self._sum(table.CACHE)
+        cache.put(("nodes",), len(cluster.nodes.rows))
+        cache.put(("pods",), len(cluster.pods.rows))
+        cache.put(("assumed_pods",), len(cycle.reservations))
+        binding = sum(1 for one in cycle.reservations.values() if not one.done)
+        self._sum(table.GOROUTINES).put(("binding",), binding)
+        self._sum(table.NOMINATED).put((), len(cycle.nominations))
+        self._sum(table.EVICTIONS).put((), len(cycle.evictions))
+
+
+def _refusals(entry: Waiting) -> list[Labels]:
+    """Who holds a pod back, with its profile. One that is being decided is held back by nobody."""
+    profile = entry.pod.spec.scheduler_name
+    if entry.place is Place.GATED:
+        return [(GATES if entry.pod.spec.scheduling_gates else GANGS, profile)]
+    if entry.place in (Place.DECIDING, Place.RESERVED):
+        return []
+    return [(plugin, profile) for plugin in entry.refused_by]
+
+
+def _asked(engine: Engine, name: str) -> list[tuple[Labels, bool]]:
+    """Who has a say in the attempts of a profile."""
+    profile = engine.profiles[name].profile
+    early = [plugin.name for plugin in profile.filters if plugin.name in profile.before_nodes]
+    return [
+        *(((plugin, "PreFilter", name), False) for plugin in early),
+        *(((plugin.name, "Filter", name), False) for plugin in profile.filters),
+        *(((weighted.scorer.name, "Score", name), True) for weighted in profile.scorers),
+    ]

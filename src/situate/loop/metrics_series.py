@@ -1,0 +1,97 @@
+"""The numbers behind the metrics, and how prometheus-client gets to see them when it is asked.
+
+Not prometheus-client's own counters: many pods come to an end in one step and have the same numbers, so a value is
+added as often as it occurred, in one go; nothing else adds to them, so there is nothing to lock; and whatever is
+already counted elsewhere is read when somebody asks, and not before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from situate.loop.metrics_table import Family
+
+Labels: TypeAlias = tuple[str, ...]
+
+
+class Sum:
+    """The series of a counter or a gauge."""
+
+    __slots__ = ("family", "values")
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.values: dict[Labels, float] = {} if family.labels else {(): 0}
+
+    def add(self, labels: Labels = (), amount: float = 1) -> None:
+        self.values[labels] = self.values.get(labels, 0) + amount
+
+    def put(self, labels: Labels, value: float) -> None:
+        self.values[labels] = value
+
+    def metric(self) -> Metric:
+        made: Any = CounterMetricFamily if self.family.kind == "counter" else GaugeMetricFamily
+        metric: Metric = made(self.family.name, self.family.help, labels=self.family.labels)
+        for labels, value in self.values.items():
+            metric.add_metric(labels, value)  # type: ignore[attr-defined]
+        return metric
+
+
+class Spread:
+    """The series of a histogram."""
+
+    __slots__ = ("counts", "family", "sums")
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.counts: dict[Labels, list[int]] = {}
+        """By the first bound that is not below the value; those above all bounds come last."""
+        self.sums: dict[Labels, float] = {}
+        if not family.labels:
+            self.know(())
+
+    def know(self, labels: Labels) -> list[int]:
+        """A series is there, whether or not it has a value."""
+        self.sums.setdefault(labels, 0)
+        return self.counts.setdefault(labels, [0] * (len(self.family.bounds) + 1))
+
+    def add(self, labels: Labels, value: float, times: int = 1) -> None:
+        counts = self.counts.get(labels)
+        if counts is None:
+            counts = self.know(labels)
+        counts[bisect_left(self.family.bounds, value)] += times
+        self.sums[labels] += value * times
+
+    def metric(self) -> Metric:
+        metric = HistogramMetricFamily(self.family.name, self.family.help, labels=self.family.labels)
+        names = [*(_bound(bound) for bound in self.family.bounds), "+Inf"]
+        for labels, counts in self.counts.items():
+            up_to: list[Any] = list(zip(names, map(float, accumulate(counts)), strict=True))
+            metric.add_metric(labels, up_to, self.sums[labels])
+        return metric
+
+
+def _bound(bound: float) -> str:
+    """As Go writes a number: 1, not 1.0."""
+    return f"{bound:.12g}"
+
+
+class AsAsked(Collector):
+    """Hands out all series; `look` brings those up to date that are counted elsewhere."""
+
+    def __init__(self, series: Sequence[Sum | Spread], look: Callable[[], None]) -> None:
+        self._series = series
+        self._look = look
+
+    def collect(self) -> Iterable[Metric]:
+        self._look()
+        return [one.metric() for one in self._series]
+
+    def describe(self) -> Iterable[Metric]:
+        return [one.metric() for one in self._series]

@@ -1,0 +1,182 @@
+"""Watch frames and pages of lists, from bytes to objects: one pass over each, straight into the partial structs.
+
+For bytes that an API server wrote: they are not checked, and get no defaults, because it has seen to both. An object
+that does not decode is reported by what can be read of its metadata, and spoils neither its frame nor its page. What is
+no frame or page at all is an InputError. Opens nothing, logs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import field
+
+from situate.core.model.base import EMPTY, Labels, Model
+from situate.core.model.meta import ObjectMeta
+from situate.wire.errors import InputError
+from situate.wire.objects import decode
+
+__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "Page", "Reader"]
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends the list in a watch which began with one."""
+NOT_A_FRAME: Final = "not a watch event"
+NOT_A_LIST: Final = "not a list"
+NO_NAME: Final = "metadata.name: Required value"
+
+# ValidationError, JSON of another shape, is one of the first.
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_Typed = TypeVar("_Typed", bound=Model)
+
+
+class Item(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
+    """One object as it was at one version."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    """Its resourceVersion."""
+    object: _Typed | None
+    """None if it did not decode."""
+    problem: str = ""
+    """Why it did not, in one line."""
+
+
+class Frame(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
+    """One event of a watch."""
+
+    type: str
+    item: Item[_Typed]
+    """Of a bookmark or an error, only the version."""
+    listed: bool = False
+    """Of a bookmark: that the list which this watch began with is complete."""
+    status: bytes = b""
+    """Of an error: the Status object, as JSON."""
+
+
+class Page(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
+    """A list, or one page of it."""
+
+    items: list[Item[_Typed]]
+    version: str
+    more: str
+    """What to ask for the next page with; empty if this was the last."""
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What must be known of an object that cannot be read otherwise."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: Labels | None = None
+
+
+class _OnlyMeta(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Known = _Known()
+
+
+class _RawFrame(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _ListMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resource_version: str = ""
+    more: str = field(default="", name="continue")
+
+
+class _RawPage(msgspec.Struct, frozen=True, gc=False):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_frame = msgspec.json.Decoder(_RawFrame).decode
+_decode_page = msgspec.json.Decoder(_RawPage).decode
+_decode_meta = msgspec.json.Decoder(_OnlyMeta).decode
+
+
+class Reader(Generic[_Typed]):
+    """Reads frames and pages of one kind. Made once: making its decoders costs more than reading a page."""
+
+    def __init__(self, model: type[_Typed]) -> None:
+        self._model = model
+        self._frame: Callable[[bytes], Any] = msgspec.json.Decoder(
+            msgspec.defstruct("_Frame", [("type", str), ("object", model)], frozen=True, gc=False)
+        ).decode
+        self._page: Callable[[bytes], Any] = msgspec.json.Decoder(
+            msgspec.defstruct("_Page", [("metadata", _ListMeta), ("items", list[model])], frozen=True, gc=False)  # type: ignore[valid-type]
+        ).decode
+
+    def frame(self, line: bytes) -> Frame[_Typed]:
+        """One line of a watch. Raises InputError if it is no frame."""
+        try:
+            read = self._frame(line)
+        except _NOT_JSON:
+            return self._odd_frame(line)
+        if read.type in (ERROR, BOOKMARK):
+            return self._odd_frame(line)
+        return Frame(read.type, _item(read.object))
+
+    def page(self, data: bytes) -> Page[_Typed]:
+        """A list. Raises InputError if it is none."""
+        try:
+            read = self._page(data)
+        except _NOT_JSON:
+            return self._odd_page(data)
+        return Page([_item(one) for one in read.items], read.metadata.resource_version, read.metadata.more)
+
+    # -- what is rare: bookmarks, errors, nulls, and what does not decode --------------------------------------------
+
+    def _odd_frame(self, line: bytes) -> Frame[_Typed]:
+        try:
+            read = _decode_frame(line)
+        except _NOT_JSON:
+            raise InputError(NOT_A_FRAME) from None
+        if read.type == ERROR:
+            return Frame(ERROR, Item("", "", "", "", None), status=bytes(read.object))
+        if read.type == BOOKMARK:
+            meta = _known(read.object)
+            listed = (meta.annotations or EMPTY).get(INITIAL_EVENTS_END) == "true"
+            return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
+        return Frame(read.type, self._odd_item(read.object))
+
+    def _odd_page(self, data: bytes) -> Page[_Typed]:
+        try:
+            read = _decode_page(data)
+        except _NOT_JSON:
+            raise InputError(NOT_A_LIST) from None
+        items = [self._odd_item(one) for one in read.items or ()]
+        return Page(items, read.metadata.resource_version, read.metadata.more)
+
+    def _odd_item(self, data: msgspec.Raw) -> Item[_Typed]:
+        """An object that has nulls where Kubernetes' own decoder shrugs, or that is wrong."""
+        meta = _known(data)
+        try:
+            found, problem = (decode(self._model, data), "") if meta.name else (None, NO_NAME)
+        except InputError as error:
+            found, problem = None, str(error)
+        return Item(meta.namespace, meta.name, meta.uid, meta.resource_version, found, problem)
+
+
+def _item(found: Any) -> Item[Any]:
+    meta: ObjectMeta = found.metadata
+    if not meta.name:
+        return Item(meta.namespace, "", meta.uid, meta.resource_version, None, NO_NAME)
+    return Item(meta.namespace, meta.name, meta.uid, meta.resource_version, found)
+
+
+def _known(data: msgspec.Raw) -> _Known:
+    try:
+        return _decode_meta(data).metadata
+    except _NOT_JSON:
+        return _Known()
