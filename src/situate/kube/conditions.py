@@ -1,0 +1,241 @@
+"""Notes on a waiting pod: the conditions and the nominated node in its status, written where they are not so already;
+and the condition of a PodGroup.
+
+All that is to be noted on one pod goes into one patch. A patch holds for the version of the pod that was judged, so
+that one that comes late cannot say of a bound pod that it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeGuard
+
+import msgspec
+
+from situate.core.changes import PodRef
+from situate.core.effects import Nominate, SetCondition, SetGroupCondition
+from situate.core.model.group import POD_GROUP_SCHEDULED, PodGroup
+from situate.core.model.pod import Pod
+from situate.core.state.classes import signature
+from situate.kube.client import Client
+from situate.kube.pods import ANOTHER, pod_path, read_pod
+from situate.kube.problems import ApiError
+from situate.wire.patches import STRATEGIC, Condition, status_patch
+
+PATCH_S: Final = 15.0
+TRIES: Final = 4
+RETRY_S: Final = 0.01
+"""How long after a failure a patch is tried again; five times as long each time."""
+RETRY_FACTOR: Final = 5
+REMEMBERED: Final = 1 << 16
+"""Of how many pods it is remembered what was written. One that is forgotten is patched once more, to no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Where the cluster keeps its PodGroups, and what their condition is called there."""
+
+    path: str = "/apis/scheduling.k8s.io/v1alpha2"
+    condition: str = POD_GROUP_SCHEDULED
+
+
+class Pods(Protocol):
+    def pod(self, ref: PodRef) -> Pod | None: ...
+
+    def group(self, namespace: str, name: str) -> PodGroup | None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Note:
+    """What is to be noted on a pod; later notes of the same thing replace earlier ones."""
+
+    ref: PodRef
+    conditions: dict[str, SetCondition] = field(default_factory=dict)
+    nominated: str | None = None
+
+    def add(self, effect: SetCondition | Nominate) -> None:
+        if isinstance(effect, Nominate):
+            self.nominated = effect.node
+        else:
+            self.conditions[effect.type] = effect
+
+
+@dataclass(slots=True, eq=False)
+class _Written:
+    """What this process wrote on a pod last."""
+
+    conditions: dict[str, int] = field(default_factory=dict)
+    """By type, a digest of all of it: the messages are long."""
+    nominated: str | None = None
+    version: str = ""
+    """Of the pod after that, if it was nobody else's work since the version that was judged."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Answer(msgspec.Struct):
+    metadata: _Meta
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Notes:
+    """Writes notes, and remembers what was written until it is seen."""
+
+    def __init__(
+        self,
+        client: Client,
+        pods: Pods,
+        may_write: Callable[[], bool],
+        now_ns: Callable[[], int],
+        *,
+        groups: Groups | None = None,
+        retry_s: float = RETRY_S,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._may_write = may_write
+        self._now_ns = now_ns
+        self._groups = groups or Groups()
+        self._retry_s = retry_s
+        self._remembered = remembered
+        self._written: dict[str, _Written] = {}
+
+    def version(self, pod: Pod) -> str:
+        """The version of a pod that is known to be as this one, but for what was noted on it."""
+        seen, written = pod.metadata.resource_version, self._written.get(pod.metadata.uid)
+        return written.version if written is not None and _later(written.version, seen) else seen
+
+    def forget(self, ref: PodRef) -> None:
+        """The pod waits no longer."""
+        self._written.pop(ref.uid, None)
+
+    async def write(self, note: Note, superseded: Callable[[], bool]) -> bool:
+        """Carry it out, with a few tries; not if there is nothing to do, nor once something newer is to be done.
+
+        False if it could not be written.
+        """
+        pod = judged = self._pods.pod(note.ref)
+        pause_s = self._retry_s
+        for tries_left in range(TRIES - 1, -1, -1):
+            if not self._waits(judged, note.ref) or not self._may_write():
+                break  # gone, or bound: nothing of this is true any more
+            try:
+                await self._patch(note, judged, chained=_alike(judged, pod))
+                break
+            except ApiError as error:
+                if error.not_found:
+                    break
+                another = error.status == ANOTHER and tries_left == TRIES - 1
+                if not (error.conflict or error.temporary or another) or not tries_left:
+                    return False
+                if error.conflict or another:
+                    self.forget(note.ref)  # what it says itself is newer
+                    try:
+                        judged = await read_pod(self._client, note.ref)
+                    except ApiError:
+                        return False
+                else:
+                    await asyncio.sleep(pause_s)
+                    pause_s *= RETRY_FACTOR
+            if superseded():
+                break
+        return True
+
+    @staticmethod
+    def _waits(pod: Pod | None, ref: PodRef) -> TypeGuard[Pod]:
+        return pod is not None and pod.metadata.uid == ref.uid and not pod.spec.node_name
+
+    def _differing(self, note: Note, pod: Pod) -> tuple[list[Condition], str | None]:
+        """What of a note is not so already, as far as is known."""
+        written = self._written.get(note.ref.uid)
+        seen = {one.type: one for one in pod.status.conditions}
+        conditions = []
+        for one in note.conditions.values():
+            before = seen.get(one.type)
+            if written is not None and written.conditions.get(one.type) == _digest(one):
+                continue
+            since_ns = None if before is not None and before.status == one.status else self._now_ns()
+            generation = pod.metadata.generation
+            conditions.append(Condition(one.type, one.status, one.reason, one.message, generation, since_ns))
+        is_nominated = pod.status.nominated_node_name
+        if written is not None and written.nominated is not None:
+            is_nominated = written.nominated
+        nominated = note.nominated if note.nominated is not None and note.nominated != is_nominated else None
+        return conditions, nominated
+
+    async def _patch(self, note: Note, pod: Pod, *, chained: bool) -> None:
+        conditions, nominated = self._differing(note, pod)
+        if not conditions and nominated is None:
+            return
+        body = status_patch(note.ref.uid, self.version(pod), conditions, nominated)
+        path = f"{pod_path(note.ref)}/status"
+        answer = await self._client.request("PATCH", path, body=body, content_type=STRATEGIC, timeout_s=PATCH_S)
+        written = self._written.pop(note.ref.uid, None) or _Written()
+        for one in note.conditions.values():
+            written.conditions[one.type] = _digest(one)
+        if note.nominated is not None:
+            written.nominated = note.nominated
+        written.version = _version_in(answer) if chained else ""
+        self._written[note.ref.uid] = written  # the last written is forgotten last
+        if len(self._written) > self._remembered:
+            del self._written[next(iter(self._written))]
+
+    async def write_group(self, said: SetGroupCondition) -> bool:
+        """Set the condition of a PodGroup, where it is not so already. False if it could not be written."""
+        group = self._pods.group(said.namespace, said.name)
+        if group is None:
+            return True
+        before = next((one for one in group.status.conditions if one.type == self._groups.condition), None)
+        if before is not None and (before.status, before.reason, before.message) == (
+            said.status,
+            said.reason,
+            said.message,
+        ):
+            return True
+        since_ns = None if before is not None and before.status == said.status else self._now_ns()
+        generation = group.metadata.generation
+        made = Condition(self._groups.condition, said.status, said.reason, said.message, generation, since_ns)
+        path = f"{self._groups.path}/namespaces/{said.namespace}/podgroups/{said.name}/status"
+        body, pause_s = status_patch(group.metadata.uid, "", (made,), None), self._retry_s
+        for tries_left in range(TRIES - 1, -1, -1):
+            if not self._may_write():
+                break
+            try:
+                await self._client.request("PATCH", path, body=body, content_type=STRATEGIC, timeout_s=PATCH_S)
+                break
+            except ApiError as error:
+                if error.not_found or error.conflict:
+                    break  # gone, or another of its name
+                if not error.temporary or not tries_left:
+                    return False
+            await asyncio.sleep(pause_s)
+            pause_s *= RETRY_FACTOR
+        return True
+
+
+def _alike(one: Pod, other: Pod | None) -> bool:
+    """Whether two states of a pod are the same to scheduling."""
+    return one is other or (other is not None and signature(one) == signature(other))
+
+
+def _digest(one: SetCondition) -> int:
+    return hash((one.status, one.reason, one.message))
+
+
+def _version_in(answer: bytes) -> str:
+    try:
+        return _answer(answer).metadata.resource_version
+    except msgspec.DecodeError:
+        return ""
+
+
+def _later(one: str, other: str) -> bool:
+    """Of two versions of an object. They are decimal numbers that grow; what is none is not compared."""
+    return one.isdecimal() and other.isdecimal() and int(one) > int(other)

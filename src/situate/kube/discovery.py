@@ -1,0 +1,48 @@
+"""Whether the API server has a kind, and in which version. Asks; decides nothing about what to do without it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from situate.kube.kinds import Kind
+from situate.kube.problems import ApiError
+
+__all__ = ["Asks", "served_version"]
+
+
+class Asks(Protocol):
+    """What is needed of a Client."""
+
+    async def request(self, method: str, path: str) -> bytes: ...
+
+
+class _Resource(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+    verbs: tuple[str, ...] = ()
+
+
+class _ResourceList(msgspec.Struct, frozen=True, gc=False):
+    resources: tuple[_Resource, ...] = ()
+
+
+_decode = msgspec.json.Decoder(_ResourceList).decode
+
+
+async def served_version(client: Asks, kind: Kind) -> str | None:
+    """The best version in which the server lets the kind be watched; None if it has none. Raises ApiError."""
+    for version in kind.versions:
+        try:
+            answer = await client.request("GET", kind.group_path(version))
+        except ApiError as error:
+            if error.not_found:
+                continue
+            raise
+        try:
+            found = _decode(answer).resources
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ApiError(0, "Unreadable", f"{kind.group_path(version)}: not a list of resources") from None
+        if any(one.name == kind.resource and "watch" in one.verbs for one in found):
+            return version
+    return None

@@ -1,0 +1,182 @@
+"""What is known of one kind, and what each list or event changes in it. Pure: bytes and waiting are others' business.
+
+Nothing is told twice, nothing goes back, nothing is left out:
+- an event that is older than what was told already is dropped;
+- an object that a list no longer has is told gone; one of another uid under the same name is told gone, then seen;
+- an object that does not decode is not there. If an earlier version of it did decode, that one stands: a pod that we
+  cannot read any more still holds its room.
+
+Keeps a uid and a version for each object, and of the small kinds the object itself, which whoever was told has anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
+from situate.core.model.base import Model
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.wire.watch import ADDED, DELETED, MODIFIED, Item
+
+__all__ = ["Mirror", "older"]
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name."""
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False):
+    uid: str
+    version: str
+    object: Any = None
+    """None of pods and nodes: their name and uid say all that is to be said when they are gone."""
+
+
+def older(one: str, other: str) -> bool:
+    """Whether a resourceVersion comes before another; not so if they are no numbers, which cannot be compared."""
+    if one.isascii() and one.isdigit() and other.isascii() and other.isdigit():
+        return int(one) < int(other)
+    return False
+
+
+class Mirror:
+    """One kind, as last told."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self._model = model
+        self._known: dict[Key, _Known] = {}
+        self._listed: dict[Key, _Known] | None = None
+        self._seen: dict[Key, Change] = {}
+        self.version = ""
+        """Up to here, everything has been told."""
+        self.unreadable = 0
+        """How many objects did not decode, ever."""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def version_of(self, namespace: str, name: str, uid: str) -> str:
+        """The version of an object that was last told; empty if it is not known."""
+        known = self._known.get((namespace, name))
+        return known.version if known is not None and known.uid == uid else ""
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def happened(self, event: str, item: Item[Any], changes: list[Change]) -> None:
+        """An event of a watch that began at `version`. Adds what it changes to `changes`."""
+        if older(item.version, self.version):
+            return
+        if event in (ADDED, MODIFIED):
+            self._come(item, changes)
+        elif event == DELETED:
+            self._go(item, changes)
+        self.reached(item.version)
+
+    def reached(self, version: str) -> None:
+        """Nothing happened up to this version that has not been told."""
+        if version and not older(version, self.version):
+            self.version = version
+
+    def _come(self, item: Item[Any], changes: list[Change]) -> None:
+        key = (item.namespace, item.name)
+        known = self._known.get(key)
+        if known is not None and known.uid == item.uid:
+            if known.version == item.version or older(item.version, known.version):
+                return
+        elif known is not None:
+            changes.append(self._gone(key, known))
+            del self._known[key]
+        if item.object is None:
+            self.unreadable += 1
+            return
+        self._known[key] = self._keep(item)
+        changes.append(self._told(item.object))
+
+    def _go(self, item: Item[Any], changes: list[Change]) -> None:
+        key = (item.namespace, item.name)
+        known = self._known.get(key)
+        if known is not None and not older(item.version, known.version):
+            del self._known[key]
+            changes.append(self._gone(key, known))
+
+    # -- lists -------------------------------------------------------------------------------------------------------
+
+    def begin_list(self) -> None:
+        """A list is to come. What was collected of an unfinished one is forgotten."""
+        self._listed, self._seen = {}, {}
+
+    def collect(self, item: Item[Any]) -> None:
+        """One object of the list. What has not changed is let go at once, so that a second list costs little room."""
+        if self._listed is None:
+            raise RuntimeError("an object of a list that was not begun")
+        key = (item.namespace, item.name)
+        known = self._known.get(key)
+        self._seen.pop(key, None)
+        same = known is not None and known.uid == item.uid
+        if known is not None and same and item.version and known.version == item.version:
+            self._listed[key] = known
+        elif item.object is not None:
+            self._listed[key] = self._keep(item)
+            self._seen[key] = self._told(item.object)
+        else:
+            self.unreadable += 1
+            if known is not None and same:
+                self._listed[key] = known
+
+    def collect_no_more(self, item: Item[Any]) -> None:
+        """An object was deleted while the list was on its way."""
+        if self._listed is not None:
+            self._listed.pop((item.namespace, item.name), None)
+            self._seen.pop((item.namespace, item.name), None)
+
+    def collected(self) -> list[Change]:
+        """What was collected since the last call, told before the list is complete: the first list of a big cluster
+        would fill the memory otherwise.
+
+        Only of a list of the store itself, which no later list of the store can be older than.
+        """
+        changes = []
+        for key, change in self._seen.items():
+            known, now = self._known.get(key), (self._listed or {})[key]
+            if known is not None and known.uid != now.uid:
+                changes.append(self._gone(key, known))
+            self._known[key] = now
+            changes.append(change)
+        self._seen = {}
+        return changes
+
+    def end_list(self, version: str) -> list[Change]:
+        """The list is complete: what it changes, gone before seen."""
+        if self._listed is None:
+            raise RuntimeError("the end of a list that was not begun")
+        listed, seen = self._listed, self._seen
+        gone = [
+            self._gone(key, known)
+            for key, known in self._known.items()
+            if (now := listed.get(key)) is None or now.uid != known.uid
+        ]
+        self._known, self._listed, self._seen, self.version = listed, None, {}, version
+        return [*gone, *seen.values()]
+
+    def forget_versions(self) -> None:
+        """History itself went back (a cluster restored from a backup): versions say nothing of what is known."""
+        self.version = ""
+        self._known = {key: _Known(known.uid, "", known.object) for key, known in self._known.items()}
+
+    # -- the words for it --------------------------------------------------------------------------------------------
+
+    def _keep(self, item: Item[Any]) -> _Known:
+        small = self._model is not Pod and self._model is not Node
+        return _Known(item.uid, item.version, item.object if small else None)
+
+    def _told(self, found: Any) -> Change:
+        if self._model is Pod:
+            return PodSeen(found)
+        return NodeSeen(found) if self._model is Node else ObjectSeen(found)
+
+    def _gone(self, key: Key, known: _Known) -> Change:
+        if self._model is Pod:
+            return PodGone(PodRef(*key, known.uid))
+        return NodeGone(key[1]) if self._model is Node else ObjectGone(known.object)

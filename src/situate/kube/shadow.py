@@ -1,0 +1,307 @@
+"""`situate scheduler --shadow`: binds nothing, watches who binds what, and says how far we would have done the same.
+
+Every pod that one of our profiles is named for is compared when it is seen bound, on the cluster just before its own
+bind. The other scheduler decided some milliseconds earlier, on what it knew then. Its binds come by the watch in the
+order in which they were carried out, which is nearly the order in which it decided; nearly, because it carries out
+several at once. So a choice that we would not have made is looked at again as if neighbouring binds, up to WINDOW of
+them before and after, had come in another order. If that makes it ours, it is explained by order.
+
+This may only look: it steps an engine that does not lead, and whatever the engine wants done is not done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from situate.core.changes import Change, PodGone, PodSeen
+from situate.core.engine.compare import Compared, Comparer
+from situate.core.engine.engine import Engine
+from situate.core.model.pod import Pod
+from situate.core.queue.waiting import Waiting
+from situate.core.state.pods import BoundPod
+from situate.loop.drive import EngineError
+from situate.loop.logs import Log
+from situate.loop.metrics import Metrics
+
+WINDOW: Final = 16
+"""How many binds before and after may have been decided in another order than they were carried out in."""
+WINDOW_S: Final = 2.0
+"""After so long, no bind that was decided earlier is waited for."""
+DIFFERENCES: Final = 100
+"""How many differences are kept by name, the last ones."""
+
+Result: TypeAlias = Literal["same", "equal", "explained_by_order", "worse", "infeasible", "unknown"]
+RESULTS: Final[dict[Result, str]] = {
+    "same": "same node",
+    "equal": "another node of the same score",
+    "explained_by_order": "explained by the order of binds",
+    "worse": "a node of a lower score",
+    "infeasible": "a node where it does not fit",
+    "unknown": "not comparable",
+}
+"""Each with what a person is told."""
+
+_log = Log(__name__)
+
+
+class Difference(msgspec.Struct, frozen=True, rename="camel"):
+    """A choice that is not ours and that the order of binds does not explain."""
+
+    pod: str
+    uid: str
+    scheduler: str
+    result: Result
+    theirs: str
+    ours: str
+    their_score: int | None
+    our_score: int | None
+    reason: str
+    other_changes: int
+    """How much else happened since WINDOW binds ago: the other scheduler may not have known of all that."""
+
+    @property
+    def text(self) -> str:
+        ours = f"we would have chosen {self.ours}" if self.ours else "we would have chosen none"
+        if self.their_score is not None and self.our_score is not None:
+            return f"{self.pod} went to {self.theirs} ({self.their_score}), {ours} ({self.our_score})"
+        return f"{self.pod} went to {self.theirs}, {ours}: {self.reason}"
+
+
+@dataclass(eq=False, slots=True)
+class Report:
+    """All that was compared so far; outlives engines."""
+
+    counts: dict[Result, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
+    gap_total: int = 0
+    gap_most: int = 0
+    differences: deque[Difference] = field(default_factory=lambda: deque(maxlen=DIFFERENCES))
+
+    @property
+    def compared(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def agreed(self) -> int:
+        return self.counts["same"] + self.counts["equal"]
+
+    def text(self) -> str:
+        """For people."""
+        if not self.compared:
+            return "No pod was bound while we looked on.\n"
+        width = max(len(words) for words in RESULTS.values())
+        lines = [f"{self.compared} pods were bound while we looked on. Of their nodes, we would have chosen:"]
+        for result, words in RESULTS.items():
+            count = self.counts[result]
+            line = f"  {words:<{width}}  {count:>8}  {100 * count / self.compared:>6.2f} %"
+            if result == "worse" and count:
+                line += f"  by {self.gap_total / count:.1f} on average, {self.gap_most} at most"
+            lines.append(line)
+        if self.differences:
+            lines.append(f"The last differences ({len(self.differences)}):")
+            lines.extend(f"  {difference.text}" for difference in self.differences)
+        return "\n".join(lines) + "\n"
+
+    def json(self) -> bytes:
+        return msgspec.json.encode(
+            {
+                "compared": self.compared,
+                "agreed": self.agreed,
+                "results": self.counts,
+                "worseBy": {"total": self.gap_total, "most": self.gap_most},
+                "differences": list(self.differences),
+            }
+        )
+
+
+class Stepped(Protocol):
+    """What is needed of a Drive."""
+
+    engine: Engine
+
+    def tell(self, changes: Sequence[Change]) -> None: ...
+
+    def step(self) -> None: ...
+
+
+@dataclass(eq=False, slots=True)
+class _Doubt:
+    """A choice that we would not have made, as far as is known."""
+
+    entry: Waiting
+    compared: Compared
+    since_s: float
+    other_changes: int
+    later: list[str] = field(default_factory=list)
+    """The pods that were bound after it."""
+
+
+class Shadow:
+    """Stands between the watches and a drive that does not lead: tell it what the drive is to be told."""
+
+    def __init__(
+        self,
+        drive: Stepped,
+        report: Report,
+        metrics: Metrics | None = None,
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._drive = drive
+        self._report = report
+        self._metrics = metrics
+        self._clock = clock
+        self._comparer = Comparer(drive.engine.cycle)
+        self._waiting: dict[str, str] = {}
+        """The pods that were seen waiting: their uids by their names."""
+        self._bound: deque[str] = deque(maxlen=WINDOW)
+        """Who was bound, the last ones."""
+        self._others = 0
+        """How many other changes there were."""
+        self._others_then: deque[int] = deque(maxlen=WINDOW)
+        """How many there had been at each of the last binds."""
+        self._doubts: deque[_Doubt] = deque()
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """What happened, in order. Everything is known to the engine up to a bind when that bind is judged."""
+        told: list[Change] = []
+        for change in changes:
+            pod = self._bound_now(change)
+            if pod is not None:
+                self._drive.tell(told)
+                self._drive.step()
+                self._judge(pod)
+                told = []
+            told.append(change)
+        self._drive.tell(told)
+        self._settle_old()
+
+    def finish(self) -> None:
+        """Nothing more will come: what is in doubt stays as it is."""
+        if self._doubts:
+            with suppress(EngineError):  # it was said when it first occurred
+                self._drive.step()
+                self._look_again()
+        while self._doubts:
+            self._settle(self._doubts.popleft())
+
+    def _bound_now(self, change: Change) -> Pod | None:
+        """The pod, if the change is that one which we saw waiting is bound."""
+        match change:
+            case PodSeen(pod) if pod.spec.node_name:
+                key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                if self._waiting.pop(key, None) == pod.metadata.uid:
+                    return pod
+            case PodSeen(pod):
+                if pod.spec.scheduler_name in self._drive.engine.profiles:
+                    self._waiting[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod.metadata.uid
+                return None
+            case PodGone(ref):
+                self._waiting.pop(ref.key, None)
+            case _:
+                pass
+        self._others += 1
+        return None
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _judge(self, pod: Pod) -> None:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        entry = self._drive.engine.queue.get(key)
+        self._look_again()
+        if entry is not None:
+            self._compare(entry, pod.spec.node_name)
+        for doubt in self._doubts:
+            if doubt.entry is not entry:
+                doubt.later.append(key)
+        self._bound.append(key)
+        self._others_then.append(self._others)
+        while self._doubts and len(self._doubts[0].later) > WINDOW:
+            self._settle(self._doubts.popleft())
+
+    def _compare(self, entry: Waiting, theirs: str) -> None:
+        compared = self._comparer.compare(entry, theirs)
+        if compared.agrees:
+            self._count(compared.agreement, compared)
+        elif compared.agreement == "unknown":
+            self._settle(_Doubt(entry, compared, 0.0, 0))
+        elif any(self._comparer.compare(entry, theirs, one).agrees for one in self._decided_earlier()):
+            self._count("explained_by_order", compared)
+        else:
+            others = self._others - (self._others_then[0] if self._others_then else 0)
+            self._doubts.append(_Doubt(entry, compared, self._clock(), others))
+
+    def _decided_earlier(self) -> Iterator[Sequence[BoundPod]]:
+        """The pods that are not to be there yet, if the pod was decided before some that were bound before it."""
+        last = [pod for key in reversed(self._bound) if (pod := self._pod(key)) is not None]
+        for count in range(1, len(last) + 1):
+            yield last[:count]
+        for at in range(1, len(last)):
+            yield last[at : at + 1]
+
+    def _look_again(self) -> None:
+        """Whether a choice in doubt would be ours if the pods that were bound after it had been decided before it."""
+        left: deque[_Doubt] = deque()
+        for doubt in self._doubts:
+            theirs = doubt.compared.theirs
+            if any(self._comparer.compare(doubt.entry, theirs, one).agrees for one in self._decided_later(doubt)):
+                self._count("explained_by_order", doubt.compared)
+            else:
+                left.append(doubt)
+        self._doubts = left
+
+    def _decided_later(self, doubt: _Doubt) -> Iterator[Sequence[BoundPod]]:
+        """The same, if it was decided after some that were bound after it: after all, or the last of them alone."""
+        own = self._pod(doubt.entry.key)
+        later = [pod for key in doubt.later if (pod := self._pod(key)) is not None]
+        if own is None or not later:
+            return
+        yield [own]
+        if len(later) > 1:
+            yield [own, *later[:-1]]
+
+    def _pod(self, key: str) -> BoundPod | None:
+        pods = self._drive.engine.cluster.pods
+        row = pods.rows.get(key)
+        return None if row is None else pods.bound(row)
+
+    # -- settling ------------------------------------------------------------------------------------------------
+
+    def _settle_old(self) -> None:
+        while self._doubts and self._clock() - self._doubts[0].since_s > WINDOW_S:
+            self._settle(self._doubts.popleft())
+
+    def _settle(self, doubt: _Doubt) -> None:
+        self._count(doubt.compared.agreement, doubt.compared)
+        self._keep(doubt.entry, doubt.compared, doubt.other_changes)
+
+    def _count(self, result: Result, compared: Compared) -> None:
+        self._report.counts[result] += 1
+        gap = compared.gap
+        if result == "worse" and gap is not None:
+            self._report.gap_total += gap
+            self._report.gap_most = max(self._report.gap_most, gap)
+        if self._metrics is not None:
+            self._metrics.shadowed(result, None if result == "explained_by_order" else gap)
+
+    def _keep(self, entry: Waiting, compared: Compared, other_changes: int) -> None:
+        difference = Difference(
+            pod=entry.key,
+            uid=entry.ref.uid,
+            scheduler=entry.pod.spec.scheduler_name,
+            result=compared.agreement,
+            theirs=compared.theirs,
+            ours=compared.ours,
+            their_score=compared.their_score,
+            our_score=compared.our_score,
+            reason=compared.reason,
+            other_changes=other_changes,
+        )
+        self._report.differences.append(difference)
+        _log.info("A choice that is not ours", pod=entry.key, what=difference.text)

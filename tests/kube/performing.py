@@ -1,0 +1,191 @@
+"""A performer before a fake API server, and all that it tells.
+
+def test_...() -> None:
+    async def scenario(world: World) -> None: ...
+    play(scenario)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kube.fake_server import FakeServer, Object
+from situate.core.changes import Change, PodRef
+from situate.core.model.group import PodGroup
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from situate.kube.client import Client
+from situate.kube.performer import KubePerformer
+from situate.wire.objects import decode, decode_pod
+
+PODS = "/api/v1/pods"
+CLAIMS = "/api/v1/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+EVENTS = "/apis/events.k8s.io/v1/events"
+START_NS = 1_767_225_600_123_456_789  # 2026-01-01T00:00:00.123456789Z
+WITHIN_S = 5.0
+
+
+class Seen:
+    """What the engine would know: objects as they were when `see` was called."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.volumes: dict[str, PersistentVolume] = {}
+        self.claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
+        self.groups: dict[tuple[str, str], PodGroup] = {}
+        self.storage_version = 0
+
+    def pod(self, ref: PodRef) -> Pod | None:
+        found = self.pods.get(ref.key)
+        return found if found is not None and found.metadata.uid == ref.uid else None
+
+    def scheduler_of(self, ref: PodRef) -> tuple[str, str]:
+        found = self.pod(ref)
+        return ("", "") if found is None else (found.spec.scheduler_name, found.metadata.resource_version)
+
+    def node(self, name: str) -> Node | None:
+        return self.nodes.get(name)
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        return self.volumes.get(name)
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return self.claims.get((namespace, name))
+
+    def csi_node(self, name: str) -> CSINode | None:
+        return None
+
+    def group(self, namespace: str, name: str) -> PodGroup | None:
+        return self.groups.get((namespace, name))
+
+
+class Counted:
+    """What the performer counts."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+        self.failures: list[str] = []
+        self.drops: list[str] = []
+
+    def under_way(self, operation: str, change: int) -> None:
+        self.now[operation] = self.now.get(operation, 0) + change
+        self.most[operation] = max(self.most.get(operation, 0), self.now[operation])
+
+    def failed(self, operation: str) -> None:
+        self.failures.append(operation)
+
+    def dropped(self, operation: str) -> None:
+        self.drops.append(operation)
+
+
+class World:
+    def __init__(self, server: FakeServer, client: Client) -> None:
+        self.server = server
+        self.client = client
+        self.seen = Seen()
+        self.counted = Counted()
+        self.leads = True
+        self.now_ns = START_NS
+        self.told: list[Change] = []
+        self._heard = asyncio.Event()
+        self.performer = self.new_performer()
+
+    def new_performer(self, **options: Any) -> KubePerformer:
+        return KubePerformer(
+            self.client,
+            self.client,
+            self.hear,
+            self.seen,
+            component="default-scheduler",
+            instance="host-1",
+            may_write=lambda: self.leads,
+            now_ns=lambda: self.now_ns,
+            metrics=self.counted,
+            **options,
+        )
+
+    def hear(self, changes: list[Change]) -> None:
+        self.told.extend(changes)
+        self._heard.set()
+
+    async def answers(self, count: int = 1) -> list[Change]:
+        """Wait for so many answers in all; then a little more, for any that nobody should give."""
+        async with asyncio.timeout(WITHIN_S):
+            while len(self.told) < count:
+                self._heard.clear()
+                await self._heard.wait()
+        await self.quiet()
+        return self.told
+
+    async def quiet(self) -> None:
+        """Until nothing is under way at all."""
+        async with asyncio.timeout(WITHIN_S):
+            await self.until(lambda: not self.performer.busy)
+
+    async def until(self, true: Callable[[], object]) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            while not true():
+                await asyncio.sleep(0.001)
+
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    def add_pod(self, name: str = "web", **spec: Any) -> PodRef:
+        """A waiting pod, on the server and seen."""
+        containers = [{"name": "c", "image": "i"}]
+        body = {
+            "metadata": {"name": name, "namespace": "default", "generation": 3},
+            "spec": {"schedulerName": "default-scheduler", "containers": containers, **spec},
+        }
+        made = self.server.put(PODS, body)
+        self.see_pod(name)
+        return PodRef("default", name, made["metadata"]["uid"])
+
+    def see_pod(self, name: str = "web") -> None:
+        self.seen.pods[f"default/{name}"] = decode_pod(json.dumps(self.get_pod(name)).encode())
+
+    def get_pod(self, name: str = "web") -> Object:
+        found = self.server.get(PODS, name, "default")
+        if found is None:
+            raise LookupError(name)
+        return found
+
+    def change_pod(self, name: str = "web", **metadata: Any) -> None:
+        """Changed on the server, and not seen yet."""
+        pod = json.loads(json.dumps(self.get_pod(name)))
+        pod["metadata"].update(metadata)
+        self.server.put(PODS, pod)
+
+    def bind_pod(self, node: str, name: str = "web") -> None:
+        pod = json.loads(json.dumps(self.get_pod(name)))
+        pod["spec"]["nodeName"] = node
+        self.server.put(PODS, pod)
+
+    # -- storage -----------------------------------------------------------------------------------------------------
+
+    def see_storage(self) -> None:
+        """The engine hears of the volumes and claims as they are, and steps."""
+        for one in self.server.all(VOLUMES):
+            volume = decode(PersistentVolume, json.dumps(one).encode())
+            self.seen.volumes[volume.metadata.name] = volume
+        for one in self.server.all(CLAIMS):
+            claim = decode(PersistentVolumeClaim, json.dumps(one).encode())
+            self.seen.claims[claim.metadata.namespace, claim.metadata.name] = claim
+        self.seen.storage_version += 1
+        self.performer.perform([])
+
+
+def play(scenario: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with FakeServer() as server, Client(server.access(), qps=-1) as client:
+            world = World(server, client)
+            await scenario(world)
+            await world.performer.drain(0)
+
+    asyncio.run(run())
