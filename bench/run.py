@@ -20,7 +20,7 @@ from pathlib import Path
 import workloads
 
 ROOT = Path(__file__).resolve().parent.parent
-ORACLE = ROOT / "tests" / "oracle" / "oracle"
+ORACLE = ROOT / "tests" / "kubernetes" / "oracle" / "oracle"
 RUNS = 5
 PEER_PODS = 400
 """kube-scheduler gets fewer pods to place, so that a run takes minutes and not an hour."""

@@ -36,6 +36,7 @@ SUMMARIES: dict[str, str] = {
     "conformance": "Compare our decisions with recorded ones.",
     "place": "Place the waiting pods of some files, and say where and why.",
     "replay": "Step through a journal again, and say whether every effect comes out as recorded.",
+    "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
     "sim": "Run the scheduler in virtual worlds full of faults, and hold it to account.",
 }
 

@@ -1,0 +1,195 @@
+"""Our decisions about the pods of a scenario beside kube-scheduler's verdicts on them: what differs, and what of it is
+known and meant. It opens nothing and prints nothing.
+
+What is meant is listed in EXPLAINED, each with the one thing it excuses. All else about such a pod is still compared,
+and whoever shows a comparison counts them for all to see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from situate.core.config.defaults import KNOWN
+from situate.core.config.problems import ConfigError
+from situate.core.config.resolve import resolve
+from situate.core.engine.decision import Decision, decide
+from situate.core.engine.profile import Deciding, build_profiles
+from situate.core.model.pod import Pod
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+from situate.wire.config import ConfigInputError
+from situate.wire.errors import InputError
+from situate.wire.scenarios import Scenario
+
+COMPARED: Final = (
+    "preFilter",
+    "feasible",
+    "rejected",
+    "scores",
+    "total",
+    "best",
+    "message",
+    "nominated",
+    "victims",
+    "preemptCode",
+    "preemptMessage",
+    "error",
+)
+"""The fields of a verdict that are compared. A field that is absent and one that is empty are the same."""
+
+ONE_NODE: Final = "a node that cannot be judged"
+UNPREPARED: Final = "a plugin whose preparation the profile disables"
+UNREADABLE: Final = "a preference that cannot be read"
+
+EXPLAINED: Final = {
+    ONE_NODE: "A filter fails on one node. kube-scheduler gives up on the pod; situate refuses that node alone.",
+    UNPREPARED: "A profile enables a plugin at filter or score, and disables it at preFilter or preScore. "
+    "kube-scheduler gives up on the pods that the plugin has a say on; situate prepares the plugin all the same.",
+    UNREADABLE: "A term of a pod's preferred node affinity is none (greater than a word); the API server lets it pass. "
+    "kube-scheduler gives up on the pod as soon as it has a choice of nodes; to situate the term matches no node.",
+}
+"""The differences that are meant, by name."""
+
+_FAILED_AT: Final = {
+    re.compile(r'\brunning "(?P<plugin>\w+)" filter plugin: '): ("filter", "preFilter"),
+    re.compile(r'\brunning Score plugins: plugin "(?P<plugin>\w+)" failed with: '): ("score", "preScore"),
+}
+"""What kube-scheduler says when a plugin fails: where it was asked, and where it should have been prepared for that."""
+_UNREADABLE: Final = 'running PreScore plugin "NodeAffinity": '
+_BEFORE_SCORES: Final = ("preFilter", "feasible", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field of the verdict on one pod."""
+
+    pod: str
+    field: str
+    expected: Any
+    got: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of all waiting pods of a scenario."""
+
+    differences: tuple[Difference, ...]
+    explained: tuple[str, ...] = ()
+    """For each pod that something is known of and meant: the name of it in EXPLAINED."""
+
+
+def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[str, Deciding]) -> Comparison:
+    """Ask about every waiting pod of a scenario, `expected` being the verdicts on them."""
+    cluster = Cluster()
+    cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
+    points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, KNOWN)}
+    found: list[Difference] = []
+    explained: list[str] = []
+    for pod, recorded in zip(scenario.pending, expected, strict=True):
+        deciding, promised = profiles[pod.spec.scheduler_name], pod.status.nominated_node_name
+        decision = decide(deciding, cluster.class_of(pod), View(cluster), nominated_node=promised)
+        got = as_verdict(decision, cluster)
+        wanted, fields, why = excused(recorded, points[pod.spec.scheduler_name])
+        if why:
+            explained.append(why)
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        found.extend(
+            Difference(key, field, wanted.get(field), got.get(field))
+            for field in fields
+            if (wanted.get(field) or None) != (got.get(field) or None)
+        )
+        if scenario.sequence and recorded.get("chosen"):
+            cluster.add_pod(_bound(pod, str(recorded["chosen"])))
+    return Comparison(tuple(found), tuple(explained))
+
+
+def excused(
+    recorded: dict[str, Any], points: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, Any], tuple[str, ...], str]:
+    """What a verdict has us expect, which fields of it, and the name of what is meant to differ; empty if nothing is.
+
+    `points` are the plugins that the pod's profile enables at each extension point.
+    """
+    error = recorded.get("error", "")
+    if asked := _unprepared(error, points):
+        return recorded, _BEFORE_SCORES if asked == "score" else ("preFilter",), UNPREPARED
+    if recorded.get("preemptCode") == "Error" and _unprepared(recorded["preemptMessage"], points):
+        return recorded, _BEFORE_SCORES, UNPREPARED
+    if error.startswith(_UNREADABLE):
+        return recorded, _BEFORE_SCORES, UNREADABLE
+    failing = [node for node, refusal in recorded.get("rejected", {}).items() if refusal["code"] == "Error"]
+    if not failing:
+        return recorded, COMPARED, ""
+    # The verdict goes on as if that node were refused for good, so the rest can be held to it.
+    refused = {node: recorded["rejected"][node] | {"code": "UnschedulableAndUnresolvable"} for node in failing}
+    return recorded | {"rejected": recorded["rejected"] | refused, "error": ""}, COMPARED, ONE_NODE
+
+
+def _unprepared(error: str, points: Mapping[str, tuple[str, ...]]) -> str:
+    """Where a plugin failed that the profile enables there, and not where it would be prepared; empty if none did."""
+    for told, (asked, prepared) in _FAILED_AT.items():
+        found = told.search(error)
+        if found is not None and found["plugin"] in points[asked] and found["plugin"] not in points[prepared]:
+            return asked
+    return ""
+
+
+def profiles_of(scenario: Scenario, file: str = "") -> dict[str, Deciding]:
+    """What decides for the waiting pods of a scenario. Raises InputError if nothing does for one of them."""
+    try:
+        profiles = build_profiles(scenario.config)
+    except ConfigError as error:
+        raise ConfigInputError(error.problems, file) from None
+    for pod in scenario.pending:
+        if pod.spec.scheduler_name not in profiles:
+            subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+            problem = f'no profile has this name: "{pod.spec.scheduler_name}"'
+            raise InputError(problem, file=file, subject=subject, path="spec.schedulerName")
+    return profiles
+
+
+def as_verdict(decision: Decision, cluster: Cluster) -> dict[str, Any]:
+    """The decision in the form of the recorded verdicts."""
+    names = cluster.nodes.names
+    verdict: dict[str, Any] = {}
+    filtered, diagnosis = decision.filtered, decision.diagnosis
+    if filtered.failed is not None and diagnosis.node_count:
+        return {"error": decision.message}
+    if diagnosis.turned_away is not None:
+        refusal = diagnosis.turned_away.refusal
+        verdict["preFilter"] = {
+            "plugin": diagnosis.turned_away.plugin,
+            "code": refusal.code,
+            "reasons": [refusal.text],
+        }
+    rows = filtered.feasible.nonzero()[0].tolist()
+    verdict["feasible"] = [names[row] for row in rows]
+    verdict["rejected"] = {
+        names[row]: {"plugin": refused.plugin, "code": refused.code, "reasons": sorted(refused.reasons)}
+        for row, refused in diagnosis.refusals.items()
+    }
+    if decision.scored is not None:
+        verdict["scores"] = {
+            plugin: {names[row]: int(scores[row]) for row in rows}
+            for plugin, scores in decision.scored.by_plugin.items()
+        }
+        verdict["total"] = {names[row]: int(decision.scored.total[row]) for row in rows}
+        verdict["best"] = [names[row] for row in decision.best.tolist()]
+        verdict["chosen"] = names[decision.best[0]]
+        return verdict
+    verdict["message"] = decision.message
+    if (remedy := decision.remedy) is not None:
+        verdict["nominated"] = names[remedy.node_row] if remedy.node_row is not None else None
+        verdict["victims"] = sorted(victim.key for victim in remedy.victims)
+        verdict["preemptCode"] = remedy.code
+        verdict["preemptMessage"] = remedy.message
+    return verdict
+
+
+def _bound(pod: Pod, node: str) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=replace(pod.status, phase="Running"))
