@@ -14,17 +14,29 @@ SEEDS ?= 1..100
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 
-.PHONY: help demo test check bench oracle format clean format-check lint types contracts docs hooks
+# The parts of a real cluster, for tests/kubernetes: built here, or taken from where KUBE_ASSETS says (another clone's, say).
+# The version is the one of tests/kubernetes/go.mod.
+KUBE := tests/kubernetes
+KUBE_BIN := $(or $(KUBE_ASSETS),$(KUBE)/bin)
+KUBE_PARTS := $(addprefix $(KUBE_BIN)/,etcd kube-apiserver kube-scheduler kubectl kwok)
+# For the tests of the Helm chart only: where KUBE_ASSETS has none, those are left out.
+KUBE_HELM := $(KUBE_BIN)/helm
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
+export KUBE_ASSETS
+
+.PHONY: help demo test check bench oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Exit code 1 says that some pods fit nowhere; in the example, three are made not to.
 demo: $(VENV)/.ready  ## Place the example workload on the example cluster, and say where each pod went and why
 	@$(BIN)/situate place -f examples/cluster.yaml -f examples/workload.yaml || test $$? -eq 1
 
+# The tests on a real cluster share it, in one process; and they measure time, so nothing else runs beside them.
 test: $(VENV)/.ready-dev  ## Run the whole test suite
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE)
+	@$(BIN)/python -m pytest -q $(KUBE)
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 
@@ -51,10 +63,35 @@ docs: $(VENV)/.ready-dev  ## (part of check) Do the docs say what the program do
 bench: $(VENV)/.ready-dev  ## Measure, and print the table of docs/PERFORMANCE.md
 	@$(BIN)/python bench/run.py
 
-oracle:  ## Build kube-scheduler's own plugins into tests/oracle/oracle, to compare with and to time (needs Go)
+oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
-	@echo "building tests/oracle; the first time this takes a few minutes" >&2
-	@cd tests/oracle && go build -o oracle .
+	@echo "building tests/kubernetes/oracle; the first time this takes a few minutes" >&2
+	@cd tests/kubernetes && go build -o oracle/oracle ./oracle
+
+COUNT ?= 5000
+fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT clusters nobody has seen: make fuzz-conformance COUNT=500 SEED=7
+	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.fuzz --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED))
+
+kubernetes: $(KUBE_PARTS) $(if $(KUBE_ASSETS),,$(KUBE_HELM))  ## Build the real parts to test with, once: etcd, kube-apiserver, kube-scheduler, kubectl, kwok, helm (needs Go)
+	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
+
+basic-integration-test:  ## On a real API server: a pod is scheduled and runs
+priority-integration-test:  ## On a real API server: a high-priority pod takes the place of a low one
+group-integration-test:  ## On a real API server: a gang is scheduled whole or not at all
+
+JOURNEYS := basic-integration-test priority-integration-test group-integration-test
+.PHONY: $(JOURNEYS)
+$(JOURNEYS): $(VENV)/.ready-dev $(KUBE_PARTS)
+	@$(BIN)/python -m pytest -q -s $(KUBE)/test_journeys.py -k "test_$(@:-integration-test=) and situate"
+
+# IMAGE, VARIANT, YES and WAIT: docs/DEPLOY.md says what they are.
+deploy-scheduler:  ## Put the scheduler into the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
+	@deploy/scheduler.sh deploy
+
+remove-scheduler:  ## Take it away again
+	@deploy/scheduler.sh remove
+
+.PHONY: deploy-scheduler remove-scheduler
 
 sim: $(VENV)/.ready  ## Run virtual worlds full of faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
@@ -67,8 +104,42 @@ hooks: $(VENV)/.ready-dev  ## Have git run `make check` before each commit
 	@$(BIN)/pre-commit install
 
 clean:  ## Remove everything made here, .venv too
-	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(KUBE)/bin build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ── the parts of a real cluster ─────────────────────────────────────────────────────────────────────────────────────
+
+ifdef KUBE_ASSETS
+
+$(KUBE_PARTS):
+	@echo "KUBE_ASSETS is $(KUBE_ASSETS), and there is no $(@F) in it; unset it to have one built" >&2; exit 1
+
+else
+
+# Unstamped, the server calls itself v0.0.0, and clients turn away from it.
+kube_stamp = -X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBE_VERSION:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION:v%=%)))
+
+$(KUBE_BIN)/etcd: package = go.etcd.io/etcd/server/v3
+$(KUBE_BIN)/kwok: package = sigs.k8s.io/kwok/cmd/kwok
+$(KUBE_HELM): package = helm.sh/helm/v4/cmd/helm
+$(KUBE_BIN)/kube%: package = k8s.io/kubernetes/cmd/$(@F)
+
+$(KUBE_BIN)/kwok: $(KUBE)/kwok/go.mod $(KUBE)/kwok/go.sum
+$(KUBE_HELM): $(KUBE)/helm/go.mod $(KUBE)/helm/go.sum
+$(filter-out %/kwok,$(KUBE_PARTS)): $(KUBE)/go.mod $(KUBE)/go.sum
+
+# Under another name first, so that a build cut short leaves nothing that looks whole.
+$(KUBE_PARTS) $(KUBE_HELM):
+	@command -v go >/dev/null || { echo "make kubernetes needs Go, and there is none on the path; install it (https://go.dev/dl), or say where the parts are: KUBE_ASSETS=dir" >&2; exit 1; }
+	@echo "kubernetes: building $(@F) from $(package); the first time this takes minutes" >&2
+	@mkdir -p $(@D)
+	@started=$$(date +%s); cd $(<D) && go build -trimpath -buildvcs=false -ldflags '-s -w $(kube_stamp)' -o $(CURDIR)/$@.new $(package) \
+		&& mv $(CURDIR)/$@.new $(CURDIR)/$@ && touch $(CURDIR)/$@ \
+		&& echo "kubernetes: built $(@F) in $$(( $$(date +%s) - started )) s" >&2
+
+endif
 
 # ── set-up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

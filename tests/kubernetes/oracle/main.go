@@ -34,6 +34,8 @@ type scenario struct {
 type verdict struct {
 	ID   string       `json:"id"`
 	Pods []podVerdict `json:"pods"`
+	// Invalid is why nothing was asked: the scheduler does not start with this configuration, or an object is none.
+	Invalid string `json:"invalid,omitempty"`
 }
 
 // refusal is why a plugin said no.
@@ -58,6 +60,8 @@ type podVerdict struct {
 	Victims        []string                    `json:"victims,omitempty"`
 	PreemptCode    string                      `json:"preemptCode,omitempty"`
 	PreemptMessage string                      `json:"preemptMessage,omitempty"`
+	// Error is what the scheduler says when it gives up on a pod for a failure, no refusal.
+	Error string `json:"error,omitempty"`
 }
 
 func main() {
@@ -141,10 +145,10 @@ func answerLine(line []byte, out, kept io.Writer, skipFailed, ties bool) error {
 	}
 	v, err := answer(s, ties)
 	if err != nil {
-		if !skipFailed {
-			return fmt.Errorf("%s: %w", s.ID, err)
-		}
-		fmt.Fprintf(os.Stderr, "left out %s: %v\n", s.ID, err)
+		v = &verdict{ID: s.ID, Pods: []podVerdict{}, Invalid: err.Error()}
+	}
+	if failed := failure(v); failed != "" && skipFailed {
+		fmt.Fprintf(os.Stderr, "left out %s: %s\n", s.ID, failed)
 		return nil
 	}
 	var buf bytes.Buffer
@@ -158,6 +162,19 @@ func answerLine(line []byte, out, kept io.Writer, skipFailed, ties bool) error {
 	}
 	_, err = kept.Write(append(line, '\n'))
 	return err
+}
+
+// failure is what went wrong in a scenario, if anything did.
+func failure(v *verdict) string {
+	if v.Invalid != "" {
+		return v.Invalid
+	}
+	for _, pod := range v.Pods {
+		if pod.Error != "" {
+			return pod.Pod + ": " + pod.Error
+		}
+	}
+	return ""
 }
 
 func openRead(path string) (io.Reader, error) {

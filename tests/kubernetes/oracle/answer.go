@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sort"
@@ -32,16 +33,13 @@ func answer(s scenario, ties bool) (*verdict, error) {
 			return nil, err
 		}
 	}
-	out := &verdict{ID: s.ID}
+	out := &verdict{ID: s.ID, Pods: []podVerdict{}}
 	for _, pod := range c.pending {
 		asked, found := schedulers[pod.Spec.SchedulerName]
 		if !found {
 			return nil, errNoProfile
 		}
-		said, err := asked.ask(ctx, pod)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", pod.Name, err)
-		}
+		said := asked.ask(ctx, pod)
 		if ties && said.Nominated != "" {
 			equal := asked.recorder.equallyGood(ctx, said.Nominated, asked.nodeNames)
 			if len(equal) > 1 {
@@ -61,25 +59,32 @@ func answer(s scenario, ties bool) (*verdict, error) {
 }
 
 // ask runs one scheduling cycle for a pod: findNodesThatFitPod, prioritizeNodes and schedulingAlgorithm of upstream,
-// but looking at every node, scoring even a single one, and writing everything down.
-func (s *profileScheduler) ask(ctx context.Context, pod *v1.Pod) (*podVerdict, error) {
+// but looking at every node, scoring even a single one, and writing everything down. Where upstream gives up, the verdict
+// says so in Error.
+func (s *profileScheduler) ask(ctx context.Context, pod *v1.Pod) *podVerdict {
 	said := &podVerdict{Pod: pod.Namespace + "/" + pod.Name, Feasible: []string{}}
 	if len(s.nodeNames) == 0 {
 		said.Message = scheduler.ErrNoNodesAvailable.Error()
-		return said, nil
+		return said
 	}
 	state := framework.NewCycleState()
 	diagnosis := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
 	feasible, err := s.filter(ctx, state, pod, &diagnosis, said)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+	case len(feasible) == 0:
+		s.postFilter(ctx, state, pod, diagnosis, said)
+	default:
+		err = s.score(ctx, state, pod, feasible, said)
 	}
-	if len(feasible) == 0 {
-		return said, s.postFilter(ctx, state, pod, diagnosis, said)
+	if err != nil && said.Error == "" {
+		said.Error = err.Error()
 	}
-	return said, s.score(ctx, state, pod, feasible, said)
+	return said
 }
 
+// filter gives the nodes that pass. A node on which a plugin fails is taken for refused, so that there is something to say
+// of the others; upstream would end here, with that error.
 func (s *profileScheduler) filter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, diagnosis *framework.Diagnosis, said *podVerdict) ([]fwk.NodeInfo, error) {
 	result, status, pluginsWithNodes := s.RunPreFilterPlugins(ctx, state, pod)
 	if !status.IsSuccess() {
@@ -117,7 +122,18 @@ func (s *profileScheduler) filter(ctx context.Context, state fwk.CycleState, pod
 			}
 			said.Rejected[name] = asRefusal(status)
 		default:
-			return nil, fmt.Errorf("filtering %s: %w", name, status.AsError())
+			if said.Error == "" {
+				said.Error = status.AsError().Error()
+			}
+			own := status.AsError()
+			if inner := errors.Unwrap(own); inner != nil {
+				own = inner // without `running "X" filter plugin: `
+			}
+			diagnosis.NodeToStatus.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, own.Error()))
+			if said.Rejected == nil {
+				said.Rejected = map[string]refusal{}
+			}
+			said.Rejected[name] = refusal{Plugin: status.Plugin(), Code: status.Code().String(), Reasons: []string{own.Error()}}
 		}
 	}
 	return feasible, nil
@@ -153,11 +169,11 @@ func (s *profileScheduler) score(ctx context.Context, state fwk.CycleState, pod 
 	return nil
 }
 
-func (s *profileScheduler) postFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, diagnosis framework.Diagnosis, said *podVerdict) error {
+func (s *profileScheduler) postFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, diagnosis framework.Diagnosis, said *podVerdict) {
 	fitError := &framework.FitError{Pod: pod, NumAllNodes: len(s.nodeNames), Diagnosis: diagnosis}
 	if !s.HasPostFilterPlugins() {
 		said.Message = fitError.Error()
-		return nil
+		return
 	}
 	if s.recorder != nil {
 		s.recorder.reset()
@@ -168,11 +184,11 @@ func (s *profileScheduler) postFilter(ctx context.Context, state fwk.CycleState,
 	said.PreemptCode = status.Code().String()
 	said.PreemptMessage = status.Message()
 	if result == nil || result.NominatingInfo == nil || result.NominatedNodeName == "" {
-		return nil
+		return
 	}
 	said.Nominated = result.NominatedNodeName
 	if s.recorder == nil || s.recorder.candidates[said.Nominated] == nil {
-		return nil
+		return
 	}
 	said.Nominated = s.recorder.equallyGood(ctx, said.Nominated, s.nodeNames)[0]
 	for _, victim := range s.recorder.candidates[said.Nominated].Pods {
@@ -182,7 +198,6 @@ func (s *profileScheduler) postFilter(ctx context.Context, state fwk.CycleState,
 		said.Victims = append(said.Victims, victim.Namespace+"/"+victim.Name)
 	}
 	sort.Strings(said.Victims)
-	return nil
 }
 
 func asRefusal(status *fwk.Status) refusal {
