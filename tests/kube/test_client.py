@@ -20,7 +20,17 @@ from situate.kube import client as client_module
 from situate.kube.access import Access
 from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client, Lines
 from situate.kube.credentials import Fixed
-from situate.kube.problems import LOST, NO_CREDENTIALS, NOT_HTTP, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
+from situate.kube.problems import (
+    LOST,
+    NO_CREDENTIALS,
+    NOT_HTTP,
+    NOT_LEADER,
+    TIMEOUT,
+    TOO_LARGE,
+    UNREACHABLE,
+    ApiError,
+    from_status,
+)
 from situate.kube.tls import Pair, client_context, show
 
 DATA = Path(__file__).parents[1] / "loop" / "data"
@@ -673,6 +683,26 @@ def test_the_deadline_of_a_request_does_not_run_while_it_waits_for_the_rate_limi
         async with FakeServer() as server, Client(server.access(), qps=10, burst=1) as client:
             answers = (client.request("GET", PODS, timeout_s=0.09) for _ in range(3))
             assert len(await asyncio.gather(*answers)) == 3
+
+    run(work())
+
+
+def test_a_write_that_waited_for_its_turn_is_not_sent_by_who_may_not_write_any_more() -> None:
+    leads = True
+
+    async def work() -> None:
+        nonlocal leads
+        async with FakeServer() as server:
+            async with Client(server.access(), qps=50, burst=1, may_write=lambda: leads) as client:
+                await client.request("GET", PODS)
+                writes = asyncio.gather(*(client.request("POST", BINDING, body=BODY) for _ in range(3)))
+                refused = asyncio.create_task(problem(writes))
+                await asyncio.sleep(0)  # now they wait for the rate limit
+                leads = False
+                error = await refused
+                assert (error.reason, error.sent, error.lost) == (NOT_LEADER, False, False)
+                await client.request("GET", PODS)  # reading is free
+            assert server.asked("POST") == []
 
     run(work())
 

@@ -27,9 +27,8 @@ OF_THE_RELEASE = (
 )
 NAMESPACE = "situate-system"
 
-pytestmark = pytest.mark.skipif(
-    not os.access(HELM, os.X_OK), reason=f"the chart's tests need helm in {HELM.parent}: `make kubernetes` builds it"
-)
+if not os.access(HELM, os.X_OK):
+    pytest.skip(f"the chart's tests need helm in {HELM.parent}: `make kubernetes` builds it", allow_module_level=True)
 
 EVERYTHING = """
 fullnameOverride: other
@@ -164,6 +163,28 @@ def test_values_that_cannot_be_meant_are_refused(values: str) -> None:
     done = run(HELM, "template", "situate", CHART, "--values=-", stdin=values)
     assert done.returncode != 0
     assert "values don't meet the specifications of the schema" in done.stderr
+
+
+def test_a_release_is_installed_upgraded_and_removed(cluster: Cluster, tmp_path: Path) -> None:
+    places = {f"HELM_{kind}_HOME": str(tmp_path / kind) for kind in ("CACHE", "CONFIG", "DATA")}
+    places |= {"KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.home)}
+
+    def helm(*words: str | Path) -> str:
+        done = run(HELM, *words, "--namespace", NAMESPACE, **places)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def roles() -> set[str]:
+        found = cluster.api.items("/apis/rbac.authorization.k8s.io/v1/clusterroles")
+        return {item["metadata"]["name"] for item in found if "situate" in item["metadata"]["name"]}
+
+    said = helm("install", "situate", CHART, "--create-namespace", "--set=preemption.enabled=true")
+    assert "schedules the pods whose schedulerName is situate, and may evict others for them." in said
+    assert roles() == {"situate", "situate-preemption"}
+    helm("upgrade", "situate", CHART, "--set=preemption.enabled=false")
+    assert roles() == {"situate"}, "what only preemption is allowed is taken back"
+    helm("uninstall", "situate")
+    assert roles() == set()
 
 
 def test_helm_finds_nothing_wrong_with_the_chart() -> None:

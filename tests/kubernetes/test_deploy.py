@@ -349,9 +349,11 @@ def test_every_right_that_is_given_is_used(cluster: Cluster) -> None:
 
 @pytest.fixture
 def make(cluster: Cluster) -> Callable[..., tuple[int, str]]:
-    """Runs make with the cluster's kubeconfig, and no terminal: the exit code, and all it said."""
+    """Runs make with the cluster's kubeconfig, and no terminal but the one given: the exit code, and all it said."""
 
-    def run_make(*words: str, kubeconfig: Path = cluster.kubeconfig) -> tuple[int, str]:
+    def run_make(
+        *words: str, kubeconfig: Path = cluster.kubeconfig, terminal: int = subprocess.DEVNULL
+    ) -> tuple[int, str]:
         leaks = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
         environment = {name: value for name, value in os.environ.items() if name not in leaks}
         environment |= {"KUBECONFIG": str(kubeconfig), "HOME": str(cluster.home)}
@@ -360,7 +362,7 @@ def make(cluster: Cluster) -> Callable[..., tuple[int, str]]:
             ["make", *words],
             cwd=ROOT,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=terminal,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -408,6 +410,24 @@ def test_make_deploys_and_removes_after_saying_where(cluster: Cluster, make: Cal
     assert said.startswith(f"removing situate from the context admin, {cluster.url}\n"), said
     assert system_rights(cluster) == set()
     assert cluster.api.get("/api/v1/namespaces/situate-system")["status"]["phase"] == "Terminating"
+
+
+def test_on_a_terminal_make_asks_first(cluster: Cluster, make: Callable[..., tuple[int, str]]) -> None:
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, b"n\n")
+        code, said = make("deploy-scheduler", "WAIT=0", terminal=theirs)
+        assert (code != 0, said.splitlines()[1].startswith("Go on? [y/N] nothing was done")) == (True, True), said
+        assert system_rights(cluster) == set()
+        os.write(ours, b"y\n")
+        code, said = make("deploy-scheduler", "WAIT=0", terminal=theirs)
+        assert code == 0, said
+        assert "/situate" in system_rights(cluster)
+        code, said = make("remove-scheduler", "WAIT=0", "YES=1", terminal=theirs)
+        assert (code, "Go on?" in said) == (0, False), said
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_make_says_what_is_wrong_in_one_line(

@@ -1,10 +1,11 @@
-"""Faults on a real API server, seen by a witness of its own (history.py): whatever breaks, no pod is lost, none is bound
-twice, no node is overfull at any revision, and none is left waiting that fits.
+"""Faults on a real API server, seen by a witness of its own (history.py).
+
+Whatever breaks, no pod is lost, none is bound twice, no node is overfull at any revision, and none is left waiting that
+fits.
 
 `make fault-test` runs the long forms: more pods, leases of the usual length, ten kills.
 """
 
-import os
 import signal
 import threading
 import time
@@ -15,23 +16,21 @@ from itertools import count
 import pytest
 
 from kubernetes.cluster import Cluster, Scheduler, answers
+from kubernetes.drills import FAST, LONG, WITHIN_S, behind, crowd, limit, quiet_logs, until_bound, until_settled
 from kubernetes.history import History
-from kubernetes.objects import Json, pod, pod_group, priority_class
+from kubernetes.objects import GROUPS_API, Json, pod, pod_group, priority_class
 from kubernetes.parts import wait_until
 from kubernetes.proxy import BINDS, POD_DELETES, POD_PATCHES, Fault, FaultProxy, Faults
 
-LONG = os.environ.get("FAULTS") == "long"
 PODS, NODES = (1500, 200) if LONG else (600, 80)
 KILLS, STOPS = (10, 5) if LONG else (3, 3)
 # Lease duration, renew deadline, retry period; the long form has kube-scheduler's own.
 LEASE_S, RENEW_S, RETRY_S = (15.0, 10.0, 2.0) if LONG else (4.0, 3.0, 0.5)
 AFTER_EXPIRY_S, AFTER_RELEASE_S = 2.0, 2.0
-WITHIN_S = 120.0
 TRICKLE_S = 0.1
 
-FAST: Json = {"clientConnection": {"qps": 2000, "burst": 2000}}
-# Slow enough to be caught in the middle.
-STEADY: Json = {"clientConnection": {"qps": 300, "burst": 50}}
+# Slow enough to be caught in the middle: a drain takes seven seconds or more.
+STEADY: Json = {"clientConnection": {"qps": PODS // 7, "burst": 20}}
 
 
 @pytest.fixture
@@ -40,61 +39,14 @@ def history(cluster: Cluster) -> Iterator[History]:
         yield witness
 
 
-def limit(seconds: float) -> float:
-    """A limit that holds on an idle machine; where others work too, it is as much longer as each CPU has to do."""
-    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
 def elected(config: Json) -> Json:
     times = {"leaseDuration": f"{LEASE_S:g}s", "renewDeadline": f"{RENEW_S:g}s", "retryPeriod": f"{RETRY_S:g}s"}
     return {**config, "leaderElection": {"leaderElect": True, **times}}
 
 
-def behind(cluster: Cluster, proxy: FaultProxy, config: Json, *flags: str) -> Scheduler:
-    kubeconfig = cluster.kubeconfig_for(cluster.tokens["system:kube-scheduler"], server=proxy.url)
-    return cluster.situate(config, kubeconfig=kubeconfig, flags=flags)
-
-
-def names(prefix: str, number: int) -> list[str]:
-    return [f"{prefix}-{one}" for one in range(number)]
-
-
-def crowd(cluster: Cluster, prefix: str, number: int, **fields: object) -> set[str]:
-    """So many pods of one CPU; their names as the witness has them."""
-    made = names(prefix, number)
-    cluster.create(*(pod(name, **{"cpu": "1", **fields}) for name in made))
-    return {f"{cluster.namespace}/{name}" for name in made}
-
-
 def tight(number: int) -> str:
     """The CPUs of each of NODES nodes, so that so many pods of one CPU just fit: a node given twice would show."""
     return str(-(-number // NODES))
-
-
-def until_bound(history: History, number: int, within_s: float = WITHIN_S) -> None:
-    wait_until(lambda: len(history.binds()) >= number, f"{number} binds", within_s)
-
-
-def until_settled(history: History, wanted: set[str], within_s: float = WITHIN_S) -> None:
-    """All of them are bound, and nothing went wrong on the way."""
-
-    def settled() -> bool:
-        there = history.pods()
-        return all(name in there and there[name].node for name in wanted)
-
-    try:
-        wait_until(settled, f"{len(wanted)} pods to be bound", within_s)
-    except TimeoutError:
-        left = sorted(name for name in wanted if name in history.waiting())
-        lost = sorted(wanted - history.pods().keys())
-        raise AssertionError(f"waiting: {left[:5]} of {len(left)}; lost: {lost[:5]} of {len(lost)}") from None
-    assert history.problems() == []
-    assert history.waiting_though_they_fit() == []
-
-
-def quiet_logs(*schedulers: Scheduler) -> None:
-    for scheduler in schedulers:
-        assert "Traceback" not in scheduler.said(), scheduler.tail(60)
 
 
 # ── the witness itself ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -352,6 +304,7 @@ def test_a_leader_that_is_stopped_in_the_middle_of_a_drain_loses_nothing(cluster
     pods = crowd(cluster, "a", PODS)
     until_bound(history, PODS // 4)
     leader = leader_of(cluster, crew)
+    assert history.waiting(), "too late: all was done"
     next_bind_after(history, lambda: leader.signal(signal.SIGTERM))
     assert leader.wait() == 0
     until_settled(history, pods)
@@ -385,3 +338,56 @@ def test_a_deposed_leader_binds_nothing_when_it_wakes_up(cluster: Cluster, histo
 
 def binds_sent(proxy: FaultProxy) -> int:
     return sum(number for (method, path), number in proxy.counts.requests.items() if BINDS.of(method, path))
+
+
+# ── gangs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scheduled(cluster: Cluster, group: str) -> str:
+    """The status of the condition PodGroupScheduled; empty while there is none."""
+    path = f"/apis/{GROUPS_API}/namespaces/{cluster.namespace}/podgroups/{group}"
+    conditions = cluster.api.get(path).get("status", {}).get("conditions", [])
+    return next((one["status"] for one in conditions if one["type"] == "PodGroupScheduled"), "")
+
+
+def test_a_gang_is_whole_though_its_leader_was_killed_while_it_was_bound(cluster: Cluster, history: History) -> None:
+    """Two gangs, and room for one: the other one must not take the room that the first one's rest needs."""
+    size = 50
+    cluster.hollow_nodes(10, cpu="6")
+    slow = elected({"clientConnection": {"qps": 15, "burst": 1}})
+    crew = [cluster.situate(slow) for _ in range(2)]
+    leader = leader_of(cluster, crew)
+    cluster.create(pod_group("first", size))
+    first = crowd(cluster, "first", size, group="first")
+    until_bound(history, 5)
+    cluster.create(pod_group("second", size))
+    second = crowd(cluster, "second", size, group="second")
+    leader.kill()
+    assert history.waiting() & first, "too late: all was done"
+
+    wait_until(lambda: not history.waiting() & first, "the rest of the gang to be bound", WITHIN_S)
+    wait_until(lambda: scheduled(cluster, "first") == "True", "the group to be told", WITHIN_S)
+    wait_until(lambda: scheduled(cluster, "second") == "False", "the other to be told", WITHIN_S)
+    assert history.waiting() == second
+    assert history.problems() == []
+    quiet_logs(*crew)
+
+
+def test_gangs_are_bound_whole_or_not_at_all_though_binds_fail(cluster: Cluster, history: History) -> None:
+    cluster.hollow_nodes(10, cpu="6")
+    with FaultProxy(cluster, seed=6) as proxy:
+        scheduler = behind(cluster, proxy, FAST)
+        proxy.set(Faults(answers=(Fault(BINDS, 0.1, 500), Fault(BINDS, 0.1, 500, forwarded=True))))
+        gangs = {}
+        for name in ("a", "b", "c"):
+            cluster.create(pod_group(name, 25))
+            gangs[name] = crowd(cluster, name, 25, group=name)
+        wait_until(lambda: len(history.waiting()) == 25, "two gangs of three to be bound", WITHIN_S)
+        wait_until(
+            lambda: sorted(scheduled(cluster, name) for name in gangs) == ["False", "True", "True"],
+            "the groups to be told",
+            WITHIN_S,
+        )
+        assert history.waiting() in gangs.values()
+        assert history.problems() == []
+    quiet_logs(scheduler)

@@ -19,13 +19,15 @@ from typing import Final, Protocol
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
 from situate import __version__
 from situate.kube.access import Access
 from situate.kube.limits import bucket
-from situate.kube.problems import LOST, NOT_HTTP, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
+from situate.kube.problems import LOST, NOT_HTTP, NOT_LEADER, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
 
 CONNECTIONS: Final = 64
 """For requests; a real API server took 560 binds a second over 16, and 1,070 over 64. Streams have their own."""
@@ -132,13 +134,28 @@ class Lines:
         return lines if all(lines) else [line for line in lines if line]
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Asks once more whether we may write, when there is a connection and nothing is left to wait for."""
+
+    may_write: Callable[[], bool] | None = None
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        if self.may_write is not None and req.method not in _READS and not self.may_write():
+            connection.release()
+            raise ApiError(0, NOT_LEADER, "no longer the leader", sent=False)
+        return connection
+
+
 class _Line:
     """The connections made while one client certificate was shown."""
 
-    def __init__(self, access: Access, user_agent: str) -> None:
+    def __init__(self, access: Access, user_agent: str, may_write: Callable[[], bool] | None) -> None:
         self.certificate = access.credentials.certificate
-        self.requests = _session(access, user_agent, CONNECTIONS)
-        self.streams = _session(access, user_agent, STREAMS)
+        self.requests = _session(access, user_agent, CONNECTIONS, may_write)
+        self.streams = _session(access, user_agent, STREAMS, may_write)
         self.busy = 0
         self.retired = False
 
@@ -164,6 +181,8 @@ class Client:
     """To one API server; use in `async with`. `sleep` is what retries wait with.
 
     `qps` below 0: no rate limit; 0: client-go's default of 5 (see `limits`).
+    `may_write` is asked right before anything but a read is sent: a request may have waited for its turn, for
+    credentials or for a connection since whoever makes it asked.
     """
 
     def __init__(
@@ -174,9 +193,11 @@ class Client:
         burst: int = DEFAULT_BURST,
         user_agent: str = USER_AGENT,
         observe: Observer | None = None,
+        may_write: Callable[[], bool] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._access = access
+        self._may_write = may_write
         self._base = access.server.rstrip("/")
         self._host = URL(self._base).authority
         self._limit = (qps, burst)
@@ -195,7 +216,7 @@ class Client:
         loop = asyncio.get_running_loop()
         self._clock = loop.time
         self._bucket = bucket(*self._limit, loop.time)
-        self._line = _Line(self._access, self._user_agent)
+        self._line = _Line(self._access, self._user_agent, self._may_write)
         return self
 
     async def __aexit__(
@@ -350,7 +371,7 @@ class Client:
             line.retired = True
             line.busy += 1
             self._leave(line)
-            line = self._line = _Line(self._access, self._user_agent)
+            line = self._line = _Line(self._access, self._user_agent, self._may_write)
         line.busy += 1
         return line
 
@@ -431,12 +452,15 @@ def _wait(tries: _Tries, error: ApiError) -> float | None:
     return None
 
 
-def _session(access: Access, user_agent: str, connections: int) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
+def _session(
+    access: Access, user_agent: str, connections: int, may_write: Callable[[], bool] | None
+) -> aiohttp.ClientSession:
+    connector = _Connector(
         limit=connections,
         keepalive_timeout=KEEP_ALIVE_S,
         ssl=True if access.tls is None else access.tls,
     )
+    connector.may_write = may_write
     headers: CIMultiDict[str] = CIMultiDict(access.headers)
     headers.update({"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent})
     session = aiohttp.ClientSession(

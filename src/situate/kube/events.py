@@ -25,7 +25,8 @@ from situate.kube.problems import ApiError
 from situate.wire.bodies import NANOS, event, series
 from situate.wire.patches import STRATEGIC, series_patch
 
-IN_FLIGHT: Final = 32
+IN_FLIGHT: Final = 4
+"""Few, so that the server has its time for binds first. kube-scheduler writes its events one by one."""
 WAITING: Final = 16_384
 """How many events may wait to be written. More are dropped."""
 REMEMBERED: Final = 1 << 16

@@ -22,6 +22,7 @@ TIMEOUT: Final = "Timeout"  # also Kubernetes' own, for 504
 NO_CREDENTIALS: Final = "NoCredentials"  # we have nothing to show: a plugin failed, a token file is gone
 TOO_LARGE: Final = "TooLarge"  # the answer is longer than we read
 NOT_HTTP: Final = "NotHTTP"
+NOT_LEADER: Final = "NotLeader"  # it was not sent: by the time it could be, we had no right to write
 
 _REASONS: Final[Mapping[int, str]] = {
     400: "BadRequest",

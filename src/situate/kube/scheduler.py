@@ -333,14 +333,18 @@ class Process:
 
     # -- what it is made of --------------------------------------------------------------------------------------
 
-    def _client_with(self, access: Access, qps: float, burst: int) -> Client:
-        return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics)
+    def _client_with(
+        self, access: Access, qps: float, burst: int, may_write: Callable[[], bool] | None = None
+    ) -> Client:
+        return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics, may_write=may_write)
 
     async def _open_clients(self) -> None:
         """One for binds and the like, one for events: neither waits for the other's turn, as in kube-scheduler."""
         connection = self._loaded.config.client_connection
         opened = [
-            await self._stack.enter_async_context(self._client_with(self._access, connection.qps, connection.burst))
+            await self._stack.enter_async_context(
+                self._client_with(self._access, connection.qps, connection.burst, self.may_write)
+            )
             for _ in range(2)
         ]
         self._client, self._events_client = opened

@@ -376,8 +376,8 @@ class Checkers:
     def _not_woken(self, step: Step) -> Iterator[str]:
         """A parked pod that fits somewhere was not woken by what made it fit.
 
-        All are asked after a change of a node, and now and then; else those that changed themselves, and those that were
-        refused after extenders had been asked: much may have happened meanwhile.
+        All are asked after a change of a node, and now and then; else those that changed themselves, and those that
+        were refused after extenders had been asked: much may have happened meanwhile.
         """
         if self.told.in_doubt():
             return

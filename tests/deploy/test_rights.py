@@ -1,0 +1,108 @@
+"""The scheduler is allowed what its code asks for, and nothing else."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.rights import (
+    KUSTOMIZE,
+    PATCH_GROUPS,
+    READ_AUTHORITIES,
+    REVIEW_ACCESS,
+    REVIEW_TOKENS,
+    ROOT,
+    Allowed,
+    allowed,
+    needed,
+    objects_of,
+)
+from situate.kube.kinds import ALL_KINDS
+from situate.wire.config import load_config
+
+BASE = KUSTOMIZE / "base" / "rights.yaml"
+PREEMPTION = KUSTOMIZE / "components" / "preemption" / "rights.yaml"
+LEASE = KUSTOMIZE / "overlays" / "instead" / "lease.yaml"
+OWN_LEASE = "situate-lease"
+
+LEASES, EVENTS = "coordination.k8s.io", "events.k8s.io"
+
+
+def lease(verb: str) -> Allowed:
+    return Allowed(verb, LEASES, "leases", "situate-system", "" if verb == "create" else "situate")
+
+
+# Every request in the code: the file and the method, and which rights it needs. What every account may do anyhow (read
+# /version, discover kinds, ask about itself) needs none.
+CALLS: dict[tuple[str, str], set[Allowed]] = {
+    ("binding", "POST"): {Allowed("create", "", "pods/binding")},
+    ("conditions", "PATCH"): {Allowed("patch", "", "pods/status"), PATCH_GROUPS},
+    ("delegated", "POST"): {REVIEW_TOKENS, REVIEW_ACCESS},
+    ("discovery", "GET"): set(),
+    ("events", "PATCH"): {Allowed("patch", EVENTS, "events")},
+    ("events", "POST"): {Allowed("create", EVENTS, "events")},
+    ("eviction", "DELETE"): {Allowed("delete", "", "pods")},
+    ("eviction", "PATCH"): {Allowed("patch", "", "pods/status")},
+    ("lease", "GET"): {lease("get")},
+    ("lease", "POST"): {lease("create"), Allowed("create", EVENTS, "events")},
+    ("lease", "PUT"): {lease("update")},
+    ("lease", "WATCH"): {lease("watch")},
+    ("pods", "GET"): {Allowed("get", "", "pods")},
+    ("preflight", "GET"): set(),
+    ("preflight", "POST"): set(),
+    ("reflector", "GET"): {Allowed("list", kind.group, kind.resource) for kind in ALL_KINDS},
+    ("reflector", "WATCH"): {Allowed("watch", kind.group, kind.resource) for kind in ALL_KINDS},
+    ("serving", "GET"): {READ_AUTHORITIES},
+    ("volumes", "GET"): {Allowed("get", "", f"persistentvolume{s}") for s in ("s", "claims")},
+    ("volumes", "PATCH"): {Allowed("patch", "", f"persistentvolume{s}") for s in ("s", "claims")},
+}
+
+
+def calls_in(file: Path) -> Iterator[tuple[str, str]]:
+    """The requests that a file makes: by method, or WATCH where lines are streamed."""
+    for found in ast.walk(ast.parse(file.read_text())):
+        if not isinstance(found, ast.Call) or not isinstance(found.func, ast.Attribute):
+            continue
+        if found.func.attr in ("request", "_request") and found.args and isinstance(found.args[0], ast.Constant):
+            yield file.stem, str(found.args[0].value)
+        elif found.func.attr == "stream":
+            yield file.stem, "WATCH"
+
+
+def test_the_table_has_every_request_of_the_code() -> None:
+    files = [file for file in sorted((ROOT / "src" / "situate" / "kube").glob("*.py")) if file.stem != "client"]
+    assert {call for file in files for call in calls_in(file)} == set(CALLS)
+
+
+def test_what_is_allowed_is_what_the_requests_of_the_code_need() -> None:
+    assert allowed(objects_of(BASE, PREEMPTION)) == set().union(*CALLS.values())
+
+
+@pytest.mark.parametrize(
+    "files, config",
+    [
+        pytest.param([BASE], "base", id="beside kube-scheduler"),
+        pytest.param([BASE, PREEMPTION], "components/preemption", id="with preemption"),
+        pytest.param([BASE, PREEMPTION, LEASE], "overlays/instead", id="instead of kube-scheduler"),
+    ],
+)
+def test_what_is_allowed_is_what_the_configuration_needs(files: list[Path], config: str) -> None:
+    objects = objects_of(*files)
+    if LEASE in files:  # the overlay deletes the roles for the other Lease
+        objects = [
+            item
+            for item in objects
+            if (item["metadata"]["name"], item["metadata"].get("namespace")) != (OWN_LEASE, "situate-system")
+        ]
+    assert allowed(objects) == needed(load_config((KUSTOMIZE / config / "config.yaml").read_bytes()))
+
+
+def test_pods_may_be_deleted_only_for_preemption() -> None:
+    delete = Allowed("delete", "", "pods")
+    assert delete not in allowed(objects_of(BASE))
+    assert delete in allowed(objects_of(BASE, PREEMPTION))
+
+
+def test_nothing_is_allowed_by_a_wildcard() -> None:
+    assert [one for one in allowed(objects_of(BASE, PREEMPTION)) if "*" in "".join(one)] == []
