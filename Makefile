@@ -24,7 +24,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ docs: $(VENV)/.ready-dev  ## (part of check) Do the docs say what the program do
 
 bench: $(VENV)/.ready-dev  ## Measure, and print the table of docs/PERFORMANCE.md
 	@$(BIN)/python bench/run.py
+
+bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## kube-scheduler and situate in turn on the same API server, 5,000 nodes, side by side
+	@$(BIN)/python bench/real_cluster.py
 
 oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }

@@ -7,6 +7,7 @@ process; the best of a few is given, since a noisy machine only ever makes thing
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -134,6 +135,12 @@ def machine() -> str:
 
 
 def main() -> None:
+    names = [case.kind for case in (*CASES, *ENGINE_CASES)]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("only", nargs="*", help=f"kinds of workloads, of: {', '.join(dict.fromkeys(names))}; else all")
+    only = parser.parse_args().only
+    if unknown := [name for name in only if name not in names]:
+        parser.error(f"no such workload: {', '.join(unknown)}")
     measured = "measured in this run" if ORACLE.exists() else "from docs/PERFORMANCE.md"
     print(f"machine: {machine()}")
     print(f"best of {RUNS} runs; kube-scheduler's figures: {measured}\n")
@@ -142,11 +149,15 @@ def main() -> None:
     free_gb = shutil.disk_usage(tempfile.gettempdir()).free >> 30
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
+            if only and case.kind not in only:
+                continue
             if case.bound > 500_000 and free_gb < 2:
                 print(f"| {case.kind}, {case.bound:,} bound | left out: it needs 2 GB of disk, {free_gb} are free |")
                 continue
             print(run(case, Path(folder)), flush=True)
     for engine_case in ENGINE_CASES:
+        if only and engine_case.kind not in only:
+            continue
         print(run_engine(engine_case), flush=True)
 
 

@@ -29,9 +29,9 @@ def test_the_same_worlds_print_the_same_with_two_workers() -> None:
 
 def test_a_violation_is_a_line_with_the_command_that_does_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cycle, "_bind_done", lambda self, ref, _: self.reservations.pop(ref.key, None))
-    result = sim("--seeds", "1..2", "--steps", "200")
+    result = sim("--seeds", "3..4", "--steps", "200")
     assert result.exit_code == 1
-    assert "(situate sim --seed 1 --steps 200)" in result.output.splitlines()[0]
+    assert "(situate sim --seed 3 --steps 200)" in result.output.splitlines()[0]
     assert "reservations: " in result.output
 
 

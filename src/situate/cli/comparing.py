@@ -1,8 +1,8 @@
 """Our decisions about the pods of a scenario beside kube-scheduler's verdicts on them: what differs, and what of it is
 known and meant. It opens nothing and prints nothing.
 
-What is meant is listed in EXPLAINED, each with the one thing it excuses. All else about such a pod is still compared,
-and whoever shows a comparison counts them for all to see.
+What is meant is listed in EXPLAINED. `excused` says which fields of such a verdict are still compared, and whoever
+shows a comparison counts them for all to see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A self-signed certificate for the scheduler's own port, where nobody gave one.
 
 It is made by the OpenSSL that Python's ssl module stands on, called through ctypes: a library of its own for this would
-be the largest dependency of the scheduler, and containers have no openssl command. Where that OpenSSL cannot be called
+be among the largest dependencies, and containers have no openssl command. Where that OpenSSL cannot be called
 (a Python that has it built in), there is no certificate, and the error says what to do instead.
 """
 

@@ -1,0 +1,125 @@
+"""What one scheduler process shows on its port: whether it is well, its metrics, its configuration. Only looks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from situate.core.config.encode import encode
+from situate.core.config.resolve import complete
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.kube.client import Client
+from situate.kube.delegated import Authentication, Authorization
+from situate.kube.lease import Lease
+from situate.kube.serving import PING, Check, Page, Serving
+from situate.kube.session import Session
+from situate.kube.settings import Settings
+from situate.kube.shadow import Report
+from situate.loop.logs import Log
+from situate.loop.metrics import CONTENT_TYPE, Metrics
+from situate.wire.errors import InputError
+
+_log = Log(__name__)
+
+
+class Shown(Protocol):
+    """A process, as far as it is looked at."""
+
+    @property
+    def session(self) -> Session | None: ...
+
+    @property
+    def lease(self) -> Lease | None: ...
+
+    @property
+    def config(self) -> KubeSchedulerConfiguration: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    @property
+    def report(self) -> Report: ...
+
+    @property
+    def delayed(self) -> bool:
+        """Whether nothing is to be listed before it leads."""
+
+    @property
+    def stopping(self) -> bool: ...
+
+
+class Endpoints:
+    """All paths of one process."""
+
+    def __init__(self, process: Shown, settings: Settings) -> None:
+        self._process = process
+        self._settings = settings
+
+    def serving(self, who: Client, what: Client) -> Serving | None:
+        """To be entered; None if nothing is to be served. `who` is asked who somebody is, `what` what they may."""
+        where, settings = self._settings.serving, self._settings
+        if where is None:
+            return None
+        authorization = Authorization(what, settings.always_allowed, settings.allow_ttl_s, settings.deny_ttl_s)
+        return Serving(where, Authentication(who, settings.token_ttl_s), authorization, self.checks(), self.pages())
+
+    async def look_up(self, serving: Serving, who: Client) -> None:
+        """Find out whose client certificates to trust, where no flag says so. Raises InputError."""
+        where = self._settings.serving
+        if not self._settings.look_up_authorities or where is None or where.client_ca_file:
+            return
+        problem = await serving.look_up_authorities(who)
+        if problem and not self._settings.tolerate_lookup_failure:
+            raise InputError(f"whose client certificates to trust cannot be looked up: {problem}")
+        if problem:
+            _log.warning("Client certificates are not accepted: the authorities cannot be looked up", err=problem)
+
+    # -- health ----------------------------------------------------------------------------------------------------
+
+    def checks(self) -> dict[str, list[Check]]:
+        election = Check("leaderElection", self._unhealthy_election)
+        shutdown = Check("shutdown", lambda: "process is shutting down" if self._process.stopping else "")
+        synced = Check("informer-sync", self._unsynced)
+        handled = Check("sched-handler-sync", self._unhandled)
+        return {"healthz": [PING, election], "livez": [PING], "readyz": [PING, election, shutdown, synced, handled]}
+
+    def _unhealthy_election(self) -> str:
+        lease = self._process.lease
+        return "" if lease is None else lease.health()
+
+    def _unsynced(self) -> str:
+        session = self._process.session
+        if session is None:
+            return "" if self._process.delayed else "nothing has been listed yet"
+        names = [one.name for one in session.watching.shown() if not one.synced]
+        return f"{len(names)} informers not started yet: {names}" if names else ""
+
+    def _unhandled(self) -> str:
+        session = self._process.session
+        return "handlers are not fully synchronized" if session is not None and session.drive.steps == 0 else ""
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    def pages(self) -> dict[str, Page]:
+        found: dict[str, Page] = {
+            "/configz": self.configz,
+            "/metrics": lambda: (CONTENT_TYPE, self._process.metrics.render()),
+        }
+        if self._settings.shadow:
+            found["/shadow"] = lambda: ("application/json", self._process.report.json())
+        return found
+
+    def configz(self) -> tuple[str, bytes]:
+        config = _without_secrets(complete(self._process.config))
+        return "application/json", msgspec.json.encode({"componentconfig": encode(config)})
+
+
+def _without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Keys of extenders are shown to nobody."""
+    extenders = tuple(
+        one if one.tls_config is None else replace(one, tls_config=replace(one.tls_config, key_data=b""))
+        for one in config.extenders
+    )
+    return replace(config, extenders=extenders)

@@ -1,0 +1,81 @@
+"""One session after another: a new configuration is a new session.
+
+The old one drains, and the new one lists the cluster afresh, so that nothing is known by hearsay. There is one at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeAlias
+
+from situate.kube.session import Means, Session, end, open_session
+from situate.kube.settings import Loaded
+
+RELOAD_DRAIN_S: Final = 5.0
+"""How long binds under way may take to finish when the configuration is another."""
+
+Guard: TypeAlias = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
+"""Sees to it that whatever a session ends with is heard of."""
+
+
+class Succession:
+    """The session of a process, whichever it is now."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._leading = False
+        self._changing = asyncio.Lock()
+        """Held while a session begins or takes the place of another."""
+        self._task: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
+        self.session: Session | None = None
+
+    async def begin(self, means: Means, loaded: Loaded) -> None:
+        """Begin, and wait until everything that there is has been seen."""
+        async with self._changing:
+            await self._begin(means, loaded)
+
+    async def swap(self, means: Means, loaded: Loaded) -> None:
+        """A new session in the place of the old one, if there is one. What was decided is carried out first."""
+        async with self._changing:
+            if self.session is None:
+                return
+            if self._leading:
+                await self.session.drain(RELOAD_DRAIN_S)
+            await self.close()
+            await self._begin(means, loaded)
+            if self._leading and self.session is not None:
+                self.session.drive.lead()
+
+    async def lead(self) -> None:
+        """Decisions are ours from now on: this session's, and those of later ones."""
+        async with self._changing:
+            self._leading = True
+            if self.session is not None:
+                self.session.drive.lead()
+
+    def mute(self) -> None:
+        """Nothing is carried out any more."""
+        self._leading = False
+        if self.session is not None:
+            self.session.drive.mute()
+
+    async def drain(self, timeout_s: float) -> None:
+        if self.session is not None and self._leading:
+            await self.session.drain(timeout_s)
+
+    async def close(self) -> None:
+        """End the session, if there is one, and see it end."""
+        task, self._task = self._task, None
+        if task is not None:
+            await end(task)
+        self.session = None
+        await self._stack.aclose()
+
+    async def _begin(self, means: Means, loaded: Loaded) -> None:
+        self._stack = AsyncExitStack()
+        self.session = session = await self._stack.enter_async_context(open_session(means, loaded))
+        self._task = asyncio.create_task(self._guard(session.run()), name="session")
+        await session.until_synced()
