@@ -1,6 +1,7 @@
-"""docs/COMMANDS.md names every command and every option that there is, and none that there is not."""
+"""docs/COMMANDS.md names every command and every option that there is; no page names one that there is not."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,8 +9,11 @@ import click
 import pytest
 
 from situate.cli import SUMMARIES, main
+from situate.cli.scheduler import NO_EFFECT
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "COMMANDS.md").read_text()
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "COMMANDS.md").read_text()
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ON_EVERY_COMMAND = {"-h", "--help"}
 
 
@@ -77,3 +81,50 @@ def test_a_command_says_what_it_does(path: str, command: click.Command) -> None:
 @pytest.mark.parametrize("name", sorted(SUMMARIES))
 def test_the_summary_of_a_command_is_in_its_section(name: str) -> None:
     assert SUMMARIES[name] in section(f"situate {name}")
+
+
+def test_the_page_says_why_a_flag_has_no_effect() -> None:
+    rows = re.findall(r"^\| (`--[^|]*) \| (.*?)\.? \|$", section("situate scheduler"), re.MULTILINE)
+    told = {name: why.lower() for flags, why in rows for name in re.findall(r"`--([\w-]+)`", flags)}
+    assert {name: told.get(name) for name in NO_EFFECT} == {name: why.lower() for name, why in NO_EFFECT.items()}
+
+
+# ── what other pages have one type ──────────────────────────────────────────────────────────────────────────────────
+
+
+def typed_in(page: Path) -> list[str]:
+    """The lines of fenced blocks, and the code in sentences, that begin with our command."""
+    text = page.read_text()
+    fenced = [
+        line.removeprefix("$ ")
+        for block in re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
+        for line in block.split("\n")
+    ]
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    return [line for line in (*fenced, *inline) if re.match(r"situate( |$)", line)]
+
+
+TYPED = list(dict.fromkeys((page, line) for page in PAGES for line in typed_in(page)))
+
+
+@pytest.mark.parametrize("page, line", TYPED, ids=lambda value: value if isinstance(value, str) else value.name)
+def test_what_a_page_has_one_type_is_a_command_with_its_options(page: Path, line: str) -> None:
+    if line in NOT_THERE_YET:
+        return
+    command: click.Command = main
+    words = shlex.split(line, comments=True)[1:]
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        context = click.Context(command)
+        child = command.get_command(context, words[0])
+        assert child is not None, f"there is no {words[0]}"
+        command, words = child, words[1:]
+    named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert named - options_of(command) - ON_EVERY_COMMAND == set()
+
+
+NOT_THERE_YET = ("situate up", "situate why")
+"""The README names these to say that they are not there."""
+
+
+def test_what_is_said_not_to_be_there_is_not_there() -> None:
+    assert [line for line in NOT_THERE_YET if line.split()[1] in SUMMARIES] == []

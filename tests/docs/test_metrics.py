@@ -1,4 +1,4 @@
-"""docs/METRICS.md has every metric that there is, with its type, labels and meaning, and none that there is not."""
+"""docs/METRICS.md has every metric that there is, with its type, labels and meaning; no page names another."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,9 @@ import pytest
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "METRICS.md").read_text()
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "METRICS.md").read_text()
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ROWS = {
     cells[0].strip("`"): cells[1:]
     for line in PAGE.splitlines()
@@ -31,3 +33,9 @@ def test_the_page_has_what_is_shown_and_nothing_else() -> None:
 
 def test_every_row_says_what_the_metric_means() -> None:
     assert [name for name, cells in ROWS.items() if len(cells[-1]) < 10] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_names_only_metrics_that_there_are(page: Path) -> None:
+    named = re.findall(r"`((?:scheduler|situate|rest_client|leader_election)_[a-z_]+)\b", page.read_text())
+    assert set(named) - set(ROWS) == set()

@@ -9,10 +9,13 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = sorted(
     path
-    for folder in ("src", "tests", "docs", "examples", "bench")
+    for folder in ("src", "tests", "docs", "examples", "bench", "deploy", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".md", ".yaml", ".go"} and path != Path(__file__)
+    if (path.suffix in {".py", ".md", ".yaml", ".go", ".sh", ".tpl", ".txt"} or path.parent.name == ".ci")
+    and path.is_file()
+    and path != Path(__file__)
 )
+AT_THE_TOP = [*sorted(ROOT.glob("*.md")), *(ROOT / name for name in ("Makefile", "Dockerfile", "pyproject.toml"))]
 
 # Somebody's own machine, and notes of work not done.
 NOWHERE = re.compile(r"(?<![\w.}>-])/(?:work|root|home)/\w|\b(?:TODO|FIXME|XXX|TBD)\b")
@@ -22,7 +25,7 @@ NOT_IN_PAGES = re.compile(r"\b(?:helpers?|utils|lorem ipsum|coming soon)\b", re.
 SAYS_THERE_ARE_NONE = "There is no"
 
 
-@pytest.mark.parametrize("path", [*TEXTS, *PAGES[:1]], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*TEXTS, *AT_THE_TOP], ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_names_no_private_path_and_leaves_no_note_of_work_to_do(path: Path) -> None:
     assert NOWHERE.findall(path.read_text()) == []
 
