@@ -87,6 +87,13 @@ JOURNEYS := basic-integration-test priority-integration-test group-integration-t
 $(JOURNEYS): $(VENV)/.ready-dev $(KUBE_PARTS)
 	@$(BIN)/python -m pytest -q -s $(KUBE)/test_journeys.py -k "test_$(@:-integration-test=) and situate"
 
+# `make test` runs the same with fewer pods, shorter leases and three kills.
+fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: whatever breaks, no pod is lost, none is bound twice
+	@FAULTS=long $(BIN)/python -m pytest -q -s --durations=0 --durations-min=5 $(KUBE)/test_faults.py \
+		$(KUBE)/test_side_by_side.py $(KUBE)/test_outsiders.py $(KUBE)/test_bad_input.py
+
+.PHONY: fault-test
+
 # IMAGE, VARIANT, YES and WAIT: docs/DEPLOY.md says what they are.
 deploy-scheduler:  ## Put the scheduler into the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
 	@deploy/scheduler.sh deploy

@@ -75,6 +75,11 @@ def test_without_flags_everything_is_as_kube_scheduler_has_it(ran: list[Settings
     assert (config.client_connection.qps, config.client_connection.burst) == (50, 100)
 
 
+def test_how_long_an_unschedulable_pod_waits_can_be_said(ran: list[Settings]) -> None:
+    assert settings(ran).parked_limit_ms == 300_000
+    assert settings(ran, "--pod-max-in-unschedulable-pods-duration=1m30s").parked_limit_ms == 90_000
+
+
 @pytest.mark.parametrize("name", sorted(NO_EFFECT))
 def test_a_flag_without_effect_is_taken_and_said_to_be_one(name: str, ran: list[Settings]) -> None:
     found = settings(ran, f"--{name}=true")

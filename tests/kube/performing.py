@@ -104,7 +104,7 @@ class World:
             self.hear,
             self.seen,
             component="default-scheduler",
-            instance="host-1",
+            host="host-1",
             may_write=lambda: self.leads,
             now_ns=lambda: self.now_ns,
             metrics=self.counted,
@@ -161,6 +161,13 @@ class World:
         pod = json.loads(json.dumps(self.get_pod(name)))
         pod["metadata"].update(metadata)
         self.server.put(PODS, pod)
+
+    def replace_pod(self, name: str = "web") -> None:
+        """Gone, and another of its name made; neither has been seen yet."""
+        seen = dict(self.seen.pods)
+        self.server.remove(PODS, name, "default")
+        self.add_pod()
+        self.seen.pods = seen
 
     def bind_pod(self, node: str, name: str = "web") -> None:
         pod = json.loads(json.dumps(self.get_pod(name)))

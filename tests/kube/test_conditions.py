@@ -9,6 +9,7 @@ from situate.core.changes import BindDone, PodRef
 from situate.core.effects import Bind, Nominate, SetCondition, SetGroupCondition
 from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta
+from situate.kube.conditions import Groups
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -70,6 +71,23 @@ def test_what_is_so_already_is_not_written_again() -> None:
         world.performer.perform([waits(ref), Nominate(ref, "")])
         await world.quiet()
         assert len(world.server.asked("PATCH")) == 1
+
+    play(scenario)
+
+
+def test_who_takes_over_does_not_say_again_what_the_pod_says_already() -> None:
+    async def scenario(world: World) -> None:
+        ref = world.add_pod()
+        world.performer.perform([waits(ref)])
+        await world.quiet()
+        world.see_pod()
+        world.performer = world.new_performer()
+        world.performer.perform([waits(ref)])
+        await world.quiet()
+        assert len(world.server.asked("PATCH")) == 1
+        world.performer.perform([waits(ref, "in other words")])
+        await world.quiet()
+        assert len(world.server.asked("PATCH")) == 2
 
     play(scenario)
 
@@ -200,10 +218,7 @@ def test_a_pod_that_was_bound_meanwhile_is_not_said_to_wait() -> None:
 def test_another_pod_of_the_same_name_gets_no_note() -> None:
     async def scenario(world: World) -> None:
         ref = world.add_pod()
-        seen = dict(world.seen.pods)
-        world.server.remove(PODS, "web", "default")
-        world.add_pod()
-        world.seen.pods = seen
+        world.replace_pod()
         world.performer.perform([waits(ref)])
         await world.quiet()
         assert "status" not in world.get_pod()
@@ -214,10 +229,7 @@ def test_another_pod_of_the_same_name_gets_no_note() -> None:
 def test_a_patch_that_is_refused_because_another_pod_has_the_name_is_no_failure() -> None:
     async def scenario(world: World) -> None:
         ref = world.add_pod()
-        seen = dict(world.seen.pods)
-        world.server.remove(PODS, "web", "default")
-        world.add_pod()
-        world.seen.pods = seen
+        world.replace_pod()
         world.server.fault("PATCH", "/status", status=422, reason="Invalid")
         world.performer.perform([waits(ref)])
         await world.quiet()
@@ -265,9 +277,13 @@ def test_who_does_not_lead_notes_nothing() -> None:
     play(scenario)
 
 
-def test_a_group_is_told_whether_it_was_scheduled() -> None:
+@pytest.mark.parametrize(
+    "version, condition", [("v1alpha2", "PodGroupScheduled"), ("v1beta1", "PodGroupInitiallyScheduled")]
+)
+def test_a_group_is_told_whether_it_was_scheduled_as_its_api_has_it(version: str, condition: str) -> None:
     async def scenario(world: World) -> None:
-        groups = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+        world.performer = world.new_performer(groups=lambda: Groups.of(version))
+        groups = f"/apis/scheduling.k8s.io/{version}/podgroups"
         made = world.server.put(groups, {"metadata": {"name": "g", "namespace": "default"}})
         meta = ObjectMeta(name="g", namespace="default", uid=made["metadata"]["uid"], generation=2)
         world.seen.groups["default", "g"] = PodGroup(metadata=meta)
@@ -278,7 +294,7 @@ def test_a_group_is_told_whether_it_was_scheduled() -> None:
         assert group is not None
         assert group["status"]["conditions"] == [
             {
-                "type": "PodGroupScheduled",
+                "type": condition,
                 "status": "False",
                 "reason": "Unschedulable",
                 "message": "waits",

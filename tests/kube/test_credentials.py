@@ -32,13 +32,6 @@ OTHER = (DATA / "localhost.pem").read_bytes()
 Result = TypeVar("Result")
 
 
-@pytest.fixture(autouse=True)
-def _few_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading those of the system takes a tenth of a second each time."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "other-ca.pem"))
-    monkeypatch.setenv("SSL_CERT_DIR", str(DATA))
-
-
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     async def within() -> Result:
         async with asyncio.timeout(20):

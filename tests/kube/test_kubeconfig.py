@@ -29,13 +29,6 @@ V1 = "client.authentication.k8s.io/v1"
 Result = TypeVar("Result")
 
 
-@pytest.fixture(autouse=True)
-def _few_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading those of the system takes a tenth of a second each time."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "other-ca.pem"))
-    monkeypatch.setenv("SSL_CERT_DIR", str(DATA))
-
-
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     return asyncio.run(work)
 

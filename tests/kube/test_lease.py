@@ -269,6 +269,17 @@ def test_a_clean_stop_leaves_the_lease_free_and_short() -> None:
     play(scenario)
 
 
+def test_a_renewal_that_comes_between_does_not_keep_a_lease_from_being_released() -> None:
+    async def scenario(world: Candidates) -> None:
+        lease = world.candidate()
+        await lease.acquire()
+        world.server.fault("PUT", "/leases/", status=409, reason="Conflict")
+        await lease.release()
+        assert world.spec["holderIdentity"] == ""
+
+    play(scenario)
+
+
 def test_a_lease_that_is_not_ours_any_more_is_not_released() -> None:
     async def scenario(world: Candidates) -> None:
         lease = world.candidate()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.effects import Effect
 from situate.core.engine.cycle import BIND_ANSWER_MS
 from situate.kube.lease import Rules
-from situate.kube.scheduler import FAILED, OK, Process
+from situate.kube.process import FAILED, OK, Process
 from situate.kube.settings import Loaded, Pace, Settings
 from situate.loop.history import History
 from situate.wire.config import load_config
@@ -26,7 +27,9 @@ from situate.wire.errors import InputError
 
 PODS, NODES, LEASES = "/api/v1/pods", "/api/v1/nodes", "/apis/coordination.k8s.io/v1/leases"
 EVENTS = "/apis/events.k8s.io/v1/events"
-QUICK = Rules(lease_s=2, renew_deadline_s=1, retry_s=0.02)
+QUICK = Rules(retry_s=0.02)
+LIMIT_S = 60
+"""For one test, on a machine that has other things to do."""
 
 
 def node(name: str) -> Object:
@@ -55,14 +58,20 @@ def config_text(scheduler: str = "default-scheduler", *, elect: bool = False, **
 
 
 class Server(FakeServer):
-    """One that says its version."""
+    """One that says its version, and which kinds of an API group it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.served: dict[str, str] = {}
 
     def _do(self, method: str, path: str, query: dict[str, str], body: Any) -> Object:
+        if path in self.served:
+            return {"resources": [{"name": self.served[path], "verbs": ["list", "watch"]}]}
         return {"gitVersion": "v1.36.4"} if path == "/version" else super()._do(method, path, query, body)
 
 
 class World:
-    def __init__(self, server: FakeServer, folder: Path) -> None:
+    def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
         self.folder = folder
         self.config = folder / "config.yaml"
@@ -100,7 +109,8 @@ class World:
 
 def play(tmp_path: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with Server() as server, asyncio.timeout(20):
+        server = Server()
+        async with server, asyncio.timeout(LIMIT_S):
             await scenario(World(server, tmp_path))
 
     asyncio.run(run())
@@ -123,6 +133,8 @@ def test_pods_that_wait_and_pods_that_come_are_bound_and_told_so(tmp_path: Path)
             assert await world.bound("after") == "n1"
             await until(lambda: len(world.server.all(EVENTS)) == 2)
             assert {event["reason"] for event in world.server.all(EVENTS)} == {"Scheduled"}
+            said_by = {event["reportingInstance"] for event in world.server.all(EVENTS)}
+            assert said_by == {f"default-scheduler-{socket.gethostname()}"}
 
     play(tmp_path, scenario)
 
@@ -138,11 +150,71 @@ def test_pods_of_other_schedulers_are_left_alone(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    "version, condition", [("v1alpha2", "PodGroupScheduled"), ("v1beta1", "PodGroupInitiallyScheduled")]
+)
+def test_a_gang_that_has_to_wait_is_told_so_in_the_api_that_the_server_has(
+    tmp_path: Path, version: str, condition: str
+) -> None:
+    async def scenario(world: World) -> None:
+        group = f"/apis/scheduling.k8s.io/{version}"
+        world.server.served[group] = "podgroups"
+        meta = {"name": "train", "namespace": "default"}
+        world.server.put(
+            f"{group}/podgroups", {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+        )
+        for name in ("a", "b"):
+            one = pod(name)
+            one["spec"]["schedulingGroup"] = {"podGroupName": "train"}
+            one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+            world.server.put(PODS, one)
+
+        def conditions() -> list[Object]:
+            found = world.server.get(f"{group}/podgroups", "train", "default") or {}
+            return list(found.get("status", {}).get("conditions", []))
+
+        async with world.running(world.process()):
+            await until(conditions)
+        assert [(one["type"], one["status"]) for one in conditions()] == [(condition, "False")]
+
+    play(tmp_path, scenario)
+
+
+def test_what_could_not_be_carried_out_is_in_the_metrics(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        world.server.put(PODS, pod("web"))
+        world.server.fault("POST", "/binding", status=403, reason="Forbidden")
+        process = world.process()
+        failures = b'situate_failures_total{operation="binding"} 1.0'
+        async with world.running(process):
+            await until(lambda: failures in process.metrics.render().splitlines())
+
+    play(tmp_path, scenario)
+
+
 def test_an_api_server_that_does_not_know_us_is_an_error_with_what_to_do(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         world.server.fault("GET", "/version", status=401, reason="Unauthorized", times=9)
         with pytest.raises(InputError, match=r"expired credentials\?.*--kubeconfig"):
             await world.process().run()
+
+    play(tmp_path, scenario)
+
+
+def test_what_cannot_be_used_after_all_leaves_the_lease_free(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        elects(world)
+        process = world.process()
+        running = asyncio.create_task(process.run())
+        await until(lambda: process.leading)
+
+        async def fail() -> None:
+            raise InputError("no")
+
+        await process._guarded(fail())
+        with pytest.raises(InputError, match="no"):
+            await running
+        assert world.holder() == ""
 
     play(tmp_path, scenario)
 
@@ -177,7 +249,9 @@ def elects(world: World) -> None:
     world.config.write_text(config_text(elect=True))
 
 
-def test_of_two_one_binds_and_the_other_takes_over_when_it_stops(tmp_path: Path) -> None:
+def test_of_two_one_binds_and_the_other_takes_over_when_it_stops(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(world: World) -> None:
         elects(world)
         first, second = world.process(), world.process()
@@ -197,6 +271,7 @@ def test_of_two_one_binds_and_the_other_takes_over_when_it_stops(tmp_path: Path)
         assert len(binds) == len(set(binds)) == 2
 
     play(tmp_path, scenario)
+    assert "Leaderelection lost" not in caplog.text
 
 
 def test_a_lease_that_is_lost_ends_the_process_and_its_binds_at_once(tmp_path: Path) -> None:
@@ -212,6 +287,23 @@ def test_a_lease_that_is_lost_ends_the_process_and_its_binds_at_once(tmp_path: P
             assert await task == FAILED
             assert not process.may_write()
             assert world.holder() == "somebody else"
+
+    play(tmp_path, scenario)
+
+
+def test_a_lease_is_kept_however_long_it_takes_to_see_the_cluster(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        world.config.write_text(config_text(elect=True, delayCacheUntilActive=True))
+        world.server.put(PODS, pod("web"))
+        world.server.fault("GET", "/api/v1/pods?", hang=True)
+        process = world.process()
+        async with world.running(process):
+            await until(lambda: world.holder() == process.identity)
+            renewals = len(world.server.asked("PUT", "/leases/"))
+            await until(lambda: len(world.server.asked("PUT", "/leases/")) > renewals + 2)
+            assert not process.leading
+            world.server.release()
+            await world.bound("web")
 
     play(tmp_path, scenario)
 
@@ -349,7 +441,7 @@ def test_an_extender_whose_certificates_cannot_be_had_changes_nothing(
 def test_it_is_ready_when_everything_has_been_seen_and_not_while_it_stops(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         process = world.process()
-        checks = {check.name: check for check in process._checks()["readyz"]}
+        checks = {check.name: check for check in process.endpoints.checks()["readyz"]}
         assert checks["informer-sync"].problem()
         async with world.running(process) as task:
             await until(lambda: process.leading)
@@ -366,7 +458,7 @@ def test_the_configuration_is_shown_without_private_keys(tmp_path: Path) -> None
         tls = {"keyData": "c2VjcmV0", "insecure": True}
         extender = {"urlPrefix": "https://e/", "filterVerb": "f", "enableHTTPS": True, "tlsConfig": tls}
         world.config.write_text(config_text(extenders=[extender]))
-        kind, body = world.process()._configz()
+        kind, body = world.process().endpoints.configz()
         assert kind == "application/json"
         assert json.loads(body)["componentconfig"]["kind"] == "KubeSchedulerConfiguration"
         assert b"c2VjcmV0" not in body

@@ -1,6 +1,7 @@
 """What the tests of faults share: crowds of pods, what must be true in the end, and limits on time."""
 
 import os
+from typing import Any
 
 from kubernetes.cluster import Cluster, Scheduler
 from kubernetes.history import History
@@ -26,7 +27,7 @@ def behind(cluster: Cluster, proxy: FaultProxy, config: Json, *flags: str) -> Sc
     return cluster.situate(config, kubeconfig=kubeconfig, flags=flags)
 
 
-def crowd(cluster: Cluster, prefix: str, number: int, **fields: object) -> set[str]:
+def crowd(cluster: Cluster, prefix: str, number: int, **fields: Any) -> set[str]:
     """So many pods of one CPU; their names as the witness has them."""
     made = [f"{prefix}-{one}" for one in range(number)]
     cluster.create(*(pod(name, **{"cpu": "1", **fields}) for name in made))

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
-from kubernetes.api import RefusedError
 from kubernetes.cluster import Cluster
 from kubernetes.drills import FAST, quiet_logs
 from kubernetes.history import History
@@ -22,7 +22,7 @@ BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 COMPLETED = "pv.kubernetes.io/bind-completed"
 VOLUMES = "/api/v1/persistentvolumes"
 TIMEOUT_S = 3
-HANG_S = 6
+HANG_S = 5
 
 
 # ── volumes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +108,11 @@ def notes(cluster: Cluster, reason: str) -> str:
 
 def impatient() -> Json:
     """A configuration that waits for volumes for a short time only."""
-    arguments = {"kind": "VolumeBindingArgs", "apiVersion": "kubescheduler.config.k8s.io/v1"}
-    arguments |= {"bindTimeoutSeconds": TIMEOUT_S}
+    arguments = {
+        "kind": "VolumeBindingArgs",
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "bindTimeoutSeconds": TIMEOUT_S,
+    }
     named = [{"name": "VolumeBinding", "args": arguments}]
     return {**FAST, "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": named}]}
 
@@ -195,7 +198,7 @@ def test_a_provisioner_that_gives_up_on_a_node_has_the_pod_decided_anew(cluster:
 
 # ── extenders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Say = Callable[[str, Json], Json]
+Say = Callable[[str, Json], Any]
 
 
 @contextmanager
@@ -237,12 +240,12 @@ def test_an_extender_filters_and_scores(cluster: Cluster) -> None:
     cluster.hollow_nodes(5)
     asked: list[str] = []
 
-    def say(verb: str, told: Json) -> Json:
+    def say(verb: str, told: Json) -> Any:
         asked.append(verb)
         names = told["NodeNames"]
         if verb == "filter":
             return {"NodeNames": [name for name in names if name != "node-3"], "FailedNodes": {"node-3": "not today"}}
-        return [{"Host": name, "Score": 10 if name == "node-2" else 0} for name in names]  # type: ignore[return-value]
+        return [{"Host": name, "Score": 10 if name == "node-2" else 0} for name in names]
 
     with extender(say) as url:
         scheduler = cluster.situate(with_extender(url, prioritizeVerb="prioritize", weight=100))
@@ -257,7 +260,7 @@ def test_an_extender_that_hangs_holds_up_only_whom_it_is_asked_about(cluster: Cl
     cluster.hollow_nodes(5, extended={"example.com/slow": "10"})
     over, begun = threading.Event(), threading.Event()
 
-    def say(verb: str, told: Json) -> Json:
+    def say(verb: str, told: Json) -> Any:
         begun.set()
         over.wait(60)
         return {"NodeNames": told["NodeNames"]}
@@ -276,17 +279,8 @@ def test_an_extender_that_hangs_holds_up_only_whom_it_is_asked_about(cluster: Cl
         last = max(one.at for one in history.binds())
         assert last - since < HANG_S, "they were held up"
         assert "slow" not in cluster.bound()
-        wait_until(lambda: "slow" in notes(cluster, "FailedScheduling") or answered(cluster), "it to be given up", 30)
+        wait_until(lambda: notes(cluster, "FailedScheduling"), "it to be given up for now", 60)
         over.set()
         cluster.wait_for_bound("slow", within_s=60)
         assert history.problems() == []
     quiet_logs(scheduler)
-
-
-def answered(cluster: Cluster) -> bool:
-    """Whether the slow pod was told that it cannot be scheduled for now."""
-    try:
-        found = cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/pods/slow")
-    except RefusedError:
-        return False
-    return any(one["type"] == "PodScheduled" for one in found["status"].get("conditions", ()))

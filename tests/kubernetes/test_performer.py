@@ -47,7 +47,7 @@ class Stage:
             self.told.extend,
             self.seen,
             component="default-scheduler",
-            instance="host-1",
+            host="host-1",
             may_write=lambda: self.leads,
             metrics=self.counted,
             **options,

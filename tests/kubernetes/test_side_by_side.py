@@ -1,6 +1,7 @@
 """kube-scheduler and situate on one cluster, each with pods of its own name: neither touches the other's."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from kubernetes.cluster import Cluster
 from kubernetes.drills import FAST, LONG, WITHIN_S, quiet_logs, until_settled
@@ -16,10 +17,10 @@ MANAGERS = {OURS: "situate", THEIRS: "kube-scheduler"}
 CONFIG: Json = {**FAST, "profiles": [{"schedulerName": OURS}]}
 
 
-def both(number: int, **fields: object) -> list[Json]:
+def both(number: int, **fields: Any) -> list[Json]:
     """Pods of both names, in turn."""
     return [
-        pod(f"{scheduler}-{row}", scheduler=scheduler, labels={"of": scheduler}, **fields)  # type: ignore[arg-type]
+        pod(f"{scheduler}-{row}", scheduler=scheduler, labels={"of": scheduler}, **fields)
         for row in range(number)
         for scheduler in (OURS, THEIRS)
     ]
@@ -31,6 +32,10 @@ def named(cluster: Cluster, items: Iterable[Json]) -> set[str]:
 
 def events(cluster: Cluster) -> list[Json]:
     return cluster.api.items(f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events")
+
+
+def preempted(cluster: Cluster) -> list[Json]:
+    return [event for event in events(cluster) if event["reason"] == "Preempted"]
 
 
 def check_who_wrote(cluster: Cluster) -> None:
@@ -115,7 +120,7 @@ def test_evicting_for_its_own_pods_leaves_the_others_alone(cluster: Cluster) -> 
         assert {name for name in history.pods() if THEIRS in name} == {
             f"{cluster.namespace}/{THEIRS}-{row}" for row in range(6)
         }
-        preempted = [event for event in events(cluster) if event["reason"] == "Preempted"]
-        assert {event["reportingController"] for event in preempted} <= {OURS}
+        wait_until(lambda: len(preempted(cluster)) == 4, "the events that say so", WITHIN_S)
+        assert {event["reportingController"] for event in preempted(cluster)} == {OURS}
     check_who_wrote(cluster)
     quiet_logs(ours)

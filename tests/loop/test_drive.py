@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders import node, pod
-from situate.core.changes import BindDone, Change, NodeSeen, PodSeen
+from situate.core.changes import BindDone, BindFailed, Change, NodeSeen, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect, Report
 from situate.core.engine.engine import BATCH, Engine
@@ -219,6 +219,46 @@ def test_whoever_tells_more_than_fits_has_it_folded_in_first(monkeypatch: pytest
     drive = made(Hands())
     drive.tell([NODE, *waiting(20)])
     assert (drive.waiting, drive.steps) == (0, 1)
+
+
+def test_an_engine_that_fails_for_a_full_intake_fails_in_who_drives_and_not_in_who_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "INTAKE_LIMIT", 10)
+    drive = made(Hands())
+
+    def fail(now: int, changes: Sequence[Change]) -> list[Effect]:
+        raise RuntimeError("ours")
+
+    drive.engine.step = fail  # type: ignore[method-assign]
+    drive.tell([NODE, *waiting(20)])
+    drive.tell(waiting(20, "more"))
+
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            await drive.run()
+
+    with pytest.raises(EngineError, match="RuntimeError: ours"):
+        asyncio.run(run())
+
+
+def test_what_a_performer_tells_at_once_waits_for_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "INTAKE_LIMIT", 0)
+    performing = [0, 0]
+
+    class Refusing:
+        def perform(self, effects: Sequence[Effect]) -> None:
+            performing[0] += 1
+            performing[1] = max(performing)
+            for effect in effects:
+                if isinstance(effect, Bind):
+                    drive.tell([BindFailed(effect.pod, effect.attempt, "no")])
+            performing[0] -= 1
+
+    drive = Drive(Engine(CONFIG), Refusing())
+    drive.lead()
+    drive.tell([NODE, *waiting(3)])
+    assert (performing[1], drive.waiting) == (1, 3)
 
 
 def test_after_it_was_told_to_stop_nobody_is_decided_and_answers_are_heard() -> None:

@@ -242,6 +242,23 @@ def test_the_cluster_is_counted_and_binds_without_an_answer() -> None:
     assert watched.show("scheduler_goroutines") == {"operation=binding": 0}
 
 
+def test_what_a_performer_does_and_fails_to_do_is_shown() -> None:
+    metrics = Metrics()
+    for operation, change in (("status", 1), ("status", 1), ("status", -1), ("preemption", 1), ("binding", 1)):
+        metrics.under_way(operation, change)
+    metrics.failed("binding")
+    metrics.dropped("event")
+    lines = metrics.render().decode().splitlines()
+    assert [
+        line for line in lines if line.startswith(("scheduler_goroutines", "situate_failures", "situate_drop"))
+    ] == [
+        'scheduler_goroutines{operation="status"} 1.0',
+        'scheduler_goroutines{operation="preemption"} 1.0',
+        'situate_failures_total{operation="binding"} 1.0',
+        "situate_dropped_events_total 1.0",
+    ]
+
+
 def test_pods_that_come_to_the_queue_are_counted_by_what_brought_them() -> None:
     watched = Watched()
     watched.step(0, ROOMY, seen("large", cpu="8"))

@@ -47,7 +47,6 @@ NO_EFFECT: Final[dict[str, str]] = {
     "log-json-info-buffer-size": "every line is written at once",
     "log-text-info-buffer-size": "every line is written at once",
     "min-compatibility-version": f"only {KUBERNETES} is emulated",
-    "pod-max-in-unschedulable-pods-duration": "pods are put back after five minutes, if nothing else wakes them",
     "profiling": NOT_GO,
     "requestheader-allowed-names": NO_PROXY,
     "requestheader-client-ca-file": NO_PROXY,
@@ -160,6 +159,12 @@ MISC: Final = together(
     flag("master", TEXT, "", "Address of the API server, instead of the kubeconfig's."),
     flag("kube-api-qps", RATE, 50.0, "Requests a second to the API server; below 0: no limit."),
     flag("kube-api-burst", NUMBER, 100, "How many requests may be made at once above that."),
+    flag(
+        "pod-max-in-unschedulable-pods-duration",
+        DURATION,
+        "5m",
+        "After how long an unschedulable pod is tried again, if nothing else wakes it.",
+    ),
 )
 OURS: Final = together(
     flag("context", TEXT, "", "The kubeconfig's context, instead of its current one."),
@@ -271,6 +276,7 @@ def _settings(ctx: click.Context, flags: dict[str, Any]) -> Settings:
         context=flags["context"] or None,
         master=flags["master"] or None,
         journal=Path(flags["journal"]) if flags["journal"] else None,
+        parked_limit_ms=max(0, flags["pod_max_in_unschedulable_pods_duration"] // 1_000_000),
         shadow=flags["shadow"],
         shadow_json=flags["shadow_json"],
         serving=_where(flags),

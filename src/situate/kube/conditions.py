@@ -16,7 +16,7 @@ import msgspec
 
 from situate.core.changes import PodRef
 from situate.core.effects import Nominate, SetCondition, SetGroupCondition
-from situate.core.model.group import POD_GROUP_SCHEDULED, PodGroup
+from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED, PodGroup
 from situate.core.model.pod import Pod
 from situate.core.state.classes import signature
 from situate.kube.client import Client
@@ -39,6 +39,13 @@ class Groups:
 
     path: str = "/apis/scheduling.k8s.io/v1alpha2"
     condition: str = POD_GROUP_SCHEDULED
+
+    @staticmethod
+    def of(version: str | None) -> Groups:
+        """As the API server has them in this version; if it has none, nothing can be noted anyway."""
+        if version is None or version == "v1alpha2":
+            return Groups()
+        return Groups(f"/apis/scheduling.k8s.io/{version}", POD_GROUP_INITIALLY_SCHEDULED)
 
 
 class Pods(Protocol):
@@ -94,7 +101,7 @@ class Notes:
         may_write: Callable[[], bool],
         now_ns: Callable[[], int],
         *,
-        groups: Groups | None = None,
+        groups: Callable[[], Groups] = Groups,
         retry_s: float = RETRY_S,
         remembered: int = REMEMBERED,
     ) -> None:
@@ -102,7 +109,7 @@ class Notes:
         self._pods = pods
         self._may_write = may_write
         self._now_ns = now_ns
-        self._groups = groups or Groups()
+        self._groups = groups
         self._retry_s = retry_s
         self._remembered = remembered
         self._written: dict[str, _Written] = {}
@@ -159,7 +166,10 @@ class Notes:
         conditions = []
         for one in note.conditions.values():
             before = seen.get(one.type)
-            if written is not None and written.conditions.get(one.type) == _digest(one):
+            if written is not None and one.type in written.conditions:
+                if written.conditions[one.type] == _digest(one):
+                    continue
+            elif before is not None and (before.status, before.reason, before.message) == _says(one):
                 continue
             since_ns = None if before is not None and before.status == one.status else self._now_ns()
             generation = pod.metadata.generation
@@ -189,20 +199,16 @@ class Notes:
 
     async def write_group(self, said: SetGroupCondition) -> bool:
         """Set the condition of a PodGroup, where it is not so already. False if it could not be written."""
-        group = self._pods.group(said.namespace, said.name)
+        group, where = self._pods.group(said.namespace, said.name), self._groups()
         if group is None:
             return True
-        before = next((one for one in group.status.conditions if one.type == self._groups.condition), None)
-        if before is not None and (before.status, before.reason, before.message) == (
-            said.status,
-            said.reason,
-            said.message,
-        ):
+        before = next((one for one in group.status.conditions if one.type == where.condition), None)
+        if before is not None and (before.status, before.reason, before.message) == _says(said):
             return True
         since_ns = None if before is not None and before.status == said.status else self._now_ns()
         generation = group.metadata.generation
-        made = Condition(self._groups.condition, said.status, said.reason, said.message, generation, since_ns)
-        path = f"{self._groups.path}/namespaces/{said.namespace}/podgroups/{said.name}/status"
+        made = Condition(where.condition, said.status, said.reason, said.message, generation, since_ns)
+        path = f"{where.path}/namespaces/{said.namespace}/podgroups/{said.name}/status"
         body, pause_s = status_patch(group.metadata.uid, "", (made,), None), self._retry_s
         for tries_left in range(TRIES - 1, -1, -1):
             if not self._may_write():
@@ -225,8 +231,12 @@ def _alike(one: Pod, other: Pod | None) -> bool:
     return one is other or (other is not None and signature(one) == signature(other))
 
 
+def _says(one: SetCondition | SetGroupCondition) -> tuple[str, str, str]:
+    return one.status, one.reason, one.message
+
+
 def _digest(one: SetCondition) -> int:
-    return hash((one.status, one.reason, one.message))
+    return hash(_says(one))
 
 
 def _version_in(answer: bytes) -> str:

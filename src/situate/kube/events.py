@@ -73,7 +73,7 @@ class Events:
         client: Client,
         may_write: Callable[[], bool],
         now_ns: Callable[[], int],
-        instance: str,
+        host: str,
         *,
         dropped: Callable[[], None] = lambda: None,
         waiting: int = WAITING,
@@ -82,7 +82,7 @@ class Events:
         self._client = client
         self._may_write = may_write
         self._now_ns = now_ns
-        self._instance = instance
+        self._host = host
         self._dropped = dropped
         self._waiting = waiting
         self._retry_s = retry_s
@@ -203,7 +203,7 @@ class Events:
             one.at_ns,
             said.pod,
             controller=one.controller,
-            instance=f"{one.controller}-{self._instance}"[:INSTANCE_CHARS],
+            instance=f"{one.controller}-{self._host}"[:INSTANCE_CHARS],
             kind=said.type,
             reason=said.reason,
             action=said.action,

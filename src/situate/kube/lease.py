@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 
@@ -37,6 +39,7 @@ JITTER: Final = 1.2
 API: Final = "coordination.k8s.io/v1"
 RELEASED_S: Final = 1
 """The duration that a released lease is left with, as client-go leaves it."""
+RELEASE_TRIES: Final = 3
 WATCH_S: Final = 300
 """How long one watch of the Lease lasts at most."""
 WATCH_GRACE_S: Final = 30.0
@@ -44,6 +47,8 @@ WATCH_AGAIN_S: Final = 1.0
 """How long after a watch has ended the next is begun."""
 EVENT_S: Final = 1.0
 """How long the event about the election is waited for: less than anybody waits for a leader."""
+MOST_TOLD: Final = 100
+"""How many problems are remembered, so as to be said once."""
 UNHEALTHY_S: Final = 20.0
 """A leader whose lease ran out so long ago, and that still lives, says that it is not well."""
 
@@ -53,6 +58,11 @@ _log = Log(__name__)
 def steady_seconds() -> float:
     """A clock that cannot be set, and that also goes on while the machine is suspended, where there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def identity() -> str:
+    """Who we are in the election; no two processes are the same."""
+    return f"{socket.gethostname()}_{uuid4()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,22 +323,34 @@ class Lease:
             return
         try:
             async with asyncio.timeout(self.rules.renew_deadline_s / 2):
-                observed = self._see(_decoded(await self._client.request("GET", f"{self._path}/{self.rules.name}")))
-                if observed.holder != self.identity:
-                    return
-                now = _micro_time()
-                spec = {
-                    "holderIdentity": "",
-                    "leaseDurationSeconds": RELEASED_S,
-                    "acquireTime": now,
-                    "renewTime": now,
-                    "leaseTransitions": int(observed.spec.get("leaseTransitions") or 0),
-                }
-                await self._put(observed, {**_kept(observed.spec), **spec})
+                released = await self._give_back()
         except (ApiError, TimeoutError) as error:
             _log.error("Failed to release lease", lock=self.rules.lock, err=str(error) or "no answer in time")
             return
-        await self._report("stopped leading")
+        if released:
+            await self._report("stopped leading")
+
+    async def _give_back(self) -> bool:
+        """Whether it was still ours. A renewal may have been under way when we stopped: then it is read again."""
+        for tries_left in range(RELEASE_TRIES - 1, -1, -1):
+            observed = self._see(_decoded(await self._client.request("GET", f"{self._path}/{self.rules.name}")))
+            if observed.holder != self.identity:
+                break
+            now = _micro_time()
+            spec = {
+                "holderIdentity": "",
+                "leaseDurationSeconds": RELEASED_S,
+                "acquireTime": now,
+                "renewTime": now,
+                "leaseTransitions": int(observed.spec.get("leaseTransitions") or 0),
+            }
+            try:
+                await self._put(observed, {**_kept(observed.spec), **spec})
+                return True
+            except ApiError as error:
+                if not (error.conflict and tries_left):
+                    raise
+        return False
 
     async def close(self) -> None:
         """Leave nothing under way."""
@@ -369,7 +391,8 @@ class Lease:
         """What went wrong, once until something goes right; later times are for whoever looks closer."""
         line = f"{error.reason}: {error.message}"
         log = _log.v(4).info if error.conflict or line in self._told else _log.error
-        self._told.add(line)
+        if len(self._told) < MOST_TOLD:
+            self._told.add(line)
         log("Error retrieving or updating lease lock", lock=self.rules.lock, err=error.message)
 
     async def _report(self, what: str) -> None:
@@ -396,7 +419,7 @@ class Lease:
                 "resourceVersion": str(metadata.get("resourceVersion") or ""),
             },
             "reportingController": self._component,
-            "reportingInstance": f"{self._component}-{self.identity}"[:128],
+            "reportingInstance": f"{self._component}-{socket.gethostname()}"[:128],
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{self.rules.namespace}/events"
         try:

@@ -8,6 +8,7 @@ AskExtender is answered once. A scheduler that may not write (any more) writes n
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class Metrics(Protocol):
     """Counts what the performer does. Operations: binding, status, preemption, volumes, extender, event."""
 
     def under_way(self, operation: str, change: int) -> None:
-        """One more, or one less: scheduler_goroutines. Of volumes, most of the time is waiting, and not counted."""
+        """One more, or one less. Volumes and events are not counted: they wait most of their time."""
 
     def failed(self, operation: str) -> None: ...
 
@@ -122,11 +123,11 @@ class KubePerformer:
         objects: ClusterView,
         *,
         component: str,
-        instance: str,
+        host: str | None = None,
         may_write: Callable[[], bool],
         now_ns: Callable[[], int] = time.time_ns,
         extenders: Extenders | None = None,
-        groups: Groups | None = None,
+        groups: Callable[[], Groups] = Groups,
         volume_timeouts_s: Mapping[str, float] | None = None,
         metrics: Metrics | None = None,
     ) -> None:
@@ -141,7 +142,11 @@ class KubePerformer:
         self._notes = Notes(client, objects, may_write, now_ns, groups=groups)
         self._volumes = Volumes(client, objects, self._answer_volumes, may_write, timeouts_s=volume_timeouts_s)
         self._events = Events(
-            events_client, may_write, now_ns, instance, dropped=lambda: self._metrics.dropped("event")
+            events_client,
+            may_write,
+            now_ns,
+            socket.gethostname() if host is None else host,
+            dropped=lambda: self._metrics.dropped("event"),
         )
         self._lanes = Lanes({"bind": BINDS_IN_FLIGHT, "note": NOTES_IN_FLIGHT, "evict": EVICTIONS_IN_FLIGHT})
         self._binding: dict[str, int] = {}
@@ -274,7 +279,12 @@ class KubePerformer:
         self._lanes.put(key, _GroupWork(self, said))
 
     async def carry_out_group_note(self, said: SetGroupCondition) -> None:
-        if not await self._notes.write_group(said):
+        self._metrics.under_way("status", 1)
+        try:
+            written = await self._notes.write_group(said)
+        finally:
+            self._metrics.under_way("status", -1)
+        if not written:
             self._metrics.failed("status")
 
     def _answer_volumes(self, answer: VolumesBound | VolumesFailed) -> None:
@@ -322,6 +332,8 @@ class KubePerformer:
             said = await extenders.ask(ask)
         finally:
             self._metrics.under_way("extender", -1)
+        if said.problem:
+            self._metrics.failed("extender")
         self._tell([said])
 
     def _refusal(self) -> str:

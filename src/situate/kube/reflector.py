@@ -150,6 +150,11 @@ class Reflector:
         self._heard = 0
         """Batches of the watch that is under way, if it was opened at all."""
 
+    @property
+    def served(self) -> str | None:
+        """The version of the API in which the server has this kind; None if it has it in none, or that is not known."""
+        return self._version
+
     async def run(self) -> None:
         while True:
             began, self._heard, self._opened = self._clock(), 0, False

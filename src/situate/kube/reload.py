@@ -1,8 +1,8 @@
-"""Notices that the configuration file is another: on SIGHUP, or because what is on the disk changed.
+"""Notices that the configuration file is another, on SIGHUP or because what is on the disk changed, and reads it again.
 
 A ConfigMap in a pod changes by a symbolic link that is swapped, and an editor replaces the file; so it is looked at by
-name, every few seconds, and its bytes decide. Nothing here says what to do with it. The file is read by whoever is
-called, who keeps what there was if it is wrong.
+name, every few seconds, and its bytes decide. If it is wrong, what there was stays. Nothing here says what to do with
+it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from situate.core.config.types import KubeSchedulerConfiguration
+from situate.kube.settings import Loaded, Settings
+from situate.loop.logs import Log
+from situate.wire.errors import InputError
 
 LOOK_EVERY_S: Final = 3.0
 MOST_BYTES: Final = 16 << 20
 
 Stamp: TypeAlias = tuple[int, int, int, int]
+
+_log = Log(__name__)
 
 
 class ConfigFile:
@@ -81,3 +88,42 @@ def needs_restart(old: KubeSchedulerConfiguration, new: KubeSchedulerConfigurati
     if old.delay_cache_until_active != new.delay_cache_until_active:
         found.append("delayCacheUntilActive")
     return tuple(found)
+
+
+def without_restart(old: Loaded, new: Loaded) -> Loaded:
+    """The new one, as far as it holds at once."""
+    kept = {"leader_election": old.config.leader_election, "client_connection": old.config.client_connection}
+    return Loaded(replace(new.config, **kept), new.others)
+
+
+class Configuration:
+    """The configuration in use, and how it is replaced. `check` raises InputError for one that cannot be used."""
+
+    def __init__(self, settings: Settings, loaded: Loaded, check: Callable[[Loaded], None]) -> None:
+        self.loaded = loaded
+        """The one in use."""
+        self._read = loaded
+        """As it was last read, with what holds only after a restart."""
+        self._settings = settings
+        self._check = check
+
+    def read_again(self) -> bool:
+        """Whether there is another one, and it is good; `loaded` is that one then."""
+        if self._settings.config_file is None:
+            _log.info("There is no --config to read again")
+            return False
+        file = str(self._settings.config_file)
+        try:
+            found = self._settings.load()
+            self._check(found)
+        except (InputError, OSError) as error:
+            _log.error("The new configuration cannot be used, the old one stays", file=file, err=str(error))
+            return False
+        if found == self._read:
+            _log.info("The configuration has not changed", file=file)
+            return False
+        self._read = found
+        if fields := needs_restart(self.loaded.config, found.config):
+            _log.warning("Some of the new configuration holds only after a restart", file=file, fields=list(fields))
+        self.loaded = without_restart(self.loaded, found)
+        return True

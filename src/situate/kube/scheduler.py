@@ -1,60 +1,26 @@
-"""One scheduler process on a real cluster: put together, elected, reloaded, stopped.
-
-The lease, the port and the clients live as long as the process; sessions (session.py) come and go within it, one for
-each configuration (succession.py).
-
-How it ends: 0 after SIGTERM or SIGINT; 1 when the lease is lost, when the engine fails (what it knows may be wrong, so
-nothing goes on), or at a second signal. What cannot be used from the start is an InputError.
-"""
+"""`situate scheduler`, once its flags are read: finds the cluster, and runs the process on it."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import gc
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
-from typing import Any, Final
-from uuid import uuid4
+from collections.abc import Callable
+from typing import Final
 
-from msgspec.structs import replace
-
-from situate import __version__
-from situate.core.config.types import KubeSchedulerConfiguration
-from situate.kube.access import Access
-from situate.kube.client import Client
-from situate.kube.endpoints import Endpoints
 from situate.kube.kubeconfig import find_access
-from situate.kube.lease import Lease, Rules
-from situate.kube.preflight import missing_rights, reach, rights_of
-from situate.kube.reload import ConfigFile, needs_restart, whenever_changed
-from situate.kube.serving import Serving, keep_certificate_fresh
-from situate.kube.session import Means, Session, build_engine, component, end, kinds_of
-from situate.kube.settings import Loaded, Pace, Settings
-from situate.kube.shadow import Report
-from situate.kube.signals import heard
-from situate.kube.succession import Succession
-from situate.loop.drive import EngineError, told
-from situate.loop.logs import Log, set_up
-from situate.loop.metrics import Metrics
-from situate.wire.errors import InputError
+from situate.kube.process import Process
+from situate.kube.settings import Settings
+from situate.loop.logs import set_up
 
-DRAIN_S: Final = 0.5
-"""How long binds under way may take to finish when we stop; a standby waits for that."""
-NO_LIMIT: Final = -1.0
-"""Requests of the election and of reviews do not queue behind binds."""
-USER_AGENT: Final = f"situate/{__version__} scheduler"
-REPORT_TO: Final = "please report it with this line, and with the journal if there is one (--journal)"
-
-OK: Final = 0
-FAILED: Final = 1
-
-_log = Log(__name__)
+COLLECTIONS: Final = (10_000, 20, 20)
+"""How often garbage is looked for: there is little, and looking at Python's own pace takes 3 % of the time."""
 
 
 def run(settings: Settings) -> int:
     """Schedule until told to stop; the exit code. Raises InputError for what cannot be used."""
     set_up(settings.logging)
+    gc.set_threshold(*COLLECTIONS)
     loaded = settings.load()
     access = find_access(
         settings.kubeconfig or loaded.config.client_connection.kubeconfig or None, settings.context, settings.master
@@ -69,228 +35,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     import uvloop
 
     return uvloop.new_event_loop
-
-
-def identity() -> str:
-    """Who we are in the election; no two processes are the same."""
-    return f"{socket.gethostname()}_{uuid4()}"
-
-
-class Process:
-    """One run of a scheduler, from the first request to the exit code."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        loaded: Loaded,
-        access: Access,
-        *,
-        rules: Rules | None = None,
-        signals: bool = True,
-        drain_s: float = DRAIN_S,
-    ) -> None:
-        self._settings = settings
-        self._loaded = loaded
-        self._access = access
-        self._rules = rules or Rules.of(loaded.config.leader_election)
-        self._elects = loaded.config.leader_election.leader_elect and not settings.shadow
-        self._pace = Pace.at(loaded.config.client_connection.qps)
-        self._signals = signals
-        self._drain_s = drain_s
-        self.identity = identity()
-        self.lease: Lease | None = None
-        self.leading = False
-        self.stopping = False
-        self.metrics = Metrics()
-        self.report = Report()
-        """What was compared, with --shadow."""
-        self.endpoints = Endpoints(self, settings)
-        self._ended: asyncio.Future[int] | None = None
-        self._lost = False
-        self._reload_asked = asyncio.Event()
-        self._read = loaded
-        """The configuration as it was last read, with what holds only after a restart."""
-        self._succession = Succession(self._guarded)
-        self._stack = AsyncExitStack()
-        self._means: Means | None = None
-        """There once the server has been reached."""
-
-    @property
-    def session(self) -> Session | None:
-        return self._succession.session
-
-    @property
-    def config(self) -> KubeSchedulerConfiguration:
-        """The one in use."""
-        return self._loaded.config
-
-    @property
-    def delayed(self) -> bool:
-        """Whether nothing is to be listed before it leads."""
-        return self._elects and self.config.delay_cache_until_active and not self.leading
-
-    # -- from beginning to end -----------------------------------------------------------------------------------
-
-    async def run(self) -> int:
-        """The exit code. Raises InputError."""
-        self._ended = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().set_exception_handler(_say_unexpected)
-        self._say_hello()
-        self.metrics.leading(self._rules.name, leads=False)
-        self._check(self._loaded)  # an engine that cannot be built is best known before anything is begun
-        tasks: list[asyncio.Task[None]] = []
-        async with self._stack:
-            try:
-                if self._signals:
-                    self._stack.enter_context(heard(self._told_to_stop, self.reload))
-                side = await self._stack.enter_async_context(self._client_with(self._access, NO_LIMIT, 0))
-                self.lease = self._make_lease(side)
-                await self._serve(side, tasks)
-                tasks.append(asyncio.create_task(self._guarded(self._go(side)), name="scheduler"))
-                tasks.append(asyncio.create_task(self._guarded(self._reloading()), name="reloading"))
-                code = await self._ended
-                await self._stop()
-                _log.info("Requested to terminate, exiting" if code == OK else "Exiting")
-            finally:
-                await end(*tasks)
-                await self._succession.close()
-        if self._settings.shadow:
-            said = f"{self.report.json().decode()}\n" if self._settings.shadow_json else self.report.text()
-            sys.stdout.write(said)
-        return code
-
-    def end(self, code: int) -> None:
-        """The process is to end with this code; the first one counts."""
-        if self._ended is not None and not self._ended.done():
-            self._ended.set_result(code)
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever ends here ends the process, in one line."""
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001 - whatever it is, no traceback is to reach anybody
-            found = _first(error)
-            if isinstance(found, InputError) and self._ended is not None and not self._ended.done():
-                self._ended.set_exception(found)
-                return
-            # A fault of ours. What the engine knows may be wrong, so the lease goes to somebody else.
-            self._succession.mute()
-            what = "The engine failed" if isinstance(found, EngineError) else "An unexpected error"
-            said = str(found) if isinstance(found, EngineError | InputError) else told(found)
-            _log.error(f"{what}, exiting: {REPORT_TO}", err=said)
-            self.end(FAILED)
-
-    async def _go(self, side: Client) -> None:
-        """Reach the server, see the cluster, be elected, and then stay so."""
-        version = await reach(side, self._access)
-        _log.info("Connected", server=self._access.server, version=version, where=self._access.where)
-        means = await self._make_means()
-        async with asyncio.TaskGroup() as beside:
-            beside.create_task(self._say_missing_rights(side), name="rights")
-            delayed = self.delayed
-            if not delayed:
-                await self._succession.begin(means, self._loaded)
-            if self.lease is not None:
-                await self.lease.acquire()
-                # From here on it is renewed, however long it takes to see the cluster.
-                beside.create_task(self._hold(self.lease), name="lease")
-            if delayed:
-                await self._succession.begin(means, self._loaded)
-            if not self._settings.shadow:
-                await self._lead()
-            await asyncio.Future()
-
-    async def _hold(self, lease: Lease) -> None:
-        await lease.hold()
-        self._lose()
-
-    async def _lead(self) -> None:
-        if self._lost:
-            return
-        self.leading = True
-        self.metrics.leading(self._rules.name, leads=True)
-        await self._succession.lead()
-
-    def _lose(self) -> None:
-        """Nothing may be written any more: the performer asks the lease before every write, and hears no."""
-        self.leading, self._lost = False, True
-        self.metrics.leading(self._rules.name, leads=False)
-        self._succession.mute()
-        _log.error("Leaderelection lost")
-        self.end(FAILED)
-
-    async def _stop(self) -> None:
-        """Finish what is under way and let go of the lease, unless it was lost."""
-        self.stopping = True
-        if self._lost:
-            return
-        await self._succession.drain(self._drain_s)
-        if self.lease is not None:
-            await self.lease.release()
-
-    # -- what it is made of --------------------------------------------------------------------------------------
-
-    def _client_with(
-        self, access: Access, qps: float, burst: int, may_write: Callable[[], bool] | None = None
-    ) -> Client:
-        return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics, may_write=may_write)
-
-    async def _make_means(self) -> Means:
-        """One client for binds and the like, one for events: neither waits for the other's turn, as in kube-scheduler."""
-        connection = self.config.client_connection
-        clients = [
-            await self._stack.enter_async_context(
-                self._client_with(self._access, connection.qps, connection.burst, self.may_write)
-            )
-            for _ in range(2)
-        ]
-        self._means = Means(
-            settings=self._settings,
-            pace=self._pace,
-            metrics=self.metrics,
-            report=self.report,
-            client=clients[0],
-            events_client=clients[1],
-            may_write=self.may_write,
-        )
-        return self._means
-
-    def _make_lease(self, side: Client) -> Lease | None:
-        if not self._elects:
-            return None
-        if problem := self._rules.problem():
-            raise InputError(problem, subject="leaderElection")
-        lease = Lease(side, self._rules, self.identity, component=component(self.config))
-        self._stack.push_async_callback(lease.close)
-        return lease
-
-    def may_write(self) -> bool:
-        """Asked before every write."""
-        if self._settings.shadow:
-            return False
-        return self.leading and (self.lease is None or self.lease.may_write())
-
-    def _check(self, loaded: Loaded) -> None:
-        """Raises InputError where the configuration cannot be used."""
-        build_engine(loaded, self._settings, self._pace, self.metrics)
-
-    async def _serve(self, side: Client, tasks: list[asyncio.Task[None]]) -> None:
-        who = await self._other_client(self._settings.authentication_kubeconfig, side)
-        what = await self._other_client(self._settings.authorization_kubeconfig, side)
-        serving = self.endpoints.serving(who, what)
-        if serving is None:
-            return
-        await self._stack.enter_async_context(serving)
-        for work in (keep_certificate_fresh(serving), self._look_up(serving, who)):
-            tasks.append(asyncio.create_task(self._guarded(work), name="serving"))
-
-    async def _look_up(self, serving: Serving, who: Client) -> None:
-        await reach(who, who.access)
-        await self.endpoints.look_up(serving, who)
-
-    async def _other_client(self, kubeconfig: str | None, otherwise: Client) -> Client:
-        if kubeconfig is None:
-            return otherwise
-        return await self._stack.enter_async_context(self._client_with(find_access(kubeconfig), NO_LIMIT, 0))
-
-    # -- reloading -----------------------------------------------------------------------------------------------

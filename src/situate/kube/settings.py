@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from situate.core.changes import Millis
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import BATCH
+from situate.core.queue.queue import PARKED_LIMIT_MS
 from situate.kube.delegated import ALWAYS_ALLOWED, TTL_S
 from situate.kube.serving import Where
 from situate.loop.drive import PAUSE_ABOVE
@@ -39,10 +41,12 @@ class Settings:
     context: str | None = None
     master: str | None = None
     journal: Path | None = None
+    parked_limit_ms: Millis = PARKED_LIMIT_MS
+    """After how long an unschedulable pod is tried again for no reason."""
     shadow: bool = False
+    """Only look on, and compare. Nothing is written then, and nobody is elected."""
     shadow_json: bool = False
     """Whether what a shadow says when it stops is for programs."""
-    """Only look on, and compare. Nothing is written then, and nobody is elected."""
     serving: Where | None = None
     authentication_kubeconfig: str | None = None
     authorization_kubeconfig: str | None = None

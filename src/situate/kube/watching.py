@@ -94,6 +94,10 @@ class Watching:
         """The resourceVersion of a pod that was last told; empty if it is not known."""
         return next((one.mirror.version_of(pod.namespace, pod.name, pod.uid) for one in self._pods), "")
 
+    def served(self, kind: Kind) -> str | None:
+        """The version of the API in which the server has a kind; None if it has it in none, or that is not known."""
+        return next((one.served for one in self.reflectors if one.kind is kind), None)
+
     # -- resting -----------------------------------------------------------------------------------------------------
 
     async def _rest(self, seconds: float) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -79,6 +80,7 @@ class Drive:
         self._paused = self._stopping = False
         self._told = asyncio.Event()
         self._stepping = False
+        self._failure: EngineError | None = None
 
     @property
     def waiting(self) -> int:
@@ -86,11 +88,15 @@ class Drive:
         return len(self._intake)
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Something happened. To be called on the event loop that drives; returns at once, but for a full intake."""
+        """Something happened. To be called on the event loop that drives; returns at once, but for a full intake.
+
+        Raises nothing: an engine that fails in a step for a full intake fails in `run`, not in whoever told.
+        """
         self._intake.extend(changes)
-        if len(self._intake) > INTAKE_LIMIT and not self._stepping:
-            self.step()
         self._told.set()
+        if len(self._intake) > INTAKE_LIMIT and not self._stepping and self._failure is None:
+            with suppress(EngineError):  # it is kept
+                self.step()
 
     def lead(self) -> None:
         """Decisions are ours from now on, and are carried out."""
@@ -117,7 +123,7 @@ class Drive:
 
     async def _something(self) -> None:
         """Wait until there is something to step for."""
-        while not self._intake:
+        while not self._intake and self._failure is None:
             now = self._clock()
             due = self.engine.next_due_ms(now)
             if due is not None and due <= now:
@@ -131,20 +137,30 @@ class Drive:
                 alarm.cancel()
 
     def step(self) -> None:
-        """Fold in what was told, decide what is due, and hand on what came of it. Raises EngineError."""
+        """Fold in what was told, decide what is due, and hand on what came of it. Raises EngineError.
+
+        What is told meanwhile, as by a performer that refuses, waits for the next step.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._stepping = True
+        try:
+            self._step()
+        finally:
+            self._stepping = False
+
+    def _step(self) -> None:
         self._pause_or_go_on()
         changes, self._intake = self._intake, []
         now = self._clock()
         for watcher in self._watchers:
             watcher.before(self.engine, now, changes)
         begun = time.perf_counter()
-        self._stepping = True
         try:
             effects = turn(self.engine, now, changes, _Held(), self._journal)
         except Exception as error:
-            raise EngineError(_told(error)) from error
-        finally:
-            self._stepping = False
+            self._failure = EngineError(told(error))
+            raise self._failure from error
         seconds = time.perf_counter() - begun
         self._look_after_journal()
         self.steps += 1
@@ -167,10 +183,11 @@ class Drive:
             self._intake.append(Paused(wanted))
 
 
-def _told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """What was raised and where, in one line."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} (in {last.name}, {Path(last.filename).name}:{last.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 class _Held:

@@ -47,10 +47,12 @@ QUEUES: Final = {
 }
 GATES: Final = "SchedulingGates"
 GANGS: Final = "GangScheduling"
+BINDING: Final = "binding"
+"""The operation, of those under way."""
 
 
 class Metrics:
-    """All metrics of one scheduler. Also the client's Observer."""
+    """All metrics of one scheduler. Also the client's Observer, and a performer's Metrics."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -171,6 +173,20 @@ class Metrics:
         if gap is not None:
             self._spread(table.SHADOW_GAP).add((), gap)
 
+    def under_way(self, operation: str, change: int) -> None:
+        """A performer does so many more of these than before. Its binds are counted by the engine, with those that
+        wait for their turn."""
+        if operation != BINDING:
+            self._sum(table.GOROUTINES).add((operation,), change)
+
+    def failed(self, operation: str) -> None:
+        """What a performer did came to nothing."""
+        self._sum(table.FAILURES).add((operation,))
+
+    def dropped(self, operation: str) -> None:
+        """A performer gave up an event."""
+        self._sum(table.DROPPED_EVENTS).add()
+
     # -- when somebody asks --------------------------------------------------------------------------------------
 
     def _look(self) -> None:
@@ -201,7 +217,7 @@ class Metrics:
         cache.put(("pods",), len(cluster.pods.rows))
         cache.put(("assumed_pods",), len(cycle.reservations))
         binding = sum(1 for one in cycle.reservations.values() if not one.done)
-        self._sum(table.GOROUTINES).put(("binding",), binding)
+        self._sum(table.GOROUTINES).put((BINDING,), binding)
         self._sum(table.NOMINATED).put((), len(cycle.nominations))
         self._sum(table.EVICTIONS).put((), len(cycle.evictions))
 

@@ -117,7 +117,7 @@ VICTIMS: Final = Family(
 GOROUTINES: Final = Family(
     "scheduler_goroutines",
     "gauge",
-    "What is under way beside deciding: binds without an answer. There are no goroutines; the name is kept.",
+    "What is under way beside deciding, by operation. There are no goroutines; the name is kept.",
     ("operation",),
 )
 CACHE: Final = Family(
@@ -173,11 +173,22 @@ STEP_CHANGES: Final = Family(
 FLUSHED: Final = Family(
     "situate_flushed_pods_total",
     "counter",
-    "Pods that waited five minutes and were tried again for no reason. Stays 0, or a wake-up was missed: report it.",
+    "Pods that waited for long and were tried again for no reason. Stays 0, or a wake-up was missed: report it.",
 )
 NOMINATED: Final = Family("situate_nominated_pods", "gauge", "Waiting pods for which a node is being freed.")
 EVICTIONS: Final = Family(
     "situate_evictions_in_flight", "gauge", "Pods that were asked to leave and have not been seen to go."
+)
+FAILURES: Final = Family(
+    "situate_failures_total",
+    "counter",
+    "Binds, notes in a pod's status, evictions, volumes and questions to extenders that failed, after their retries.",
+    ("operation",),
+)
+DROPPED_EVENTS: Final = Family(
+    "situate_dropped_events_total",
+    "counter",
+    "Events about pods that were not written: there were too many, or the API server could not take them.",
 )
 JOURNAL_BYTES: Final = Family("situate_journal_bytes", "gauge", "What the journal takes on disk; 0 without one.")
 JOURNAL_STOPPED: Final = Family(
@@ -200,6 +211,7 @@ FAMILIES: Final = (
     ATTEMPTS, ATTEMPT_SECONDS, ALGORITHM_SECONDS, POD_ATTEMPTS, POD_SECONDS, PENDING, INCOMING, UNSCHEDULABLE,
     POINT_SECONDS, EVALUATIONS, PERMIT_SECONDS, PREEMPTIONS, VICTIMS, GOROUTINES, CACHE,
     REQUEST_SECONDS, LIMITER_SECONDS, REQUESTS, RETRIES, LEADER,
-    BUILD, STEP_SECONDS, STEP_CHANGES, FLUSHED, NOMINATED, EVICTIONS, JOURNAL_BYTES, JOURNAL_STOPPED,
+    BUILD, STEP_SECONDS, STEP_CHANGES, FLUSHED, NOMINATED, EVICTIONS,
+    FAILURES, DROPPED_EVENTS, JOURNAL_BYTES, JOURNAL_STOPPED,
     SHADOW, SHADOW_GAP,
 )  # fmt: skip

@@ -26,6 +26,7 @@ from situate.core.config.encode import encode as encode_config
 from situate.core.config.problems import ConfigError
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import Effect
+from situate.core.queue.queue import PARKED_LIMIT_MS
 from situate.wire.errors import InputError, from_decoder
 
 __all__ = [
@@ -51,6 +52,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     config: KubeSchedulerConfiguration
     batch: int
     """How many pods are decided in one step at most."""
+    parked_limit_ms: Millis = PARKED_LIMIT_MS
+    """After how long a parked pod is tried again for no reason."""
     segment: int = 1
     first_step: int = 1
     situate: str = __version__
@@ -119,6 +122,7 @@ class _HeaderLine(msgspec.Struct, tag_field="record", tag="journal", omit_defaul
     segment: int
     first_step: int
     config: dict[str, Any]
+    parked_limit_ms: Millis = PARKED_LIMIT_MS
 
 
 class _HeardLine(msgspec.Struct, tag_field="record", tag="step"):
@@ -160,6 +164,7 @@ def _header_line(header: Header) -> _HeaderLine:
         situate=header.situate,
         format=header.format or fingerprint(),
         batch=header.batch,
+        parked_limit_ms=header.parked_limit_ms,
         segment=header.segment,
         first_step=header.first_step,
         config=encode_config(_without_keys(header.config)),
@@ -271,11 +276,12 @@ def _header(line: _HeaderLine, place: _Place) -> Header:
         config = decode_config(line.config)
     except ConfigError as error:
         raise _wrong(place, "config", error.problems[0]) from None
-    if line.batch < 1 or line.segment < 1 or line.first_step < 1:
+    if line.batch < 1 or line.parked_limit_ms < 0 or line.segment < 1 or line.first_step < 1:
         raise _wrong(place, "", NOT_A_RECORD)
     return Header(
         config=config,
         batch=line.batch,
+        parked_limit_ms=line.parked_limit_ms,
         segment=line.segment,
         first_step=line.first_step,
         situate=line.situate,

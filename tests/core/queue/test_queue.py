@@ -333,6 +333,16 @@ def test_the_flush_puts_back_what_was_parked_for_five_minutes_and_counts_it() ->
     assert (old.place, new.place, queue.flushed) == (Place.READY, Place.PARKED, 1)
 
 
+def test_how_long_a_pod_is_parked_before_the_flush_can_be_said() -> None:
+    entry = waiting()
+    queue = SchedulingQueue(parked_limit_ms=60_000)
+    queue.add(entry)
+    queue.pop(0)
+    refuse(queue, entry, 0)
+    assert queue.flush(60_000 - 1) == 0
+    assert queue.flush(60_000 - 1 + FLUSH_EVERY_MS) == 1
+
+
 def test_the_flush_looks_every_thirty_seconds_only() -> None:
     entry = waiting()
     queue = queue_of(entry)

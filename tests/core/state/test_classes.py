@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import container, pod, selector, toleration
 from situate.core.model.meta import OwnerReference
@@ -25,6 +26,7 @@ from situate.core.state.cluster import Cluster
 
 OWNER = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="rs", controller=True)
 SCRATCH = Volume(name="scratch", ephemeral=Ephemeral())
+PENDING = PodCondition(type="PodResizePending", status="True", reason="Infeasible", message="too large")
 RESIZED = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "2"}))
 
 
@@ -42,6 +44,11 @@ def compiled(**fields: Any) -> PodClass:
         pytest.param(pod("a"), pod("a", deletion_timestamp="2026-01-01T00:00:00Z"), id="being deleted"),
         pytest.param(pod("a"), pod("a", annotations={"note": "x"}), id="annotations"),
         pytest.param(pod("a"), pod("a", conditions=(PodCondition(type="Ready"),)), id="conditions"),
+        pytest.param(
+            pod("a", container_statuses=(RESIZED,), conditions=(PENDING,)),
+            pod("a", container_statuses=(RESIZED,), conditions=(replace(PENDING, message="in other words"),)),
+            id="what is said about a resize that can never happen",
+        ),
         pytest.param(
             pod("a"),
             pod("a", owner_references=(OwnerReference(kind="Node", uid="x"),)),

@@ -16,8 +16,8 @@ from situate.core.state.view import View
 DELETED = "2026-01-01T00:00:00Z"
 
 
-def target(status: str = "True", reason: str = "PreemptionByScheduler") -> PodCondition:
-    return PodCondition(type="DisruptionTarget", status=status, reason=reason)
+def target(status: str = "True", reason: str = "PreemptionByScheduler", message: str = "") -> PodCondition:
+    return PodCondition(type="DisruptionTarget", status=status, reason=reason, message=message)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ def target(status: str = "True", reason: str = "PreemptionByScheduler") -> PodCo
             pod(deletion_timestamp=DELETED, conditions=(PodCondition(type="Ready"), target())),
             PREEMPTED,
             id="among other conditions",
+        ),
+        pytest.param(
+            pod(deletion_timestamp=DELETED, conditions=(target(message="preempting to accommodate a pod"),)),
+            PREEMPTED,
+            id="whatever it was told",
         ),
     ],
 )

@@ -57,7 +57,7 @@ from situate.core.preempt import Remedies
 from situate.core.preempt.lower import LowerTables
 from situate.core.preempt.promised import Promised
 from situate.core.preempt.remedies import Refused
-from situate.core.queue.queue import Backoff, SchedulingQueue
+from situate.core.queue.queue import PARKED_LIMIT_MS, Backoff, SchedulingQueue
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -104,13 +104,14 @@ class Cycle:
         backoff: Backoff,
         extenders: Sequence[Extender] = (),
         *,
+        parked_limit_ms: Millis = PARKED_LIMIT_MS,
         tally: EngineTally | None = None,
         stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
         self.cluster = cluster
         self.tally = tally or EngineTally()
         self._stopwatch = stopwatch
-        self.queue = SchedulingQueue(backoff, self.tally.incoming)
+        self.queue = SchedulingQueue(backoff, self.tally.incoming, parked_limit_ms)
         self.events: list[WakeEvent] = []
         """What happened and parked pods have not been told of yet."""
         self.heard = 0

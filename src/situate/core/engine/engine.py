@@ -38,7 +38,7 @@ from situate.core.model.policy import PriorityClass
 from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
 from situate.core.preempt.offers import EXTENDER
 from situate.core.queue.incoming import CAUSES, GATES_GONE
-from situate.core.queue.queue import Backoff
+from situate.core.queue.queue import PARKED_LIMIT_MS, Backoff
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.queue.waking import waits_for, worth_waking
 from situate.core.state.classes import PodClass
@@ -57,6 +57,7 @@ class Engine:
         others: Mapping[str, type] | None = None,
         *,
         batch: int = BATCH,
+        parked_limit_ms: Millis = PARKED_LIMIT_MS,
         tally: EngineTally | None = None,
         stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
@@ -69,7 +70,13 @@ class Engine:
         self.cluster = Cluster()
         self.tally = tally or EngineTally()
         self.cycle = Cycle(
-            self.cluster, self._profiles, backoff, config.extenders, tally=self.tally, stopwatch=stopwatch
+            self.cluster,
+            self._profiles,
+            backoff,
+            config.extenders,
+            parked_limit_ms=parked_limit_ms,
+            tally=self.tally,
+            stopwatch=stopwatch,
         )
         self.queue = self.cycle.queue
         self._batch = batch

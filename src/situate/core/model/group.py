@@ -1,7 +1,7 @@
 """PodGroup, of both API groups that have one: how many pods of a group must run for any to be worth running.
 
-- `PodGroup` of scheduling.k8s.io: v1alpha2 (Kubernetes 1.36) and v1beta1 (1.37), which differ in `disruptionMode`: a
-  word in the one, a choice of two objects in the other.
+- `PodGroup` of scheduling.k8s.io: v1alpha2 (Kubernetes 1.36) and v1beta1 (1.37), which differ in `disruptionMode`, a
+  word in the one, a choice of two objects in the other; and in what the condition is called that it was scheduled.
 - `CoschedulingPodGroup`: the kind PodGroup of scheduling.x-k8s.io, of the coscheduling plugin.
 """
 
@@ -9,6 +9,7 @@ from situate.core.model.base import Int32, Model
 from situate.core.model.meta import ObjectMeta
 
 __all__ = [
+    "POD_GROUP_INITIALLY_SCHEDULED",
     "POD_GROUP_SCHEDULED",
     "WHOLE_GROUP",
     "AllDisruptionMode",
@@ -33,6 +34,8 @@ __all__ = [
 
 WHOLE_GROUP = "PodGroup"
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
+POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+_SCHEDULED = (POD_GROUP_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED)
 
 
 class BasicSchedulingPolicy(Model, frozen=True, kw_only=True):
@@ -109,7 +112,7 @@ def is_scheduled(group: PodGroup | CoschedulingPodGroup | None) -> bool:
     """Whether the group says that it once had all the pods that it needs."""
     if not isinstance(group, PodGroup):
         return False
-    return any(one.type == POD_GROUP_SCHEDULED and one.status == "True" for one in group.status.conditions)
+    return any(one.type in _SCHEDULED and one.status == "True" for one in group.status.conditions)
 
 
 def min_count(group: PodGroup | CoschedulingPodGroup) -> int:

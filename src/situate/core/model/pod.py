@@ -147,9 +147,12 @@ class PodSpec(Model, frozen=True, kw_only=True):
 
 
 class PodCondition(Model, frozen=True, kw_only=True):
+    """The message is kept so that the same is not said again; nothing is decided by it."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
 
 
 class ContainerStatus(Model, frozen=True, kw_only=True):

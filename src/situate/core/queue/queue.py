@@ -41,6 +41,7 @@ MAX_BACKOFF_MS: Final = 10_000
 BACKOFF_WINDOW_MS: Final = 1_000
 """Backoffs end at whole seconds, so that pods of one second come back in order of priority."""
 PARKED_LIMIT_MS: Final = 5 * 60 * 1_000
+"""How long a pod is parked before it is tried again for no reason, unless told otherwise."""
 FLUSH_EVERY_MS: Final = 30_000
 PRUNE_ABOVE: Final = 1_024
 """So many heap entries of pods that have left are never worth looking for."""
@@ -66,8 +67,14 @@ DEFAULT_BACKOFF: Final = Backoff()
 class SchedulingQueue:
     """All waiting pods of one scheduler."""
 
-    def __init__(self, backoff: Backoff = DEFAULT_BACKOFF, incoming: Incoming | None = None) -> None:
+    def __init__(
+        self,
+        backoff: Backoff = DEFAULT_BACKOFF,
+        incoming: Incoming | None = None,
+        parked_limit_ms: Millis = PARKED_LIMIT_MS,
+    ) -> None:
         self._backoff = backoff
+        self.parked_limit_ms = parked_limit_ms
         self.incoming: Incoming = {} if incoming is None else incoming
         """How many pods came, and what brought them; for whoever wants to know."""
         self._added = 0
@@ -265,11 +272,11 @@ class SchedulingQueue:
             self.wake(entry, now, cause=cause)
 
     def flush(self, now: Millis) -> int:
-        """Put back what has been parked for five minutes; how many. That should never be needed."""
+        """Put back what has been parked for too long; how many. That should never be needed."""
         if self._next_flush_ms is None or now < self._next_flush_ms:
             return 0
         self._next_flush_ms = now + FLUSH_EVERY_MS if self._parked else None
-        old = [entry for entry in self._parked.values() if now - entry.parked_at_ms >= PARKED_LIMIT_MS]
+        old = [entry for entry in self._parked.values() if now - entry.parked_at_ms >= self.parked_limit_ms]
         for entry in old:
             self.wake(entry, now, cause=TIMED_OUT)
             entry.flushed = True

@@ -147,7 +147,7 @@ def _resized(status: PodStatus) -> object:
     """What a resize in place has reached, where the kubelet says so: it counts in the requests."""
     if not (status.container_statuses or status.init_container_statuses or status.allocated_resources):
         return None
-    infeasible = [condition for condition in status.conditions if condition.type == "PodResizePending"]
+    infeasible = [(one.status, one.reason) for one in status.conditions if one.type == "PodResizePending"]
     return (
         status.container_statuses,
         status.init_container_statuses,

@@ -145,7 +145,8 @@ def leaving_as(pod: Pod) -> int:
         return 0
     for condition in pod.status.conditions:
         if condition.type == DISRUPTION_TARGET.type:
-            return PREEMPTED if condition == DISRUPTION_TARGET else LEAVING
+            told = (condition.status, condition.reason)
+            return PREEMPTED if told == (DISRUPTION_TARGET.status, DISRUPTION_TARGET.reason) else LEAVING
     return LEAVING
 
 
