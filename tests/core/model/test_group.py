@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from situate.core.model.group import CoschedulingPodGroup, PodGroup, disrupted_whole, min_count, topology_key
+from situate.core.model.group import (
+    CoschedulingPodGroup,
+    PodGroup,
+    disrupted_whole,
+    is_scheduled,
+    min_count,
+    topology_key,
+)
 from situate.core.model.validate import problems_of
 from situate.wire.objects import Source, read_objects
 
@@ -28,6 +35,21 @@ def group(**spec: Any) -> PodGroup:
 )
 def test_how_many_must_be_placed(spec: dict[str, Any], expected: int) -> None:
     assert min_count(group(**spec)) == expected
+
+
+@pytest.mark.parametrize(
+    "type, status, expected",
+    [
+        pytest.param("PodGroupScheduled", "True", True, id="v1alpha2"),
+        pytest.param("PodGroupInitiallyScheduled", "True", True, id="v1beta1"),
+        pytest.param("PodGroupInitiallyScheduled", "False", False, id="not yet"),
+        pytest.param("DisruptionTarget", "True", False, id="something else is said of it"),
+    ],
+)
+def test_a_group_says_that_it_was_scheduled(type: str, status: str, expected: bool) -> None:  # noqa: A002 - its name
+    condition = {"type": type, "status": status}
+    made = msgspec.convert({"metadata": META, "status": {"conditions": [condition]}}, PodGroup)
+    assert is_scheduled(made) is expected
 
 
 def test_the_coscheduling_plugins_group_says_it_in_min_member() -> None:
