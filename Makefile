@@ -24,7 +24,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-store oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench: $(VENV)/.ready-dev  ## Measure, and print the table of docs/PERFORMANCE.m
 
 bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## kube-scheduler and situate in turn on the same API server, 5,000 nodes, side by side
 	@$(BIN)/python bench/real_cluster.py
+
+bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of docs/STORE.md
+	@$(BIN)/python bench/store.py
 
 oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
@@ -114,7 +117,7 @@ hooks: $(VENV)/.ready-dev  ## Have git run `make check` before each commit
 	@$(BIN)/pre-commit install
 
 clean:  ## Remove everything made here, .venv too
-	@rm -rf $(VENV) $(KUBE)/bin build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(KUBE)/bin $(KUBE)/oracle/oracle build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ── the parts of a real cluster ─────────────────────────────────────────────────────────────────────────────────────
