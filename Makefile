@@ -19,12 +19,12 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 p
 KUBE := tests/kubernetes
 KUBE_BIN := $(or $(KUBE_ASSETS),$(KUBE)/bin)
 KUBE_PARTS := $(addprefix $(KUBE_BIN)/,etcd kube-apiserver kube-scheduler kubectl kwok)
-# For the tests of the Helm chart only: where KUBE_ASSETS has none, those are left out.
+# For the tests of the Helm chart only: where there is none, those are left out.
 KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-store oracle fuzz-conformance kubernetes format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-store oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,8 +78,11 @@ COUNT ?= 5000
 fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT clusters nobody has seen: make fuzz-conformance COUNT=500 SEED=7
 	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.fuzz --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED))
 
-kubernetes: $(KUBE_PARTS) $(if $(KUBE_ASSETS),,$(KUBE_HELM))  ## Build the real parts to test with, once: etcd, kube-apiserver, kube-scheduler, kubectl, kwok, helm (needs Go)
+kubernetes: $(KUBE_PARTS)  ## Build the real parts to test with, once: etcd, kube-apiserver, kube-scheduler, kubectl, kwok (needs Go)
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
+
+helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart, which are left out without it (needs Go)
+	@echo "helm is in $(KUBE_BIN)"
 
 basic-integration-test:  ## On a real API server: a pod is scheduled and runs
 priority-integration-test:  ## On a real API server: a high-priority pod takes the place of a low one
@@ -124,7 +127,7 @@ clean:  ## Remove everything made here, .venv too
 
 ifdef KUBE_ASSETS
 
-$(KUBE_PARTS):
+$(KUBE_PARTS) $(KUBE_HELM):
 	@echo "KUBE_ASSETS is $(KUBE_ASSETS), and there is no $(@F) in it; unset it to have one built" >&2; exit 1
 
 else

@@ -28,7 +28,7 @@ OF_THE_RELEASE = (
 NAMESPACE = "situate-system"
 
 if not os.access(HELM, os.X_OK):
-    pytest.skip(f"the chart's tests need helm in {HELM.parent}: `make kubernetes` builds it", allow_module_level=True)
+    pytest.skip(f"the chart's tests need helm in {HELM.parent}: `make helm` builds it", allow_module_level=True)
 
 EVERYTHING = """
 fullnameOverride: other
