@@ -85,13 +85,6 @@ def test_a_failure_that_is_told_twice_is_one_failure() -> None:
     assert binds(engine.step(2 * SECOND, ())) == ["web"]
 
 
-def test_a_final_failure_counts_though_the_bind_was_to_be_asked_for_again() -> None:
-    engine, _ = started(web())
-    engine.step(1, [BindFailed(WEB, 1, "no"), BindFailed(WEB, 1, "never", final=True)])
-    assert engine.cycle.reservations == {}
-    assert engine.cluster.counted(WEB.key) is None
-
-
 def test_volumes_that_are_never_heard_of_end_the_reservation() -> None:
     engine, effects = started(web(volumes=claimed("data")))
     assert [effect.static for effect in effects if isinstance(effect, BindVolumes)] == [(("data", "v1"),)]

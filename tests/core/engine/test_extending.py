@@ -535,6 +535,15 @@ def test_a_binder_that_may_be_ignored_and_fails_leaves_the_bind_to_us() -> None:
     assert event.reason == "Scheduled"
 
 
+def test_a_binder_s_failure_that_is_told_twice_is_not_ours_too() -> None:
+    world = engine({"urlPrefix": "http://b", "bindVerb": "bind", "ignorable": True})
+    (bind,) = of(Bind, world.step(0, [*nodes("n1"), waiting("web")]))
+    failed = BindFailed(bind.pod, bind.attempt, "is ill")
+    (again,) = of(Bind, world.step(1, [failed, failed]))
+    world.step(2, [BindFailed(again.pod, again.attempt, "denied", final=True)])
+    assert place_of(world, "web") is Place.RESTING
+
+
 def test_a_binder_that_may_not_be_ignored_is_asked_again() -> None:
     world = engine({"urlPrefix": "http://b", "bindVerb": "bind"})
     (bind,) = of(Bind, world.step(0, [*nodes("n1"), waiting("web")]))

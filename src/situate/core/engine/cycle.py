@@ -314,14 +314,12 @@ class Cycle:
     def _bind_failed(self, ref: PodRef, attempt: int, problem: str, *, final: bool) -> None:
         """Ask again after a while; or, if that cannot help or has been done often enough, decide anew."""
         reservation = self._current(ref, attempt)
-        if reservation is None or reservation.done:
-            return  # old news
-        if not (reservation.asked or reservation.volumes_pending or final):
-            return  # told twice: it is to be asked for again already
+        if reservation is None or reservation.done or not (reservation.asked or reservation.volumes_pending):
+            return  # old news, or told twice: it is to be asked for again already
         reservation.asked = False
         self._count_answer(reservation, "PreBind" if reservation.volumes_pending else "Bind", success=False)
         if not reservation.volumes_pending and self._ignores_binder(reservation):
-            self._bind(reservation)
+            self._timer(0, "bind", ref.key, attempt)  # when all is heard: the same failure may be told twice
             return
         if not final and reservation.tries < BIND_TRIES:
             self._timer(RETRY_MS << (reservation.tries - 1), "bind", ref.key, attempt)
