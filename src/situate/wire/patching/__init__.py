@@ -1,0 +1,30 @@
+"""Patches of objects as an API server does them, on decoded JSON: merge, JSON, strategic merge, and server-side apply.
+
+Pure: an object and a patch in, an object out, nothing changed in place. Limits on bytes and depth are set by whoever
+decodes the bodies; defaults, validation and dry run are the server's.
+"""
+
+from situate.wire.patching.apply import LAST_APPLIED, Writer, applied, updated
+from situate.wire.patching.errors import ApplyConflictError, Conflict, PatchError
+from situate.wire.patching.json_patch import MAX_OPERATIONS, json_patched
+from situate.wire.patching.merge import merge_patched
+from situate.wire.patching.owned import without_nulls
+from situate.wire.patching.schema import Shape, shape_of
+from situate.wire.patching.strategic import strategic_patched
+
+__all__ = [
+    "LAST_APPLIED",
+    "MAX_OPERATIONS",
+    "ApplyConflictError",
+    "Conflict",
+    "PatchError",
+    "Shape",
+    "Writer",
+    "applied",
+    "json_patched",
+    "merge_patched",
+    "shape_of",
+    "strategic_patched",
+    "updated",
+    "without_nulls",
+]

@@ -1,0 +1,298 @@
+"""Server-side apply, and the owners of fields that every other write leaves behind.
+
+`updated` is for all that create, replace or patch; `applied` for apply. Both give the object with its new
+managedFields. Neither fills in defaults, validates, or restores what a client cannot write (uid, creationTimestamp and
+the like): that is the caller's part. No clock: the writer says when.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from situate.wire.patching.errors import TOO_LARGE, ApplyConflictError, Conflict, PatchError
+from situate.wire.patching.fields import (
+    EMPTY,
+    Fields,
+    difference,
+    field_step,
+    from_paths,
+    intersection,
+    path_text,
+    paths,
+    touches,
+    union,
+    without,
+)
+from situate.wire.patching.managers import (
+    APPLY,
+    UPDATE,
+    AnyShare,
+    OwnerId,
+    Owners,
+    Share,
+    StoredShare,
+    capped,
+    decoded,
+    encoded,
+    is_reset,
+    stored,
+)
+from situate.wire.patching.owned import (
+    Comparison,
+    collapsed,
+    compared,
+    fields_of,
+    merged,
+    removed,
+    size,
+    with_named,
+    without_hollows,
+)
+from situate.wire.patching.schema import Shape, blank, is_served, resets, shape_of
+
+__all__ = ["LAST_APPLIED", "Writer", "applied", "updated"]
+
+Json = dict[str, Any]
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+KUBECTL: Final = "kubectl"
+MAX_FIELDS: Final = 10_000
+"""Values in a configuration, of all depths: each costs some ten microseconds, and its own weight again in the store."""
+TOO_MANY_FIELDS: Final = "The allowed maximum fields in an applied configuration is {limit}, got {count}"
+MAX_ANNOTATIONS: Final = 256 * 1024  # bytes, names and values of all together
+
+# Fields that are the system's: nobody owns them.
+_SYSTEM: Final = from_paths(
+    tuple(field_step(name) for name in path.split("."))
+    for path in (
+        *("apiVersion", "kind", "metadata", "metadata.name", "metadata.namespace", "metadata.creationTimestamp"),
+        *("metadata.selfLink", "metadata.uid", "metadata.clusterName", "metadata.generation"),
+        *("metadata.managedFields", "metadata.resourceVersion"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, to what, and when."""
+
+    manager: str
+    api_version: str
+    kind: str
+    now: str
+    """RFC 3339, in UTC, to the second: "2026-01-02T03:04:05Z"."""
+    subresource: str = ""
+
+    def owner(self, operation: str) -> OwnerId:
+        version = "" if operation == APPLY else self.api_version
+        return OwnerId(self.manager or "unknown", operation, version, self.subresource)
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.api_version, self.kind)
+
+    @property
+    def unwritable(self) -> Fields:
+        return from_paths(tuple(map(field_step, path)) for path in resets(self.kind, self.subresource))
+
+
+def updated(live: Json | None, new: Json, writer: Writer) -> Json:
+    """The new object, as it is to be stored, with managedFields that say what the writer changed. `live` is None if it
+    was not there before."""
+    owners = _asked_for(live, new, writer)
+    if live is not None and not owners:
+        return _with_owners(new, {})  # nobody has ever been tracked, or all were asked to be forgotten
+    before = _bare(live) if live is not None else blank(writer.api_version, writer.kind)
+    return _with_owners(new, _after_update(before, _bare(new), owners, writer))
+
+
+def _asked_for(live: Json | None, new: Json, writer: Writer) -> Owners:
+    """The owners to start from. A client may write managedFields, but not by way of a subresource."""
+    entries, before = new.get("metadata", {}).get("managedFields"), _entries(live)
+    if not writer.subresource and entries != before:
+        if is_reset(entries):
+            return {}
+        if asked := _decoded_or_none(entries):
+            return asked
+    return stored(before)
+
+
+def _decoded_or_none(entries: Any) -> dict[OwnerId, Share]:
+    try:
+        return decoded(entries or [])
+    except PatchError:
+        return {}
+
+
+def _after_update(live: Json, new: Json, owners: Owners, writer: Writer) -> dict[OwnerId, AnyShare]:
+    rest, comparison, _ = _settled(live, new, owners, writer, None)
+    mine = difference(without(union(comparison.modified, comparison.added), writer.unwritable), _SYSTEM)
+    if mine:
+        owner = writer.owner(UPDATE)
+        before = rest[owner].fields if owner in rest else EMPTY
+        rest[owner] = Share(union(mine, before), writer.api_version, writer.now)
+    return capped(rest)
+
+
+def applied(live: Json | None, config: Json, writer: Writer, *, force: bool = False) -> Json:
+    """The live object with the configuration applied. Without force, ApplyConflictError if others own what changes."""
+    _check(config, writer)
+    result, lost = _apply(live, config, stored(_entries(live)), writer)
+    if lost and not force:
+        if writer.manager == KUBECTL and live is not None:
+            allowed = _unchanged_since_last_applied(live, writer)
+            lost = {owner: rest for owner, fields in lost.items() if (rest := difference(fields, allowed))}
+        if lost:
+            raise _conflict_error(lost)
+    return _with_last_applied(result, config) if writer.manager == KUBECTL else result
+
+
+def _check(config: Json, writer: Writer) -> None:
+    named = (config.get("apiVersion"), config.get("kind"))
+    if named != (writer.api_version, writer.kind):
+        raise PatchError(f"invalid object type: {named[0]}, Kind={named[1]}")
+    if not isinstance(metadata := config.get("metadata", {}), dict):
+        raise PatchError("metadata must be an object")
+    if metadata.get("managedFields") is not None:
+        raise PatchError("metadata.managedFields must be nil")
+    if (count := size(config)) > MAX_FIELDS:
+        raise PatchError(TOO_MANY_FIELDS.format(limit=MAX_FIELDS, count=count), TOO_LARGE)
+
+
+def _apply(live: Json | None, config: Json, owners: Owners, writer: Writer) -> tuple[Json, dict[OwnerId, Fields]]:
+    """The object, and what others lose by it."""
+    shape, me = writer.shape, writer.owner(APPLY)
+    before = _bare(live) if live is not None else {"metadata": {}}
+    if live is not None and not owners:
+        earlier = replace(writer, manager=BEFORE_FIRST_APPLY)
+        owners = _after_update(blank(writer.api_version, writer.kind), before, {}, earlier)
+    last = owners.get(me)
+
+    # 1. Merge. 2. Own what was applied, and nothing else. 3. Take away what was owned before and is not applied any
+    # more. 4. See who loses something by that.
+    new = merged(before, config, shape)
+    mine = without(fields_of(config, shape), writer.unwritable)
+    owners = {**owners, me: Share(mine, writer.api_version, last.time if last else None)}
+    if last is not None and difference(owned_before := collapsed(last.fields, shape), mine):
+        new = _pruned(new, owners, owned_before, shape)
+    owners, _, lost = _settled(before, new, owners, writer, me)
+
+    new = without_hollows(new, shape)
+    changed = new != before
+    if me in owners:
+        fields = difference(owners[me].fields, _SYSTEM)
+        time = writer.now if changed else owners[me].time
+        owners[me] = Share(fields, writer.api_version, time)
+        if not fields:
+            del owners[me]
+    return _with_owners(new if changed else before, owners), lost
+
+
+def _pruned(new: Json, owners: Owners, last: Fields, shape: Shape) -> Json:
+    """Without what the applier owned and left out this time, unless somebody else owns it."""
+    kept: Fields = EMPTY
+    for share in owners.values():
+        kept = union(kept, collapsed(share.fields, shape))
+    all_fields = with_named(fields_of(new, shape))
+    rest = removed(new, with_named(last), shape)
+    rest_fields = with_named(fields_of(rest, shape)) if rest else EMPTY
+    rest = removed(new, difference(all_fields, union(rest_fields, with_named(kept))), shape)
+    rest_fields = with_named(fields_of(rest, shape)) if rest else EMPTY
+    gone = intersection(difference(all_fields, rest_fields), with_named(last))
+    return removed(new, gone, shape) or {}
+
+
+def _settled(
+    live: Json, new: Json, owners: Owners, writer: Writer, me: OwnerId | None
+) -> tuple[dict[OwnerId, AnyShare], Comparison, dict[OwnerId, Fields]]:
+    """The owners after a change (nobody but the writer owns what it changed, and nobody what is gone), the change, and
+    what others owned of it."""
+    comparison = compared(live, new, writer.shape)
+    if blocked := writer.unwritable:
+        comparison = Comparison(*(without(fields, blocked) for fields in comparison))
+    changed = union(comparison.modified, comparison.added)
+    touched = union(changed, comparison.removed)
+    lost: dict[OwnerId, Fields] = {}
+    rest: dict[OwnerId, AnyShare] = {}
+    for owner, share in owners.items():
+        if owner == me:
+            rest[owner] = share
+        elif share.api_version != writer.api_version and not is_served(share.api_version, writer.kind):
+            continue  # of a version that is not served any more
+        elif isinstance(share, StoredShare) and not touches(share.entry["fieldsV1"], touched):
+            rest[owner] = share
+        else:
+            fields = collapsed(share.fields, writer.shape)
+            if taken := intersection(fields, changed):
+                lost[owner] = taken
+            if fields := difference(fields, touched):
+                rest[owner] = Share(fields, share.api_version, share.time)
+    return rest, comparison, lost
+
+
+def _unchanged_since_last_applied(live: Json, writer: Writer) -> Fields:
+    """What client-side apply wrote, and nobody has changed since: kubectl may take it over without force."""
+    try:
+        config = msgspec.json.decode(live["metadata"]["annotations"][LAST_APPLIED])
+    except (KeyError, TypeError, msgspec.DecodeError, RecursionError):
+        return EMPTY
+    if not isinstance(config, dict) or config.get("apiVersion") != writer.api_version:
+        return EMPTY
+    try:
+        found = fields_of(config, writer.shape)
+        comparison = compared(config, _bare(live), writer.shape)
+    except PatchError:
+        return EMPTY
+    for changed in comparison:
+        found = difference(found, changed)
+    return found
+
+
+def _with_last_applied(result: Json, config: Json) -> Json:
+    """Keep client-side apply's annotation in step, where there is one, so that going back works."""
+    metadata = result["metadata"]
+    annotations = metadata.get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return result
+    if (own := config.get("metadata", {}).get("annotations")) and LAST_APPLIED in own:
+        rest = {name: text for name, text in own.items() if name != LAST_APPLIED}
+        config = {**config, "metadata": {**config["metadata"], "annotations": rest}}
+    text = msgspec.json.encode(config, order="sorted").decode() + "\n"
+    annotations = {**annotations, LAST_APPLIED: text}
+    if sum(len(name.encode()) + len(str(value).encode()) for name, value in annotations.items()) > MAX_ANNOTATIONS:
+        del annotations[LAST_APPLIED]
+    return {**result, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _conflict_error(lost: Mapping[OwnerId, Fields]) -> ApplyConflictError:
+    ordered = sorted(lost, key=lambda owner: owner.sort_key)
+    conflicts = tuple(Conflict(str(owner), path_text(path)) for owner in ordered for path in paths(lost[owner]))
+    if len(conflicts) == 1:
+        only = conflicts[0]
+        text = f"Apply failed with 1 conflict: conflict with {only.manager}: {only.field}"
+        return ApplyConflictError(text, conflicts)
+    lines = []
+    for owner in ordered:
+        lines.append(f"conflicts with {owner}:")
+        lines += [f"- {path_text(path)}" for path in paths(lost[owner])]
+    return ApplyConflictError(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), conflicts)
+
+
+def _entries(live: Json | None) -> Any:
+    return ((live or {}).get("metadata") or {}).get("managedFields") or []
+
+
+def _bare(item: Json) -> Json:
+    """The object without its managedFields."""
+    metadata = {name: value for name, value in (item.get("metadata") or {}).items() if name != "managedFields"}
+    return {**item, "metadata": metadata}
+
+
+def _with_owners(item: Json, owners: Owners) -> Json:
+    bare = _bare(item)
+    if owners:
+        bare["metadata"]["managedFields"] = encoded(owners)
+    return bare

@@ -1,0 +1,61 @@
+"""A patch that cannot be applied: what is wrong with it, and the HTTP status that says so."""
+
+from typing import Any, Final, NamedTuple
+
+__all__ = ["BAD_REQUEST", "TOO_LARGE", "UNPROCESSABLE", "ApplyConflictError", "Conflict", "PatchError", "go_text"]
+
+BAD_REQUEST: Final = 400
+CONFLICT: Final = 409
+TOO_LARGE: Final = 413
+UNPROCESSABLE: Final = 422
+
+MAX_SHOWN: Final = 1_000  # characters of a client's own words in an answer
+
+
+class PatchError(ValueError):
+    """Nothing was changed. `str()` is the message of the Status, `status` its code."""
+
+    def __init__(self, message: str, status: int = BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Conflict(NamedTuple):
+    """A field that somebody else owns and that would have another value."""
+
+    manager: str
+    """As in the message: `"kubectl-client-side-apply" using apps/v1`."""
+    field: str
+    """`.spec.replicas`"""
+
+
+class ApplyConflictError(PatchError):
+    """An apply without force would have changed what others own. For a Status of reason Conflict."""
+
+    def __init__(self, message: str, conflicts: tuple[Conflict, ...]) -> None:
+        super().__init__(message, CONFLICT)
+        self.conflicts = conflicts
+
+    @property
+    def causes(self) -> list[dict[str, str]]:
+        """For the Status' details."""
+        return [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {one.manager}", "field": one.field}
+            for one in self.conflicts
+        ]
+
+
+def go_text(value: Any) -> str:
+    """As Go prints a decoded value, since messages in Kubernetes' wording contain that."""
+    text = _go_text(value)
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def _go_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_go_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(_go_text(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)

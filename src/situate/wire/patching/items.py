@@ -1,0 +1,68 @@
+"""The ground that walks over objects share: how an item of a list is named, and how a value is walked into."""
+
+from typing import Any, Final, Literal
+
+from situate.wire.patching.errors import PatchError
+from situate.wire.patching.fields import Path, Step, key_step, path_text, value_step
+from situate.wire.patching.schema import Shape
+
+__all__ = ["MISSING", "Way", "by_step", "common_way", "or_empty", "step_of", "way_of"]
+
+Way = Literal["leaf", "object", "list"]
+"""A leaf is one value, whatever is in it."""
+
+
+class _Missing:
+    """No value, which is not null."""
+
+
+MISSING: Final = _Missing()
+
+
+def step_of(item: Any, shape: Shape, path: Path = ()) -> Step:
+    """How an item of a list is named. PatchError for one that cannot be."""
+    if shape.form == "set":
+        if item is None or isinstance(item, dict | list):
+            raise PatchError(f"{path_text(path)}: a list of scalars has an item that is none")
+        return value_step(item)
+    if not isinstance(item, dict):
+        raise PatchError(f"{path_text(path)}: associative list with keys may not have non-map elements")
+    keys = {
+        key.name: item[key.name] if item.get(key.name) is not None else key.default
+        for key in shape.keys
+        if not key.optional or item.get(key.name) is not None
+    }
+    return key_step(keys)
+
+
+def by_step(items: list[Any], shape: Shape, path: Path = ()) -> dict[Step, list[Any]]:
+    found: dict[Step, list[Any]] = {}
+    for item in items:
+        found.setdefault(step_of(item, shape, path), []).append(item)
+    return found
+
+
+def way_of(value: Any, shape: Shape) -> Way:
+    if isinstance(value, dict) and shape.form == "open":
+        return "object"
+    return "list" if isinstance(value, list) and shape.form in ("keyed", "set") else "leaf"
+
+
+def common_way(left: Any, right: Any, shape: Shape) -> Way:
+    """Null and nothing go along with whatever the other is; and two that are empty are one value."""
+    if left is MISSING or left is None:
+        way = way_of(right, shape)
+    elif right is MISSING or right is None:
+        way = way_of(left, shape)
+    else:
+        way = way_of(left, shape)
+        way = way if way == way_of(right, shape) else "leaf"
+    return "leaf" if not _has_items(left) and not _has_items(right) else way
+
+
+def _has_items(value: Any) -> bool:
+    return value is not MISSING and bool(value)
+
+
+def or_empty(value: Any, empty: Any) -> Any:
+    return empty if value is MISSING or value is None else value
