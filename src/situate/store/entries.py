@@ -1,0 +1,60 @@
+"""What a store holds and tells: entries, events, batches, pages. Values only."""
+
+from __future__ import annotations
+
+from typing import Final, NewType
+
+from msgspec import Struct
+
+Revision = NewType("Revision", int)
+"""Counts the writes of the whole store. Grows with each, is never given twice, and starts above 0."""
+LeaseId = NewType("LeaseId", int)
+
+ABSENT: Final = Revision(0)
+"""The revision of a key that is not there."""
+NO_LEASE: Final = LeaseId(0)
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """One key as it stands at a revision."""
+
+    key: str
+    value: bytes
+    created: Revision
+    modified: Revision
+    lease: LeaseId = NO_LEASE
+
+
+class Event(Struct, frozen=True, gc=False):
+    """What one write did to one key."""
+
+    key: str
+    entry: Entry | None
+    """None: it was deleted."""
+    before: Entry | None
+    """None: it was not there."""
+
+
+class Batch(Struct, frozen=True, gc=False):
+    """All that one revision did to the keys of a watch, in the order of its writes.
+
+    Without events it is a bookmark: nothing up to this revision is missing.
+    """
+
+    revision: Revision
+    events: tuple[Event, ...] = ()
+
+
+class Reading(Struct, frozen=True, gc=False):
+    """Some keys, all at one revision, in the order they were asked for."""
+
+    revision: Revision
+    entries: tuple[Entry | None, ...]
+
+
+class Page(Struct, frozen=True, gc=False):
+    """The first entries of a prefix, by key, at one revision; `remaining` more come after them."""
+
+    revision: Revision
+    entries: tuple[Entry, ...]
+    remaining: int = 0

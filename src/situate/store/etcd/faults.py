@@ -1,0 +1,56 @@
+"""What etcd's refusals mean: by the status of gRPC, and where that is not enough, by etcd's own words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import grpc
+
+from situate.store.errors import InvalidRequestError, StoreError, StoreFullError, UnavailableError
+
+COMPACTED: Final = "required revision has been compacted"
+FUTURE: Final = "required revision is a future revision"
+NO_SPACE: Final = "database space exceeded"
+NO_LEASE: Final = "requested lease not found"
+STALE_TOKEN: Final = "invalid auth token"  # noqa: S105
+OLD_AUTH: Final = "revision of auth store is old"
+
+# These come from whoever was asked, and are final. All else may mean that nobody knows.
+_FINAL: Final = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+    }
+)
+
+
+def says(error: grpc.aio.AioRpcError, words: str) -> bool:
+    return words in (error.details() or "")
+
+
+def is_final(error: grpc.aio.AioRpcError) -> bool:
+    """Whether etcd itself refused: then nothing happened, and asking again gives the same."""
+    return error.code() in _FINAL or says(error, NO_SPACE)
+
+
+def wants_new_token(error: grpc.aio.AioRpcError) -> bool:
+    return says(error, STALE_TOKEN) or says(error, OLD_AUTH)
+
+
+def lease_is_gone(error: grpc.aio.AioRpcError) -> bool:
+    return says(error, NO_LEASE)
+
+
+def explained(error: grpc.aio.AioRpcError) -> StoreError:
+    text = f"etcd: {error.details() or error.code().name}"
+    if says(error, NO_SPACE):
+        return StoreFullError(text)
+    if error.code() in {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OUT_OF_RANGE}:
+        return InvalidRequestError(text)
+    return StoreError(text) if is_final(error) else UnavailableError(text)

@@ -1,0 +1,225 @@
+"""The store in etcd. Several servers may use the same one: each commit is guarded, and each sees all the others'."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Self
+
+import grpc
+
+from situate.store.entries import NO_LEASE, Entry, LeaseId, Page, Reading, Revision
+from situate.store.errors import (
+    CompactedError,
+    FutureRevisionError,
+    InvalidRequestError,
+    LeaseNotFoundError,
+    StoreError,
+    UnavailableError,
+)
+from situate.store.etcd import faults
+from situate.store.etcd.client import PAUSE_S, Client
+from situate.store.etcd.marks import Mark, Marks
+from situate.store.etcd.protocol import COMPACT, LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN
+from situate.store.etcd.settings import EtcdSettings
+from situate.store.etcd.translation import Keys, comparison, found_in, operation, reading
+from situate.store.etcd.watching import EtcdWatch
+from situate.store.keys import first_after
+from situate.store.transactions import (
+    OPERATIONS,
+    Committed,
+    Guard,
+    Outcome,
+    Put,
+    Refused,
+    Transaction,
+    Write,
+    checked,
+    holds,
+)
+
+SCAN_AT_ONCE: Final = 5_000
+TOKEN_BYTES: Final = 12
+
+
+class EtcdStore:
+    """Made by open(), in the event loop that uses it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._keys = Keys(client.settings.prefix)
+        self._marks = Marks(client, self._keys.marks)
+        self._keeping = asyncio.create_task(self._marks.keep_alive())
+        self._watches: weakref.WeakSet[EtcdWatch] = weakref.WeakSet()
+
+    @classmethod
+    async def open(cls, settings: EtcdSettings) -> Self:
+        """UnavailableError if none of the endpoints answers."""
+        store = cls(Client(settings))
+        try:
+            await store.revision()
+        except BaseException:
+            await store.aclose()
+            raise
+        return store
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
+        """Sent once. Without an answer, the mark says whether it happened; if not, it is sent again."""
+        asked = checked(guards, writes)
+        deadline = asyncio.get_running_loop().time() + self._client.settings.give_up_s
+        while True:
+            mark = await self._marks.borrow()
+            token = secrets.token_bytes(TOKEN_BYTES)
+            try:
+                answer = await self._client.try_once(TXN, self._request(asked, mark, token))
+            except grpc.aio.AioRpcError as error:
+                revision = await self._found_out(asked, mark, token, error)
+                if revision is not None:
+                    return Committed(revision)
+            else:
+                outcome = self._outcome(asked, mark, answer)
+                if outcome is not None:
+                    return outcome
+            if asyncio.get_running_loop().time() > deadline:
+                raise UnavailableError("etcd: no answer in time; the write did not happen")
+            await asyncio.sleep(PAUSE_S)
+
+    def _request(self, asked: Transaction, mark: Mark, token: bytes) -> Any:
+        return TXN.request(
+            compare=[mark.unchanged(), *(comparison(self._keys, guard) for guard in asked.guards)],
+            success=[*(operation(self._keys, write) for write in asked.writes), mark.written(token)],
+            failure=[reading(mark.key), *(reading(self._keys.there(guard.key)) for guard in asked.guards)],
+        )
+
+    def _outcome(self, asked: Transaction, mark: Mark, answer: Any) -> Outcome | None:
+        """None: it was our mark that was not as expected, so nothing happened, and another mark will do."""
+        revision = Revision(answer.header.revision)
+        if answer.succeeded:
+            self._marks.give_back(mark, revision)
+            return Committed(revision)
+        marked, *others = answer.responses
+        kvs = marked.response_range.kvs
+        if (kvs[0].mod_revision if kvs else 0) != mark.modified:
+            return None
+        self._marks.give_back(mark, mark.modified)
+        found = tuple(found_in(self._keys, others))
+        failed = tuple(guard for guard, entry in zip(asked.guards, found, strict=True) if not holds(guard, entry))
+        return Refused(revision, failed, found)
+
+    async def _found_out(
+        self, asked: Transaction, mark: Mark, token: bytes, error: grpc.aio.AioRpcError
+    ) -> Revision | None:
+        """The revision at which it happened after all; None: it did not, and may be sent again."""
+        if faults.lease_is_gone(error):
+            await self._blame(asked, mark)
+            return None
+        if faults.says(error, faults.NO_SPACE):
+            # Refused before it was tried, or after it was done: etcd says the same of both.
+            revision = await self._marks.look(mark, token)
+            if revision is None:
+                raise faults.explained(error) from None
+            return revision
+        if faults.is_final(error):
+            self._marks.give_back(mark, mark.modified)
+            raise faults.explained(error) from None
+        return await self._marks.resolve(mark, token)
+
+    async def _blame(self, asked: Transaction, mark: Mark) -> None:
+        """Whose lease is gone: one of the transaction's, or the one of our marks, which is ours to renew."""
+        for write in asked.writes:
+            if isinstance(write, Put) and write.lease != NO_LEASE and not await self._lives(write.lease):
+                self._marks.give_back(mark, mark.modified)
+                raise LeaseNotFoundError(write.lease)
+        await self._marks.renew(mark.lease)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+        """A transaction that only reads, or several at the revision of the first."""
+        entries: list[Entry | None] = []
+        for start in range(0, len(keys), OPERATIONS):
+            ranges = [reading(self._keys.there(key), at or 0) for key in keys[start : start + OPERATIONS]]
+            answer = await self._ask(TXN, TXN.request(success=ranges), at)
+            at = at or Revision(answer.header.revision)
+            entries += found_in(self._keys, answer.responses)
+        return Reading(await self.revision() if at is None else at, tuple(entries))
+
+    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
+        """A long one is fetched in pieces, all at the revision of the first."""
+        start = max(prefix, first_after(after)) if after else prefix
+        entries: list[Entry] = []
+        while True:
+            most = min(limit - len(entries), SCAN_AT_ONCE) if limit else SCAN_AT_ONCE
+            request = RANGE.request(
+                key=self._keys.there(start), range_end=self._keys.end(prefix), limit=most, revision=at or 0
+            )
+            answer = await self._ask(RANGE, request, at)
+            at = at or Revision(answer.header.revision)
+            entries += [self._keys.entry(found) for found in answer.kvs]
+            remaining = answer.count - len(answer.kvs)
+            if not remaining or len(entries) == limit:
+                return Page(at, tuple(entries), remaining)
+            start = first_after(entries[-1].key)
+
+    async def revision(self) -> Revision:
+        request = RANGE.request(key=self._keys.there(""), count_only=True)
+        return Revision((await self._ask(RANGE, request)).header.revision)
+
+    async def _ask(self, method: Any, request: Any, at: Revision | None = None) -> Any:
+        try:
+            return await self._client.ask(method, request)
+        except InvalidRequestError as error:
+            if faults.COMPACTED in str(error):
+                raise CompactedError(at or Revision(0), Revision((at or 0) + 1)) from None
+            if faults.FUTURE in str(error):
+                raise FutureRevisionError(at or Revision(0), await self.revision()) from None
+            raise
+
+    # -- history -------------------------------------------------------------------------------------------------
+
+    def watch(self, prefix: str, after: Revision) -> EtcdWatch:
+        watch = EtcdWatch(self._client, self._keys, prefix, after)
+        self._watches.add(watch)
+        return watch
+
+    async def compact(self, revision: Revision) -> None:
+        try:
+            await self._ask(COMPACT, COMPACT.request(revision=revision), revision)
+        except CompactedError:
+            return  # by somebody else, or by us
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    async def grant(self, ttl_s: int) -> LeaseId:
+        """Without an answer, another is asked for; the one nobody knows of runs out."""
+        if ttl_s < 1:
+            raise InvalidRequestError("a lease lasts at least a second")
+        return LeaseId((await self._client.ask(LEASE_GRANT, LEASE_GRANT.request(TTL=ttl_s))).ID)
+
+    async def keep_alive(self, lease: LeaseId) -> bool:
+        return await self._client.keep_alive(lease) > 0
+
+    async def revoke(self, lease: LeaseId) -> None:
+        try:
+            await self._client.ask(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
+        except StoreError as error:
+            if faults.NO_LEASE not in str(error):
+                raise
+
+    async def _lives(self, lease: LeaseId) -> bool:
+        answer = await self._client.ask(LEASE_TIME_TO_LIVE, LEASE_TIME_TO_LIVE.request(ID=lease))
+        return int(answer.TTL) >= 0
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        self._keeping.cancel()
+        for watch in list(self._watches):
+            await watch.aclose()
+        if self._marks.lease:
+            await self._marks.end()
+        await self._client.aclose()

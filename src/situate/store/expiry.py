@@ -1,0 +1,55 @@
+"""When leases run out, for the stores that keep them themselves. By the event loop's clock, which never goes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from situate.store.entries import LeaseId
+
+
+@dataclass(slots=True)
+class _Running:
+    ttl_s: float
+    deadline: float
+    timer: asyncio.TimerHandle
+
+
+class Expiry:
+    """Leases and their deadlines. `expired` is told of each lease that nobody kept alive."""
+
+    def __init__(self, expired: Callable[[LeaseId], None]) -> None:
+        self._expired = expired
+        self._running: dict[LeaseId, _Running] = {}
+
+    def add(self, lease: LeaseId, ttl_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ttl_s
+        self._running[lease] = _Running(ttl_s, deadline, loop.call_at(deadline, self._due, lease))
+
+    def keep(self, lease: LeaseId) -> bool:
+        """The timer is left where it is: when it fires, it looks again."""
+        found = self._running.get(lease)
+        if found is None:
+            return False
+        found.deadline = asyncio.get_running_loop().time() + found.ttl_s
+        return True
+
+    def drop(self, lease: LeaseId) -> None:
+        found = self._running.pop(lease, None)
+        if found is not None:
+            found.timer.cancel()
+
+    def close(self) -> None:
+        for lease in list(self._running):
+            self.drop(lease)
+
+    def _due(self, lease: LeaseId) -> None:
+        found = self._running[lease]
+        loop = asyncio.get_running_loop()
+        if loop.time() < found.deadline:
+            found.timer = loop.call_at(found.deadline, self._due, lease)
+            return
+        del self._running[lease]
+        self._expired(lease)

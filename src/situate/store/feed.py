@@ -1,0 +1,143 @@
+"""Live watches for the stores that keep their own log: memory and SQLite.
+
+A commit is handed to the watches it concerns. One that asks for older events, or that falls too far behind, reads the
+log until it has caught up: nobody is ever skipped or cut off, unless what it needs is compacted away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, Self, TypeAlias
+
+from situate.store.entries import Batch, Revision
+from situate.store.errors import ClosedError, StoreError
+
+BACKLOG: Final = 1_024
+"""Batches kept for a watch nobody reads from; beyond, it reads the log when somebody does."""
+
+History: TypeAlias = Callable[[str, Revision, Revision], Awaitable[tuple[list[Batch], Revision]]]
+"""Batches of a prefix after one revision and up to another, or as far as fits; and up to where they are complete."""
+
+
+class Feed:
+    """Who watches what, and the newest revision that all of them were told of."""
+
+    def __init__(self, revision: Revision, history: History) -> None:
+        self.revision = revision
+        self.history = history
+        self._live: dict[str, dict[FeedWatch, None]] = {}
+        self._ended: StoreError | None = None
+
+    def publish(self, batch: Batch) -> None:
+        """The next commit. In order, and before whoever committed it is answered."""
+        self.revision = batch.revision
+        for prefix, watches in self._live.items():
+            events = tuple([event for event in batch.events if event.key.startswith(prefix)])
+            if events:
+                own = batch if len(events) == len(batch.events) else Batch(batch.revision, events)
+                for watch in watches:
+                    watch.hear(own)
+
+    def watch(self, prefix: str, after: Revision) -> FeedWatch:
+        return FeedWatch(self, prefix, after)
+
+    def end(self, error: StoreError) -> None:
+        """No more events: every watch ends with this."""
+        self._ended = self._ended or error
+        for watches in self._live.values():
+            for watch in watches:
+                watch.wake()
+
+    @property
+    def ended(self) -> StoreError | None:
+        return self._ended
+
+    def join(self, watch: FeedWatch) -> None:
+        self._live.setdefault(watch.prefix, {})[watch] = None
+
+    def leave(self, watch: FeedWatch) -> None:
+        watches = self._live.get(watch.prefix, {})
+        watches.pop(watch, None)
+        if not watches:
+            self._live.pop(watch.prefix, None)
+
+
+class FeedWatch:
+    """A place in the log: the past still to be told, then what is heard live."""
+
+    def __init__(self, feed: Feed, prefix: str, after: Revision) -> None:
+        self.prefix = prefix
+        self._feed = feed
+        self._told = after
+        self._past: deque[Batch] = deque()
+        self._past_read = self._past_end = after
+        self._heard: deque[Batch] = deque()
+        self._lagging = True
+        self._bookmark = False
+        self._closed = False
+        self._awake = asyncio.Event()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        while True:
+            if self._closed or self._feed.ended:
+                raise self._feed.ended or ClosedError
+            if self._past:
+                return self._tell(self._past.popleft())
+            if self._past_read < self._past_end:
+                batches, complete = await self._feed.history(self.prefix, self._past_read, self._past_end)
+                self._past.extend(batches)
+                self._past_read = complete
+            elif self._lagging:
+                self._go_live()
+            elif self._heard:
+                batch = self._heard.popleft()
+                if batch.revision > self._told or not batch.events:
+                    return self._tell(batch)
+            else:
+                self._awake.clear()
+                await self._awake.wait()
+
+    def _go_live(self) -> None:
+        """From now on it hears; what was before that it reads. Nothing can come between, as nothing is awaited."""
+        self._lagging = False
+        self._heard.clear()
+        self._feed.join(self)
+        self._past_read = max(self._told, self._past_read)
+        self._past_end = self._feed.revision
+        if self._bookmark:
+            self._bookmark = False
+            self._heard.append(Batch(self._feed.revision))
+
+    def _tell(self, batch: Batch) -> Batch:
+        self._told = max(self._told, batch.revision)
+        return batch
+
+    def hear(self, batch: Batch) -> None:
+        if len(self._heard) >= BACKLOG:
+            self._bookmark = any(not heard.events for heard in self._heard)
+            self._heard.clear()
+            self._lagging = True
+        if not self._lagging:
+            self._heard.append(batch)
+            self._awake.set()
+
+    def wake(self) -> None:
+        self._awake.set()
+
+    async def ask_progress(self) -> None:
+        if self._lagging:
+            self._bookmark = True
+        else:
+            self._heard.append(Batch(self._feed.revision))
+        self._awake.set()
+
+    async def aclose(self) -> None:
+        self._closed = True
+        self._feed.leave(self)
+        self._heard.clear()
+        self._awake.set()

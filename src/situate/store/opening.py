@@ -1,0 +1,47 @@
+"""Which store, by one word: `memory`, a file, or `etcd://host:port,host:port/prefix`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from situate.store.contract import Store
+from situate.store.errors import InvalidRequestError
+from situate.store.etcd.settings import EtcdSettings
+from situate.store.memory import MemoryStore
+
+MEMORY: Final = "memory"
+SCHEMES: Final = ("sqlite", "etcd", "etcds")
+
+
+async def open_store(where: str, etcd: EtcdSettings | None = None, limit_bytes: int = 0) -> Store:
+    """`etcd` has what the word cannot say: certificates, names, time limits. `etcds://` asks for TLS."""
+    if where == MEMORY:
+        return MemoryStore()
+    scheme, separator, rest = where.partition("://")
+    if not separator or scheme == "sqlite":
+        # Imported late, as are gRPC and protobuf: whoever uses one store need not load the others.
+        from situate.store.sqlite.store import SqliteStore
+
+        path = Path(rest if separator else where).expanduser()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return await SqliteStore.open(path, limit_bytes)
+    if scheme not in SCHEMES:
+        raise InvalidRequestError(f"{where!r} is no store: say {MEMORY!r}, a file, or etcd://host:port/prefix")
+    from situate.store.etcd.store import EtcdStore
+
+    return await EtcdStore.open(etcd_settings(where, etcd))
+
+
+def etcd_settings(where: str, base: EtcdSettings | None = None) -> EtcdSettings:
+    parts = urlsplit(where)
+    endpoints = tuple(filter(None, parts.netloc.split(",")))
+    if not endpoints or "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidRequestError(f"{where!r} does not say where etcd is: etcd://host:port,host:port/prefix")
+    settings = replace(base or EtcdSettings(endpoints=endpoints), endpoints=endpoints)
+    if parts.scheme == "etcds":
+        settings = replace(settings, tls=True)
+    return replace(settings, prefix=parts.path.rstrip("/")) if parts.path.strip("/") else settings

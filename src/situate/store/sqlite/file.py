@@ -1,0 +1,68 @@
+"""The file: who may open it, and the connections to it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from situate.store.errors import InUseError, StoreError
+from situate.store.sqlite import schema
+
+LOCK_SUFFIX: Final = ".lock"
+OWNER_ONLY: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Held as long as the process lives or until it is let go; the kernel ends it, so none is ever left behind."""
+
+    handle: int
+
+    def release(self) -> None:
+        os.close(self.handle)
+
+
+def lock(path: Path) -> Lock:
+    """One server a file. The second is told who has it."""
+    handle = os.open(path.with_name(path.name + LOCK_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
+        os.close(handle)
+        raise InUseError(f"{path} is in use by another server, process {holder}") from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return Lock(handle)
+
+
+def open_writer(path: Path, limit_bytes: int) -> apsw.Connection:
+    """Create or open, check, prepare. The file holds secrets, so only its owner may read it."""
+    schema.check_sqlite(apsw.sqlite_lib_version())
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY))
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    try:
+        schema.prepare(connection, limit_bytes)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    connection = _connect(path, apsw.SQLITE_OPEN_READONLY)
+    schema.settle(connection)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    try:
+        return apsw.Connection(str(path), flags=flags)
+    except apsw.CantOpenError as error:
+        raise StoreError(f"{path} cannot be opened: {error}") from None

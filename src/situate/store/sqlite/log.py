@@ -1,0 +1,212 @@
+"""The log as the thread that writes sees it: many transactions as one commit of SQLite, each with its own answer.
+
+Knows nothing of threads or event loops. What it raises: StoreFullError (nothing was written, go on), or whatever SQLite
+says, after which nobody knows what the disk holds: stop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+import apsw
+
+from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Revision
+from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
+from situate.store.sqlite import schema
+from situate.store.sqlite.reading import heads
+from situate.store.sqlite.rows import NO_ROW, PLACES, checksum, in_powers, last_number, number, one
+from situate.store.transactions import Committed, Delete, Outcome, Put, Transaction, changes, refusal
+
+SWEEP_ROWS: Final = 2_000
+CHECKPOINT_PAGES: Final = 4_000
+WAL_PAGES: Final = 50_000
+"""With more than this in the write-ahead log, wait for readers rather than let it grow."""
+
+_TO_SWEEP: Final = """
+SELECT json_group_array(json_array(id, before, value IS NULL))
+FROM (SELECT id, before, value FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)
+"""
+
+Answer: TypeAlias = Outcome | LeaseNotFoundError
+
+
+class Log:
+    """One connection, prepared; its counters are read once, as nobody else writes."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        counters = schema.load_counters(connection)
+        self.revision = Revision(counters[schema.REVISION])
+        self.compacted = Revision(counters[schema.COMPACTED])
+        self._swept = counters[schema.SWEPT]
+        self._wal_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+        connection.set_wal_hook(self._written)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
+        """One answer for each, in order, and the batches that came of them. All durable when this returns."""
+        with self._writing() as connection:
+            keys = [each.key for asked in transactions for each in (*asked.guards, *asked.writes)]
+            draft = _Draft(self.revision, connection, keys, self._leases_of(transactions))
+            answers = [draft.take(asked) for asked in transactions]
+            draft.save()
+        self.revision = draft.revision
+        return answers, draft.batches
+
+    def _leases_of(self, transactions: Sequence[Transaction]) -> frozenset[int]:
+        named = {w.lease for asked in transactions for w in asked.writes if isinstance(w, Put) and w.lease != NO_LEASE}
+        if not named:
+            return frozenset()
+        query = "SELECT id FROM lease WHERE id IN (SELECT value FROM json_each(?))"
+        return frozenset(lease for (lease,) in self._connection.execute(query, (json.dumps(sorted(named)),)))
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    def grant(self, lease: LeaseId, ttl_s: int) -> LeaseId:
+        with self._writing() as connection:
+            connection.execute("INSERT INTO lease VALUES (?, ?)", (lease, ttl_s))
+        return lease
+
+    def revoke(self, lease: LeaseId) -> list[Batch]:
+        """Its keys go at one revision, or at a few if there are very many."""
+        with self._writing() as connection:
+            query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
+            (text,) = one(connection, query, (lease,))
+            keys: list[str] = json.loads(text)
+            draft = _Draft(self.revision, connection, keys, frozenset())
+            for start in range(0, len(keys), PLACES):
+                draft.take(Transaction((), tuple(Delete(key) for key in keys[start : start + PLACES])))
+            draft.save()
+            connection.execute("DELETE FROM lease WHERE id = ?", (lease,))
+        self.revision = draft.revision
+        return draft.batches
+
+    # -- compaction ----------------------------------------------------------------------------------------------
+
+    def compact(self, revision: Revision) -> Revision:
+        """From now on nothing before this revision is served; sweep() makes the room."""
+        if revision > self.revision:
+            raise FutureRevisionError(revision, self.revision)
+        if revision > self.compacted:
+            with self._writing() as connection:
+                schema.save_counter(connection, schema.COMPACTED, revision)
+            self.compacted = revision
+        return self.compacted
+
+    def sweep(self) -> bool:
+        """Delete some rows that nobody can ask for any more; is there more to do?
+
+        Each row knows which one it took the place of, so only rows since the last sweep are looked at.
+        """
+        end = last_number(self.compacted)
+        with self._writing() as connection:
+            (text,) = one(connection, _TO_SWEEP, (self._swept, end, SWEEP_ROWS))
+            rows: list[tuple[int, int, int]] = json.loads(text)
+            dead = [before for _, before, _ in rows if before != NO_ROW] + [row for row, _, gone in rows if gone]
+            connection.execute("DELETE FROM log WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(dead),))
+            swept = rows[-1][0] if len(rows) == SWEEP_ROWS else end
+            schema.save_counter(connection, schema.SWEPT, swept)
+        self._swept = swept
+        return swept < end
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Move what is in the write-ahead log to its place, if it is time to. No room for it is not the end."""
+        if self._wal_pages < self._checkpoint_at:
+            return
+        self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES  # unless it begins anew: see _written()
+        mode = apsw.SQLITE_CHECKPOINT_RESTART if self._wal_pages > WAL_PAGES else apsw.SQLITE_CHECKPOINT_PASSIVE
+        with suppress(apsw.FullError, apsw.BusyError):
+            self._connection.wal_checkpoint(mode=mode)
+
+    def close(self, *, in_order: bool) -> None:
+        """In order: with nothing left in the write-ahead log. Otherwise nothing more is written, by SQLite neither."""
+        if in_order:
+            with suppress(apsw.Error):  # the log has it all, so nothing is lost
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._connection.close()
+
+    def _written(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < self._wal_pages:
+            self._checkpoint_at = CHECKPOINT_PAGES
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except apsw.FullError as error:
+            raise StoreFullError(f"no room for the write: {error}") from None
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+class _Draft:
+    """A commit of SQLite as it grows: entries as the transactions so far have left them."""
+
+    def __init__(
+        self, revision: Revision, connection: apsw.Connection, keys: Sequence[str], leases: frozenset[int]
+    ) -> None:
+        rows = heads(connection, keys) if keys else {}
+        self.revision = revision
+        self.batches: list[Batch] = []
+        self._connection = connection
+        self._leases = leases
+        self._ids = {key: row.id for key, row in rows.items()}
+        self._entries: dict[str, Entry] = {key: row.entry for key, row in rows.items() if row.entry is not None}
+        self._rows: list[tuple[int, str, bytes | None, int, int, int, int]] = []
+        self._touched: dict[str, None] = {}
+
+    def take(self, asked: Transaction) -> Answer:
+        refused = refusal(asked.guards, self._entries, self.revision)
+        if refused is not None:
+            return refused
+        for write in asked.writes:
+            if isinstance(write, Put) and write.lease != NO_LEASE and write.lease not in self._leases:
+                return LeaseNotFoundError(write.lease)
+        revision = Revision(self.revision + 1)
+        events = changes(asked.writes, self._entries, revision)
+        if events:
+            self.revision = revision
+            self.batches.append(Batch(revision, events))
+            for place, event in enumerate(events):
+                self._fold(number(revision, place), event)
+        return Committed(self.revision)
+
+    def _fold(self, row: int, event: Event) -> None:
+        key, entry = event.key, event.entry
+        before = self._ids.pop(key, NO_ROW)
+        if entry is None:
+            value, created, lease = None, 0, int(NO_LEASE)
+            del self._entries[key]
+        else:
+            value, created, lease = entry.value, int(entry.created), int(entry.lease)
+            self._entries[key] = entry
+            self._ids[key] = row
+        self._rows.append((row, key, value, created, before, lease, checksum(row, key, value, created, before, lease)))
+        self._touched[key] = None
+
+    def save(self) -> None:
+        """Few statements, each for many rows: rows.py says why."""
+        if not self._rows:
+            return
+        self._many("INSERT INTO log VALUES ", "(?,?,?,?,?,?,?)", "", self._rows)
+        stand = [(key, self._ids[key], int(self._entries[key].lease)) for key in self._touched if key in self._ids]
+        self._many("REPLACE INTO live VALUES ", "(?,?,?)", "", stand)
+        gone = [(key,) for key in self._touched if key not in self._ids]
+        self._many("DELETE FROM live WHERE key IN (", "?", ")", gone)
+        schema.save_counter(self._connection, schema.REVISION, self.revision)
+
+    def _many(self, head: str, each: str, tail: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        for part in in_powers(rows):
+            self._connection.execute(head + ",".join([each] * len(part)) + tail, [cell for row in part for cell in row])

@@ -1,0 +1,185 @@
+"""The store in an SQLite file, for callers on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, Self, TypeVar
+
+import apsw
+
+from situate.store.entries import Batch, LeaseId, Page, Reading, Revision
+from situate.store.errors import ClosedError, CorruptError, FailedError, StoreError, StoreFullError
+from situate.store.expiry import Expiry
+from situate.store.feed import Feed, FeedWatch
+from situate.store.sqlite import file, reading, schema
+from situate.store.sqlite.log import Log
+from situate.store.sqlite.writer import Answers, Commit, Task, Writer
+from situate.store.transactions import Guard, Outcome, Write, checked
+
+READERS: Final = 2
+LEASE_BITS: Final = 62
+RETRY_EXPIRY_S: Final = 1.0
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Made by open(). One at a time for a file; a second one is refused."""
+
+    def __init__(self, path: Path, held: file.Lock, connection: apsw.Connection) -> None:
+        self._path = path
+        self._lock = held
+        log = Log(connection)
+        self._writer = Writer(log, asyncio.get_running_loop(), self._deliver)
+        self._feed = Feed(log.revision, self._history)
+        self._newest = log.revision
+        self._expiry = Expiry(self._expired)
+        for lease, ttl_s in schema.load_leases(connection).items():
+            self._expiry.add(lease, ttl_s)
+        self._readers = ThreadPoolExecutor(READERS, "store reader")
+        self._snapshots: SimpleQueue[apsw.Connection] = SimpleQueue()
+        for _ in range(READERS):
+            self._snapshots.put(file.open_reader(path))
+        self._stopped = asyncio.Event()
+        self._writer.start()
+
+    @classmethod
+    async def open(cls, path: Path, limit_bytes: int = 0) -> Self:
+        """Open or create; InUseError, CorruptError or StoreError say in one line why not."""
+        held = await asyncio.to_thread(file.lock, path)
+        try:
+            return cls(path, held, await asyncio.to_thread(file.open_writer, path, limit_bytes))
+        except BaseException:
+            held.release()
+            raise
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
+        self._still_open()
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Commit(checked(guards, writes), answer))
+        return await answer
+
+    async def compact(self, revision: Revision) -> None:
+        """In small pieces, so that writes go on between them."""
+        await self._perform(lambda log: (log.compact(revision), []))
+        while await self._perform(lambda log: (log.sweep(), [])):
+            pass
+
+    async def _perform(self, run: Callable[[Log], tuple[T, list[Batch]]]) -> T:
+        self._still_open()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Task(run, answer))
+        return await answer
+
+    def _deliver(self, answers: Answers, batches: list[Batch], failed: FailedError | None) -> None:
+        """On the event loop: watches hear of a commit before whoever made it."""
+        for batch in batches:
+            self._feed.publish(batch)
+        if failed:
+            self._feed.end(failed)
+            self._expiry.close()
+        for answer, value in answers:
+            if answer.done():
+                continue  # whoever asked has gone
+            if isinstance(value, Exception):
+                answer.set_exception(value)
+            else:
+                answer.set_result(value)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+        found = await self._ask(reading.read, tuple(keys), at)
+        self._newest = max(self._newest, found.revision)
+        return found
+
+    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
+        found = await self._ask(reading.listed, prefix, at, after, limit)
+        self._newest = max(self._newest, found.revision)
+        return found
+
+    async def revision(self) -> Revision:
+        """A reader may have seen a commit whose maker is answered only a moment later."""
+        self._still_open()
+        return max(self._newest, self._feed.revision)
+
+    def watch(self, prefix: str, after: Revision) -> FeedWatch:
+        return self._feed.watch(prefix, after)
+
+    async def _history(self, prefix: str, after: Revision, until: Revision) -> tuple[list[Batch], Revision]:
+        return await self._ask(reading.history, prefix, after, until)
+
+    async def _ask(self, question: Callable[..., T], *words: Any) -> T:
+        self._still_open()
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._asked, question, words)
+
+    def _asked(self, question: Callable[..., T], words: tuple[Any, ...]) -> T:
+        """In a reader's thread."""
+        connection = self._snapshots.get()
+        try:
+            return question(connection, *words)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
+            raise CorruptError(f"{self._path} cannot be read: {error}") from None
+        finally:
+            self._snapshots.put(connection)
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    async def grant(self, ttl_s: int) -> LeaseId:
+        schema.check_ttl(ttl_s)
+        lease = LeaseId(secrets.randbits(LEASE_BITS) + 1)
+        await self._perform(lambda log: (log.grant(lease, ttl_s), []))
+        self._expiry.add(lease, ttl_s)
+        return lease
+
+    async def keep_alive(self, lease: LeaseId) -> bool:
+        self._still_open()
+        return self._expiry.keep(lease)
+
+    async def revoke(self, lease: LeaseId) -> None:
+        self._expiry.drop(lease)
+        await self._perform(lambda log: (None, log.revoke(lease)))
+
+    def _expired(self, lease: LeaseId) -> None:
+        """Nobody waits for this one. Without room for the deletions, it is tried again, and the lease stays dead."""
+
+        def ended(answer: asyncio.Future[None]) -> None:
+            if not answer.cancelled() and isinstance(answer.exception(), StoreFullError) and not self._feed.ended:
+                loop.call_later(RETRY_EXPIRY_S, self._expired, lease)
+
+        if self._feed.ended:
+            return
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[None] = loop.create_future()
+        answer.add_done_callback(ended)
+        self._writer.submit(Task(lambda log: (None, log.revoke(lease)), answer))
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """What was submitted is finished first."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._feed.end(ClosedError())
+        self._expiry.close()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.shutdown()
+        while not self._snapshots.empty():
+            self._snapshots.get().close()
+        self._writer.stop()
+        self._lock.release()
+
+    def _still_open(self) -> None:
+        ended: StoreError | None = self._feed.ended
+        if ended:
+            raise ended

@@ -1,0 +1,117 @@
+"""The thread that writes: takes what has come in meanwhile, commits it as one, answers, checkpoints.
+
+While one commit waits for the disk, the next one gathers. An answer is given after fsync, on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeAlias
+
+import apsw
+from msgspec import Struct
+
+from situate.store.entries import Batch
+from situate.store.errors import FailedError, StoreError
+from situate.store.sqlite.log import Log
+from situate.store.transactions import Transaction
+
+MOST_AT_ONCE: Final = 256
+
+
+class Commit(Struct, gc=False):
+    """One transaction, to be committed with whatever else there is."""
+
+    transaction: Transaction
+    answer: asyncio.Future[Any]
+
+
+class Task(Struct, gc=False):
+    """Anything else that writes, by itself."""
+
+    run: Callable[[Log], tuple[Any, list[Batch]]]
+    answer: asyncio.Future[Any]
+
+
+Job: TypeAlias = Commit | Task
+Answers: TypeAlias = list[tuple[asyncio.Future[Any], Any]]
+"""A value, or an exception to raise."""
+Deliver: TypeAlias = Callable[[Answers, list[Batch], FailedError | None], None]
+
+
+class Writer:
+    """Owns the log. `deliver` is called on the event loop, in the order of commits."""
+
+    def __init__(self, log: Log, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
+        self._log = log
+        self._loop = loop
+        self._deliver = deliver
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        """Finish what was submitted, and close the log. Blocks."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        """Never try again after the disk has lied: fsync may say yes the second time, and the data be gone."""
+        failed: FailedError | None = None
+        for jobs in self._taken():
+            if failed:
+                answers: Answers = [(job.answer, failed) for job in jobs]
+                batches: list[Batch] = []
+            else:
+                answers, batches, failed = self._perform(jobs)
+            self._loop.call_soon_threadsafe(self._deliver, answers, batches, failed)
+            if not failed:
+                failed = self._checkpointed()
+        self._log.close(in_order=not failed)
+
+    def _taken(self) -> Iterator[list[Job]]:
+        """What there is, up to a limit: transactions together, anything else by itself."""
+        while (job := self._jobs.get()) is not None:
+            jobs: list[Job] = [job]
+            while isinstance(job, Commit) and len(jobs) < MOST_AT_ONCE:
+                try:
+                    job = self._jobs.get_nowait()
+                except Empty:
+                    break
+                if isinstance(job, Commit):
+                    jobs.append(job)
+            yield jobs
+            if job is None:
+                return
+            if isinstance(job, Task) and job is not jobs[0]:
+                yield [job]
+
+    def _perform(self, jobs: list[Job]) -> tuple[Answers, list[Batch], FailedError | None]:
+        try:
+            if isinstance(first := jobs[0], Task):
+                value, batches = first.run(self._log)
+                return [(first.answer, value)], batches, None
+            values, batches = self._log.commit([job.transaction for job in jobs if isinstance(job, Commit)])
+            return [(job.answer, value) for job, value in zip(jobs, values, strict=True)], batches, None
+        except StoreError as error:
+            return [(job.answer, error) for job in jobs], [], None
+        except apsw.Error as error:
+            failed = FailedError(f"the disk failed, and the store stops: {error}")
+            return [(job.answer, failed) for job in jobs], [], failed
+
+    def _checkpointed(self) -> FailedError | None:
+        try:
+            self._log.checkpoint()
+        except apsw.Error as error:
+            failed = FailedError(f"the disk failed at a checkpoint, and the store stops: {error}")
+            self._loop.call_soon_threadsafe(self._deliver, [], [], failed)
+            return failed
+        return None

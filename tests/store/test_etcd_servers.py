@@ -1,0 +1,162 @@
+"""Several servers on one etcd, several members of one, who may use it, and when it is full."""
+
+import asyncio
+import shutil
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubernetes.certificates import make_key, openssl
+from situate.store.entries import Revision
+from situate.store.errors import StoreError, StoreFullError, UnavailableError
+from situate.store.etcd.store import EtcdStore
+from situate.store.single import create, get, update
+from situate.store.transactions import Committed
+from store.etcd_server import Etcd
+from store.etcd_stories import opened, settings, tell
+from store.stories import Follower, follow, revision_of
+
+# ── several ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_several_servers_count_together_and_see_the_same(etcd_server: Etcd) -> None:
+    async def story() -> None:
+        chosen = settings(*etcd_server.endpoints)
+        async with opened(chosen) as first, opened(chosen) as second, opened(chosen) as third:
+            start = revision_of(await create(first, "/count", b"0"))
+
+            async def count(store: EtcdStore) -> None:
+                for _ in range(10):
+                    while True:
+                        entry = await get(store, "/count")
+                        assert entry is not None
+                        more = str(int(entry.value) + 1).encode()
+                        if isinstance(await update(store, "/count", more, entry.modified), Committed):
+                            break
+
+            stores = (first, second, third)
+            await asyncio.gather(*(count(store) for store in stores))
+            last = await first.revision()
+            followers = [await follow(store, "/", last, Follower(at=Revision(start - 1))) for store in stores]
+            assert [len(follower.batches) for follower in followers] == [31] * 3
+            assert followers[0].entries["/count"].value == b"30"
+            assert followers[0].batches == followers[1].batches == followers[2].batches
+
+    tell(story)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    with Etcd(tmp_path_factory.mktemp("three"), members=3) as cluster:
+        yield cluster
+
+
+def test_when_a_member_is_killed_writes_and_watches_go_on_at_the_others(three: Etcd, etcd_server: Etcd) -> None:
+    async def story() -> None:
+        async with opened(settings(*three.endpoints, request_s=1.0, give_up_s=20.0)) as store:
+            follower = Follower(at=await store.revision())
+            async with aclosing(store.watch("/", follower.revision)) as watch:
+                told = [revision_of(await create(store, f"/before/{number}", b"")) for number in range(5)]
+                await asyncio.to_thread(three.members[0].kill)
+                told += [revision_of(await create(store, f"/after/{number}", b"")) for number in range(5)]
+                while follower.revision < told[-1]:
+                    follower.take(await anext(watch))
+            assert [batch.revision for batch in follower.batches] == told
+            assert len((await store.scan("/")).entries) == 10
+
+    tell(story)
+
+
+def make_certificates(home: Path) -> None:
+    """ca.crt, server.crt, server.key, client.crt and client.key in `home`."""
+    authority = make_key(home / "ca.key")
+    openssl("req", "-x509", "-new", "-key", authority, "-subj", "/CN=ca", "-days", "2", "-out", home / "ca.crt")
+    (home / "names").write_text("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+    for name in ("server", "client"):
+        openssl("req", "-new", "-key", make_key(home / f"{name}.key"), "-subj", f"/CN={name}", "-out", home / "request")
+        signer = ("-CA", home / "ca.crt", "-CAkey", authority, "-CAcreateserial", "-extfile", home / "names")
+        openssl("x509", "-req", "-in", home / "request", *signer, "-days", "2", "-out", home / f"{name}.crt")
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="certificates for etcd are made by openssl, and there is none"
+)
+def test_with_certificates_both_sides_know_each_other(tmp_path: Path, etcd_server: Etcd) -> None:
+    make_certificates(tmp_path)
+    files = {name: (tmp_path / name).read_bytes() for name in ("ca.crt", "client.crt", "client.key")}
+    flags = [f"--cert-file={tmp_path / 'server.crt'}", f"--key-file={tmp_path / 'server.key'}"]
+    flags += [f"--trusted-ca-file={tmp_path / 'ca.crt'}", "--client-cert-auth"]
+    known = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    known.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    with Etcd(tmp_path, flags=flags, tls=known) as server:
+
+        async def story() -> None:
+            ours: dict[str, Any] = {
+                "ca": files["ca.crt"],
+                "certificate": files["client.crt"],
+                "key": files["client.key"],
+            }
+            async with opened(settings(*server.endpoints, **ours)) as store:
+                await create(store, "/a", b"")
+            wrongs: list[dict[str, Any]] = [{"ca": files["ca.crt"]}, {"tls": True}, {}]
+            for wrong in wrongs:
+                with pytest.raises(UnavailableError):
+                    await EtcdStore.open(settings(*server.endpoints, request_s=0.3, give_up_s=0.5, **wrong))
+
+        tell(story)
+
+
+# ── rights, and room ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def post(endpoint: str, path: str, body: str, token: str = "") -> None:
+    request = urllib.request.Request(f"http://{endpoint}/v3/{path}", body.encode(), {"Authorization": token})
+    urllib.request.urlopen(request, timeout=5).read()
+
+
+def test_a_name_and_a_password_are_enough_and_needed(tmp_path: Path, etcd_server: Etcd) -> None:
+    with Etcd(tmp_path, flags=["--bcrypt-cost=4"]) as server:
+        (endpoint,) = server.endpoints
+        post(endpoint, "auth/role/add", '{"name": "root"}')
+        post(endpoint, "auth/user/add", '{"name": "root", "password": "right"}')
+        post(endpoint, "auth/user/grant", '{"user": "root", "role": "root"}')
+        post(endpoint, "auth/enable", "{}")
+
+        async def story() -> None:
+            async with opened(settings(endpoint, username="root", password="right")) as store:
+                follower = Follower(at=await store.revision())
+                revision = revision_of(await create(store, "/a", b"", await store.grant(60)))
+                store._client._token = "stale.1"
+                revision = revision_of(await create(store, "/b", b""))
+                store._client._token = "stale.2"
+                await follow(store, "/", revision, follower)
+                assert len(follower.batches) == 2
+            for wrong in ({"username": "root", "password": "wrong"}, {}):
+                with pytest.raises(StoreError, match="etcd: "):
+                    await EtcdStore.open(settings(endpoint, **wrong))
+
+        tell(story)
+
+
+def test_without_room_writes_are_refused_and_reads_go_on(tmp_path: Path, etcd_server: Etcd) -> None:
+    with Etcd(tmp_path, flags=["--quota-backend-bytes=4000000"]) as server:
+
+        async def story() -> None:
+            async with opened(settings(*server.endpoints)) as store:
+                written = 0
+                full = ""
+                while written < 200 and not full:
+                    try:
+                        await create(store, f"/{written}", bytes(200_000))
+                        written += 1
+                    except StoreFullError as error:
+                        full = str(error)
+                assert "database space exceeded" in full
+                assert len((await store.scan("/")).entries) == written
+
+        tell(story)

@@ -1,0 +1,155 @@
+"""The file: who may open it, and what is there after a restart."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from situate.store.entries import Revision
+from situate.store.errors import CompactedError, CorruptError, InUseError, StoreError
+from situate.store.single import create, delete, get, update
+from situate.store.sqlite import log as log_module
+from situate.store.sqlite.schema import check_sqlite
+from situate.store.sqlite.store import SqliteStore
+from situate.store.transactions import Committed, Put
+from store.sqlite_stories import tell
+from store.stories import Follower, follow, revision_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+# ── who may open it ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_second_server_is_told_in_one_line_who_has_the_file(path: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path\n"
+        "from situate.store.errors import InUseError; from situate.store.sqlite.store import SqliteStore\n"
+        "try: asyncio.run(SqliteStore.open(Path(sys.argv[1])))\n"
+        "except InUseError as error: print(error)"
+    )
+
+    async def story(store: SqliteStore) -> None:
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{path} is in use by another server, process {os.getpid()}\n"
+        with pytest.raises(InUseError):
+            await SqliteStore.open(path)
+        assert await create(store, "/a", b"") == Committed(Revision(2))
+
+    tell(path, story)
+    tell(path, _does_nothing)
+
+
+async def _does_nothing(_store: SqliteStore) -> None:
+    pass
+
+
+def test_only_its_owner_may_read_it(path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        await create(store, "/secret", b"")
+        modes = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+        assert set(modes.values()) == {0o600}, modes
+
+    tell(path, story)
+
+
+@pytest.mark.parametrize("version, fine", [("3.51.3", True), ("3.54.1", True), ("4.0.0", True), ("3.51.2", False)])
+def test_an_sqlite_that_can_corrupt_the_file_is_refused(version: str, fine: bool) -> None:
+    if fine:
+        check_sqlite(version)
+    else:
+        with pytest.raises(StoreError, match=r"3\.51\.3 or newer is needed"):
+            check_sqlite(version)
+
+
+def test_a_file_of_another_schema_or_of_something_else_is_left_alone(path: Path, tmp_path: Path) -> None:
+    tell(path, _does_nothing)
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="version 99 of the schema"):
+        tell(path, _does_nothing)
+    other = tmp_path / "other.db"
+    with apsw.Connection(str(other)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    with pytest.raises(StoreError, match="a database of something else"):
+        tell(other, _does_nothing)
+    no_database = tmp_path / "text"
+    no_database.write_text("not a database, but long enough to be mistaken for one\n" * 200)
+    with pytest.raises(CorruptError):
+        tell(no_database, _does_nothing)
+
+
+# ── starting again ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_is_there_after_a_restart_and_revisions_go_on(path: Path) -> None:
+    seen: list[Revision] = []
+
+    async def first(store: SqliteStore) -> None:
+        seen.append(revision_of(await create(store, "/a", b"1")))
+        seen.append(revision_of(await update(store, "/a", b"2", seen[0])))
+        seen.append(revision_of(await create(store, "/b", b"", await store.grant(60))))
+
+    async def second(store: SqliteStore) -> None:
+        assert await store.revision() == seen[-1]
+        follower = await follow(store, "/", seen[-1], Follower(at=Revision(seen[0] - 1)))
+        assert [batch.revision for batch in follower.batches] == seen
+        entry = await get(store, "/b")
+        assert entry is not None
+        assert await store.keep_alive(entry.lease)
+        await store.revoke(entry.lease)
+        assert await store.revision() > seen[-1]
+
+    tell(path, first)
+    tell(path, second)
+
+
+def test_revisions_do_not_go_back_when_the_newest_rows_are_compacted_away(path: Path) -> None:
+    async def first(store: SqliteStore) -> None:
+        await create(store, "/a", b"")
+        await delete(store, "/a")
+        await store.compact(await store.revision())
+
+    async def second(store: SqliteStore) -> None:
+        assert revision_of(await create(store, "/a", b"")) == 4
+        with pytest.raises(CompactedError):
+            await store.scan("/", at=Revision(2))
+
+    tell(path, first)
+    tell(path, second)
+
+
+def test_a_lease_has_its_whole_time_again_after_a_restart_and_then_ends(path: Path) -> None:
+    async def first(store: SqliteStore) -> None:
+        await create(store, "/a", b"", await store.grant(1))
+
+    async def second(store: SqliteStore) -> None:
+        watch = store.watch("/", await store.revision())
+        assert await get(store, "/a") is not None
+        (event,) = (await anext(watch)).events
+        assert (event.key, event.entry) == ("/a", None)
+
+    tell(path, first)
+    tell(path, second)
+
+
+def test_compaction_makes_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "SWEEP_ROWS", 7)
+
+    async def story(store: SqliteStore) -> None:
+        for number in range(100):
+            await store.commit([], [Put(f"/{number % 3}", bytes(100)), Put("/hot", b"%d" % number)])
+        await store.compact(Revision(await store.revision() - 1))
+
+    tell(path, story)
+    with apsw.Connection(str(path)) as connection:
+        assert list(connection.execute("SELECT count(*) FROM log")) == [(4 + 2,)]

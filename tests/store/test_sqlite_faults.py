@@ -1,0 +1,202 @@
+"""No room, a disk that fails, a file that is damaged: nothing wrong is served, and nothing acknowledged is lost."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from situate.store.contract import Store
+from situate.store.entries import Batch, Revision
+from situate.store.errors import FailedError, StoreError, StoreFullError
+from situate.store.single import create, delete, get
+from situate.store.sqlite.log import Log
+from situate.store.sqlite.reading import listed
+from situate.store.sqlite.schema import prepare
+from situate.store.sqlite.store import SqliteStore
+from situate.store.sqlite.writer import Answers, Commit, Writer
+from situate.store.transactions import Committed, Put, Transaction
+from store.disk import Disk
+from store.sqlite_stories import tell
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+# ── no room ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_room_writes_are_refused_and_reads_go_on_and_room_can_be_made(path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        written = 0
+        with suppress(StoreFullError):
+            while written < 100:
+                await create(store, f"/{written:03}", bytes(20_000))
+                written += 1
+        assert 10 < written < 100
+        assert len((await store.scan("/")).entries) == written
+        with pytest.raises(StoreFullError, match="no room"):
+            await create(store, "/more", bytes(20_000))
+        watch = store.watch("/", Revision(1))
+        assert (await anext(watch)).revision == 2
+        await delete(store, "/000")
+        await store.compact(await store.revision())
+        await create(store, "/more", bytes(10_000))
+
+    tell(path, story, limit_bytes=1_000_000)
+
+
+def test_a_full_disk_refuses_the_write_and_nothing_of_it_is_there() -> None:
+    disk = Disk()
+    connection = disk.connect()
+    prepare(connection)
+    log = Log(connection)
+    log.commit([_put("/a", b"1")])
+    disk.before = _raises(apsw.FullError, "write")
+    with pytest.raises(StoreFullError):
+        log.commit([_put("/a", b"2"), _put("/b", bytes(9_000))])
+    disk.before = lambda _operation: None
+    assert [entry.value for entry in listed(connection, "/", None, "", 0).entries] == [b"1"]
+    assert log.commit([_put("/b", b"")])[0] == [Committed(Revision(3))]
+    connection.close()
+
+
+# ── a disk that fails ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("operation", ["sync", "write"])
+def test_after_a_failed_write_or_fsync_nothing_is_tried_again(operation: str) -> None:
+    disk = Disk()
+    connection = disk.connect()
+    prepare(connection)
+    calls = 0
+
+    def fail_once(called: str) -> None:
+        nonlocal calls
+        calls += called == operation
+        if called == operation and calls == 1:
+            raise apsw.IOError
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        failures: list[FailedError | None] = []
+
+        def deliver(answers: Answers, batches: list[Batch], failed: FailedError | None) -> None:
+            failures.append(failed)
+            for answer, value in answers:
+                if isinstance(value, Exception):
+                    answer.set_exception(value)
+                else:
+                    answer.set_result(value)
+
+        writer = Writer(Log(connection), loop, deliver)
+        writer.start()
+        first: asyncio.Future[object] = loop.create_future()
+        writer.submit(Commit(_put("/a", b"1"), first))
+        assert await first == Committed(Revision(2))
+        disk.before = fail_once
+        for _ in range(3):
+            later: asyncio.Future[object] = loop.create_future()
+            writer.submit(Commit(_put("/a", b"2"), later))
+            with pytest.raises(FailedError, match="the store stops"):
+                await later
+        await asyncio.to_thread(writer.stop)
+        assert failures[0] is None
+        assert all(failures[1:])
+
+    asyncio.run(story())
+    assert calls == 1
+
+
+def test_after_a_failure_a_store_answers_nothing_more_and_its_watches_end(path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        def fail(_log: Log) -> tuple[None, list[Batch]]:
+            raise apsw.IOError("fsync")
+
+        watch = store.watch("/", await store.revision())
+        with pytest.raises(FailedError):
+            await store._perform(fail)
+        for asked in (create(store, "/a", b""), get(store, "/a"), anext(watch), store.revision()):
+            with pytest.raises(FailedError):
+                await asked
+
+    tell(path, story)
+
+
+def _put(key: str, value: bytes) -> Transaction:
+    return Transaction((), (Put(key, value),))
+
+
+def _raises(error: type[Exception], operation: str) -> Callable[[str], None]:
+    def before(called: str) -> None:
+        if called == operation:
+            raise error
+
+    return before
+
+
+# ── damage ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_flipped_bit_is_found_out_and_never_served(path: Path) -> None:
+    values = {f"/{number}": random.Random(number).randbytes(500) for number in range(40)}
+
+    async def fill(store: SqliteStore) -> None:
+        for key, value in values.items():
+            await create(store, key, value)
+
+    tell(path, fill)
+    whole = path.read_bytes()
+    dice = random.Random(1)
+    noticed = 0
+    for _ in range(120):
+        damaged = bytearray(whole)
+        damaged[dice.randrange(len(whole))] ^= 1 << dice.randrange(8)
+        path.write_bytes(damaged)
+        noticed += _noticed(path, values)
+    # The rest hit free space.
+    assert noticed > 60
+
+
+def _noticed(path: Path, values: dict[str, bytes]) -> bool:
+    async def read(store: Store) -> None:
+        found = {entry.key: entry.value for entry in (await store.scan("/")).entries}
+        assert found == values
+        for key, value in values.items():
+            entry = await get(store, key)
+            assert entry is not None
+            assert entry.value == value
+
+    try:
+        tell(path, read)
+    except StoreError:
+        return True
+    return False
+
+
+def test_a_log_cut_short_leaves_whole_commits(path: Path) -> None:
+    async def fill(store: SqliteStore) -> None:
+        for number in range(30):
+            await store.commit([], [Put("/a", b"%d" % number), Put("/b", b"%d" % number)])
+        files = {each: each.read_bytes() for each in path.parent.iterdir() if each.suffix in {".db", ".db-wal"}}
+        for each, data in files.items():
+            (path.parent / "copy").mkdir(exist_ok=True)
+            (path.parent / "copy" / each.name).write_bytes(data)
+
+    tell(path, fill)
+    copy = path.parent / "copy" / path.name
+    log = copy.with_name(copy.name + "-wal")
+    for size in random.Random(2).sample(range(log.stat().st_size), 10):
+        os.truncate(log, min(size, log.stat().st_size))
+
+        async def read(store: SqliteStore) -> None:
+            page = await store.scan("/")
+            assert len({(entry.value, entry.modified) for entry in page.entries}) <= 1
+
+        tell(copy, read)
