@@ -1,0 +1,119 @@
+"""Pods, claims, namespaces and budgets, as controllers read and write them.
+
+Of a pod this is what its owner asks: whose it is, whether it runs, whether it is ready, how it ended. What scheduling
+asks of it is in `pod`.
+"""
+
+from collections.abc import Mapping
+
+from situate.core.model.apps import IntOrPercent
+from situate.core.model.base import EMPTY, Int32, Int64, Model
+from situate.core.model.labels import LabelSelector
+from situate.core.model.stored import Condition, Raw, StoredMeta
+
+__all__ = [
+    "Budget",
+    "BudgetSpec",
+    "BudgetStatus",
+    "ContainerState",
+    "ManagedClaim",
+    "ManagedNamespace",
+    "ManagedPod",
+    "ManagedPodSpec",
+    "ManagedPodStatus",
+    "NamespaceSpec",
+    "NamespaceStatus",
+    "PodContainerStatus",
+    "Terminated",
+]
+
+
+class ManagedContainer(Model, frozen=True, kw_only=True):
+    name: str = ""
+    restart_policy: str | None = None
+
+
+class ManagedPodSpec(Model, frozen=True, kw_only=True):
+    node_name: str = ""
+    restart_policy: str = "Always"
+    hostname: str = ""
+    subdomain: str = ""
+    init_containers: tuple[ManagedContainer, ...] = ()
+    volumes: tuple[Raw, ...] = ()
+    affinity: Raw = EMPTY
+
+
+class Terminated(Model, frozen=True, kw_only=True):
+    exit_code: Int32 = 0
+    finished_at: str | None = None
+
+
+class ContainerState(Model, frozen=True, kw_only=True):
+    terminated: Terminated | None = None
+
+
+class PodContainerStatus(Model, frozen=True, kw_only=True):
+    name: str = ""
+    restart_count: Int32 = 0
+    state: ContainerState = ContainerState()
+
+
+class ManagedPodStatus(Model, frozen=True, kw_only=True):
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[PodContainerStatus, ...] = ()
+    init_container_statuses: tuple[PodContainerStatus, ...] = ()
+
+
+class ManagedPod(Model, frozen=True, kw_only=True):
+    metadata: StoredMeta = StoredMeta()
+    spec: ManagedPodSpec = ManagedPodSpec()
+    status: ManagedPodStatus = ManagedPodStatus()
+
+
+class ManagedClaim(Model, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim: whose it is, no more."""
+
+    metadata: StoredMeta = StoredMeta()
+
+
+class NamespaceSpec(Model, frozen=True, kw_only=True):
+    finalizers: tuple[str, ...] = ()
+
+
+class NamespaceStatus(Model, frozen=True, kw_only=True):
+    phase: str = "Active"
+    conditions: tuple[Condition, ...] = ()
+
+
+class ManagedNamespace(Model, frozen=True, kw_only=True):
+    metadata: StoredMeta = StoredMeta()
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class BudgetSpec(Model, frozen=True, kw_only=True):
+    min_available: IntOrPercent | None = None
+    max_unavailable: IntOrPercent | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class BudgetStatus(Model, frozen=True, kw_only=True):
+    """`disrupted_pods`: pods whose eviction was granted and that do not count as evicted yet, with the time of it."""
+
+    observed_generation: Int64 = 0
+    disrupted_pods: Mapping[str, str | None] = EMPTY
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Budget(Model, frozen=True, kw_only=True):
+    """A PodDisruptionBudget."""
+
+    metadata: StoredMeta = StoredMeta()
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()

@@ -1,0 +1,89 @@
+"""What is added to new pods and Jobs on their way in: priorities, tolerations, the labels a Job knows its pods by.
+
+Objects come and go under Kubernetes' own names, whole; nothing is changed in place.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from situate.core.model.priority import PriorityClasses
+from situate.core.model.stored import Raw
+from situate.core.model.tolerations import NO_EXECUTE
+
+__all__ = [
+    "TOLERATION_SECONDS",
+    "AdmissionError",
+    "with_default_tolerations",
+    "with_job_selector",
+    "with_pod_priority",
+]
+
+TOLERATION_SECONDS = 300
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+_BATCH = "batch.kubernetes.io/"
+
+
+class AdmissionError(ValueError):
+    """The object is refused; the text says why. Kubernetes answers 403."""
+
+
+def with_pod_priority(spec: Raw, classes: PriorityClasses) -> Raw:
+    """A new pod's specification with the priority of its class, or of the default class, or 0."""
+    name = spec.get("priorityClassName") or ""
+    found = classes.by_name.get(name) if name else classes.default
+    if name and found is None:
+        raise AdmissionError(f"no PriorityClass with name {name} was found")
+    value = 0 if found is None else found.value
+    policy = "PreemptLowerPriority" if found is None else found.preemption_policy
+    asked = spec.get("priority")
+    if asked is not None and asked != value:
+        raise AdmissionError(
+            f"the integer value of priority ({asked}) must not be provided in pod spec; priority admission controller "
+            f"computed {value} from the given PriorityClass name"
+        )
+    said = spec.get("preemptionPolicy")
+    if said is not None and said != policy:
+        raise AdmissionError(
+            f"the string value of PreemptionPolicy ({said}) must not be provided in pod spec; priority admission "
+            f"controller computed {policy} from the given PriorityClass name"
+        )
+    added: dict[str, Any] = {"priority": value, "preemptionPolicy": policy}
+    if found is not None:
+        added["priorityClassName"] = found.metadata.name
+    return {**spec, **added}
+
+
+def with_default_tolerations(spec: Raw, seconds: int = TOLERATION_SECONDS) -> Raw:
+    """A pod's specification with tolerations, for a while, of a node that is not ready or not reached."""
+    held: Sequence[Mapping[str, Any]] = spec.get("tolerations") or ()
+    added = [
+        {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": seconds}
+        for key in (NOT_READY, UNREACHABLE)
+        if not any(_covers(each, key) for each in held)
+    ]
+    return {**spec, "tolerations": [*held, *added]} if added else spec
+
+
+def _covers(toleration: Mapping[str, Any], key: str) -> bool:
+    return (toleration.get("key") or "") in ("", key) and (toleration.get("effect") or "") in ("", NO_EXECUTE)
+
+
+def with_job_selector(job: Raw, uid: str) -> Raw:
+    """A new Job's labels and selector for its pods, by its uid, unless it brings a selector of its own."""
+    spec, meta = job.get("spec") or {}, job.get("metadata") or {}
+    if spec.get("manualSelector"):
+        return job
+    by_uid = {"controller-uid": uid, f"{_BATCH}controller-uid": uid}
+    by_name = {"job-name": meta.get("name", ""), f"{_BATCH}job-name": meta.get("name", "")}
+    template = spec.get("template") or {}
+    template_meta = template.get("metadata") or {}
+    labels = {**(template_meta.get("labels") or {}), **by_uid, **by_name}
+    return {
+        **job,
+        "metadata": {**meta, "labels": meta.get("labels") or labels},
+        "spec": {
+            **spec,
+            "selector": {"matchLabels": {f"{_BATCH}controller-uid": uid}},
+            "template": {**template, "metadata": {**template_meta, "labels": labels}},
+        },
+    }

@@ -1,0 +1,139 @@
+"""CronJob: a Job at every scheduled time, and not too many old ones kept."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from situate.core.model.batch import CronJob, CronJobStatus, Job, JobReference
+from situate.core.model.refs import Millis
+from situate.core.reconcile.cron import ScheduleError, Zones, latest, only_utc, parse_schedule, upcoming
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    ObjectRef,
+    Outcome,
+    RecordEvent,
+    UpdateStatus,
+)
+from situate.core.reconcile.job import COMPLETE, finished_condition
+from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
+from situate.core.reconcile.reckon import SECOND, moment, stamp
+
+__all__ = ["cron_job"]
+
+SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+
+def cron_job(one: CronJob, objects: Objects, now: Millis, zones: Zones = only_utc) -> Outcome:
+    """A schedule or time zone that cannot be read starts nothing: the API server refuses both."""
+    # 1. What became of the Jobs so far.
+    jobs = objects.controlled(Job, one.metadata.namespace, one.metadata.uid)
+    active = [job for job in jobs if finished_condition(job) is None]
+    status = _status(one, jobs, active)
+    events = _events(one, jobs)
+    old = _forgotten(one, jobs)
+    # 2. Whether one is due.
+    due, again_at = (None, None)
+    if one.metadata.deletion_timestamp is None and not one.spec.suspend:
+        due, again_at = _due(one, now, zones)
+    effects: list[Effect] = []
+    if due is not None and not (one.spec.concurrency_policy == "Forbid" and active):
+        create = _new_job(one, due)
+        if objects.get(Job, one.metadata.namespace, create.ref.name) is None:
+            if one.spec.concurrency_policy == "Replace":
+                old += [job for job in active if job.metadata.deletion_timestamp is None]
+            effects.append(create)
+            events.append(_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
+        status = replace(status, last_schedule_time=stamp(due * SECOND))
+    # 3. Say how it stands. The Job comes first: its name is what keeps it from being made twice.
+    if status != one.status:
+        effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)))
+    effects += [DeleteObject(ref_of(job)) for job in old]
+    events += [_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in old]
+    return Outcome((*effects, *events), again_at)
+
+
+def _event(one: CronJob, reason: str, message: str) -> RecordEvent:
+    return RecordEvent(ref_of(one), "Normal", reason, message)
+
+
+def _status(one: CronJob, jobs: Sequence[Job], active: Sequence[Job]) -> CronJobStatus:
+    held = {entry.uid: entry for entry in one.status.active}
+    ordered = sorted(active, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name))
+    won = [job.status.completion_time for job in jobs if job.status.completion_time is not None]
+    entries = tuple(held.get(job.metadata.uid) or _reference(job) for job in ordered)
+    return replace(one.status, active=entries, last_successful_time=max(won, default=None))
+
+
+def _reference(job: Job) -> JobReference:
+    ref = ref_of(job)
+    return JobReference(
+        api_version=ref.api_version,
+        kind=ref.kind,
+        namespace=ref.namespace,
+        name=ref.name,
+        uid=ref.uid,
+        resource_version=job.metadata.resource_version,
+    )
+
+
+def _events(one: CronJob, jobs: Sequence[Job]) -> list[Effect]:
+    """Of Jobs that were active when the status was last written, and no longer are."""
+    found: list[Effect] = []
+    by_uid = {job.metadata.uid: job for job in jobs}
+    for entry in one.status.active:
+        job = by_uid.get(entry.uid)
+        if job is None:
+            found.append(_event(one, "MissingJob", f"Active job went missing: {entry.name}"))
+            continue
+        done = finished_condition(job)
+        if done is not None:
+            text = f"Saw completed job: {entry.name}, condition: {done.type}"
+            found.append(_event(one, "SawCompletedJob", text))
+    return found
+
+
+def _forgotten(one: CronJob, jobs: Sequence[Job]) -> list[Job]:
+    """Finished Jobs beyond the history limits, the oldest first."""
+    found: list[Job] = []
+    for won, limit in ((True, one.spec.successful_jobs_history_limit), (False, one.spec.failed_jobs_history_limit)):
+        ended = [job for job in jobs if (done := finished_condition(job)) and (done.type == COMPLETE) == won]
+        ended.sort(key=lambda job: (job.status.start_time or "", job.metadata.name))
+        found += ended[: max(len(ended) - limit, 0)]
+    return [job for job in found if job.metadata.deletion_timestamp is None]
+
+
+def _due(one: CronJob, now: Millis, zones: Zones) -> tuple[int | None, Millis | None]:
+    """The scheduled time for which a Job is to be started now, and when to look again; times in seconds."""
+    zone = one.spec.time_zone or ""
+    if zones(zone, now // SECOND) is None:
+        return None, None
+    try:
+        schedule = parse_schedule(one.spec.schedule)
+    except ScheduleError:
+        return None, None
+    since = moment(one.status.last_schedule_time) or moment(one.metadata.creation_timestamp) or 0
+    after, until = since // SECOND, now // SECOND
+    if one.spec.starting_deadline_seconds is not None:
+        after = max(after, until - one.spec.starting_deadline_seconds - 1)
+    due = latest(schedule, after, until, zone, zones)
+    upcoming_at = upcoming(schedule, until if not schedule.every else due or after, zone, zones)
+    return due, None if upcoming_at is None else upcoming_at * SECOND
+
+
+def _new_job(one: CronJob, due: int) -> CreateObject:
+    """Its name is a function of the scheduled time: it cannot be started twice for the same."""
+    said, namespace = one.spec.job_template, one.metadata.namespace
+    name = f"{one.metadata.name}-{due // 60}"
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "annotations": {**said.metadata.annotations, SCHEDULED: stamp(due * SECOND)},
+        "ownerReferences": [written(controller_ref(one))],
+    }
+    if said.metadata.labels:
+        meta["labels"] = dict(said.metadata.labels)
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": dict(said.spec)}
+    return CreateObject(ObjectRef("batch/v1", "Job", namespace, name), body)

@@ -1,0 +1,222 @@
+"""DaemonSet: one pod on every node that it is for."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
+
+from situate.core.model.apps import ControllerRevision, DaemonSet, DaemonSetStatus
+from situate.core.model.managed import ManagedPod
+from situate.core.model.node import Node
+from situate.core.model.refs import Millis
+from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.daemonset_nodes import Fit, fit, node_of, pinned_spec
+from situate.core.reconcile.effects import BURST, DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
+from situate.core.reconcile.history import HASH_LABEL, history, superfluous
+from situate.core.reconcile.naming import fresh_names
+from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
+from situate.core.reconcile.pods import FAILED, SUCCEEDED, available_at, is_available, is_ready, new_pod
+from situate.core.reconcile.reckon import SECOND, moment, share
+
+__all__ = ["daemon_set"]
+
+FAILED_POD_WAIT: Millis = 10 * SECOND
+"""A pod that failed is replaced no sooner than this after it was made."""
+_NUMBERS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+
+
+class _Site(msgspec.Struct, frozen=True):
+    """A node, whether it is for this set, and the pods there, the oldest first."""
+
+    node: str
+    fit: Fit
+    pods: tuple[ManagedPod, ...]
+    staying: tuple[ManagedPod, ...]
+    """Those neither being deleted nor finished."""
+
+
+class _Work(msgspec.Struct, frozen=True):
+    needed: list[str]
+    going: list[ManagedPod]
+    events: list[Effect]
+
+
+def daemon_set(one: DaemonSet, objects: Objects, now: Millis) -> Outcome:
+    # 1. Take in and let go, pods and revisions.
+    selector = selector_of(one.spec.selector)
+    if selector is None:
+        return Outcome()
+    pods = claim(one, ManagedPod, selector, objects)
+    held = claim(one, ControllerRevision, selector, objects)
+    if pods.effects or held.effects:
+        return Outcome((*pods.effects, *held.effects))
+    # 2. The revision of the present template.
+    past = history(
+        one, held.mine, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None
+    )
+    if past.update is None and one.metadata.deletion_timestamp is not None:
+        return Outcome()
+    if past.collision:
+        return Outcome(_told(one, replace(one.status, collision_count=(one.status.collision_count or 0) + 1)))
+    if past.update is None:
+        return Outcome(past.effects)
+    digest = past.update.metadata.labels.get(HASH_LABEL, past.update.metadata.name)
+    # 3. How it stands, node by node, and what each needs.
+    sites = _sites(one, objects.among(Node), pods.mine)
+    draft = Draft(list(_told(one, _status(one, sites, digest, now))))
+    if one.metadata.deletion_timestamp is None:
+        work = _managed(one, sites, digest, now, draft)
+        if not work.needed and not work.going and one.spec.update_strategy.type == "RollingUpdate":
+            work = _rolled(one, sites, digest, now)
+        draft.effects += _effects(one, work, digest, objects)
+        used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
+        live = [each.metadata.name for each in held.mine if each.metadata.labels.get(HASH_LABEL) in used]
+        draft.effects += superfluous(held.mine, [*live, past.update.metadata.name], one.spec.revision_history_limit)
+    draft.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
+    for pod in pods.mine:
+        at = available_at(pod, one.spec.min_ready_seconds)
+        draft.look_again(at if at is not None and at > now else None)
+    return draft.done()
+
+
+def _sites(one: DaemonSet, nodes: Sequence[Node], pods: Sequence[ManagedPod]) -> list[_Site]:
+    by_node: dict[str, list[ManagedPod]] = {node.metadata.name: [] for node in nodes}
+    for pod in sorted(pods, key=_age):
+        by_node.setdefault(node_of(pod), []).append(pod)
+    fits = fit(one, list(nodes))
+    gone = Fit(False, False)
+    return [_site(name, fits.get(name, gone), tuple(there)) for name, there in sorted(by_node.items())]
+
+
+def _age(pod: ManagedPod) -> tuple[bool, str, str]:
+    """Pods that are bound first, then by age."""
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def _site(name: str, fits: Fit, pods: tuple[ManagedPod, ...]) -> _Site:
+    ended = (FAILED, SUCCEEDED)
+    staying = (pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in ended)
+    return _Site(name, fits, pods, tuple(staying))
+
+
+def _limits(one: DaemonSet, desired: int) -> tuple[int, int]:
+    """How many nodes may have a second pod, and how many may be without an available one."""
+    rule = one.spec.update_strategy.rolling_update
+    if rule is None:
+        return 0, 1
+    surge = share(rule.max_surge, desired, up=True)
+    default = 0 if surge else 1
+    away = default if rule.max_unavailable is None else share(rule.max_unavailable, desired, up=True)
+    return surge, away if surge or away else 1
+
+
+def _is_new(pod: ManagedPod, digest: str) -> bool:
+    return pod.metadata.labels.get(HASH_LABEL) == digest
+
+
+def _managed(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis, draft: Draft) -> _Work:
+    """A pod where one is missing; none where none should be; not two where one is enough."""
+    work = _Work([], [], [])
+    surges = _limits(one, len(sites))[0] > 0
+    for site in sites:
+        alive = [pod for pod in site.pods if pod.metadata.deletion_timestamp is None]
+        if not site.fit.stays:
+            work.going.extend(alive)
+        elif not site.pods or (surges and not alive):
+            work.needed.extend([site.node] if site.fit.runs else [])
+        else:
+            _clear_ended(one, site, alive, now, work, draft)
+            work.going.extend(_excess(one, site, digest, now, surges=surges))
+    return work
+
+
+def _clear_ended(
+    one: DaemonSet, site: _Site, alive: Sequence[ManagedPod], now: Millis, work: _Work, draft: Draft
+) -> None:
+    for pod in alive:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name} on node {site.node}"
+        if pod.status.phase == FAILED:
+            due = (moment(pod.metadata.creation_timestamp) or 0) + FAILED_POD_WAIT
+            if due > now:
+                draft.look_again(due)
+                continue
+            text = f"Found failed daemon pod {key}, will try to kill it"
+            work.events.append(RecordEvent(ref_of(one), "Warning", "FailedDaemonPod", text))
+            work.going.append(pod)
+        elif pod.status.phase == SUCCEEDED:
+            text = f"Found succeeded daemon pod {key}, will try to delete it"
+            work.events.append(RecordEvent(ref_of(one), "Normal", "SucceededDaemonPod", text))
+            work.going.append(pod)
+
+
+def _excess(one: DaemonSet, site: _Site, digest: str, now: Millis, *, surges: bool) -> list[ManagedPod]:
+    if not surges:
+        return list(site.staying[1:])
+    new = [pod for pod in site.staying if _is_new(pod, digest)]
+    old = [pod for pod in site.staying if not _is_new(pod, digest)]
+    going = [*new[1:], *old[1:]]
+    if new and old and (not is_ready(old[0]) or is_available(new[0], one.spec.min_ready_seconds, now)):
+        going.append(old[0])
+    return going
+
+
+def _rolled(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) -> _Work:
+    """One step of a rolling update, on nodes where nothing else is to be done."""
+    surge, away = _limits(one, sum(site.fit.runs for site in sites))
+    work = _Work([], [], [])
+    well = {
+        pod.metadata.uid: is_available(pod, one.spec.min_ready_seconds, now) for site in sites for pod in site.staying
+    }
+    here = [site for site in sites if site.fit.runs]
+    outdated = [site for site in here if site.staying and not any(_is_new(pod, digest) for pod in site.staying)]
+    broken = [site for site in outdated if not well[site.staying[0].metadata.uid]]
+    sound = [site for site in outdated if well[site.staying[0].metadata.uid]]
+    if surge:
+        busy = sum(len(site.staying) > 1 for site in here)
+        work.needed.extend(site.node for site in (*broken, *sound[: max(surge - busy, 0)]))
+        return work
+    unwell = sum(not any(well[pod.metadata.uid] for pod in site.staying) for site in here)
+    work.going.extend(site.staying[0] for site in (*broken, *sound[: max(away - unwell, 0)]))
+    return work
+
+
+def _effects(one: DaemonSet, work: _Work, digest: str, objects: Objects) -> list[Effect]:
+    meta, owner, base = one.metadata, controller_ref(one), f"{one.metadata.name}-"
+    names = fresh_names(base, meta, lambda name: objects.get(ManagedPod, meta.namespace, name) is not None)
+    effects: list[Effect] = []
+    for node, name in zip(work.needed, islice(names, min(len(work.needed), BURST)), strict=False):
+        spec = pinned_spec(one, node)
+        labels = {HASH_LABEL: digest}
+        effects.append(
+            new_pod(meta.namespace, name, one.spec.template, owner, labels=labels, spec=spec, generate_name=base)
+        )
+        effects.append(RecordEvent(ref_of(one), "Normal", "SuccessfulCreate", f"Created pod: {name}"))
+    for pod in work.going[:BURST]:
+        effects.append(DeleteObject(ref_of(pod)))
+        text = f"Deleted pod: {pod.metadata.name}"
+        effects.append(RecordEvent(ref_of(one), "Normal", "SuccessfulDelete", text))
+    return [*effects, *work.events]
+
+
+def _status(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) -> DaemonSetStatus:
+    desired = [site for site in sites if site.fit.runs]
+    firsts = [site.pods[0] for site in desired if site.pods]
+    available = sum(is_available(pod, one.spec.min_ready_seconds, now) for pod in firsts)
+    return replace(
+        one.status,
+        current_number_scheduled=len(firsts),
+        number_misscheduled=sum(bool(site.pods) and not site.fit.runs for site in sites),
+        desired_number_scheduled=len(desired),
+        number_ready=sum(map(is_ready, firsts)),
+        observed_generation=one.metadata.generation,
+        updated_number_scheduled=sum(_is_new(pod, digest) for pod in firsts),
+        number_available=available,
+        number_unavailable=len(desired) - available,
+    )
+
+
+def _told(one: DaemonSet, status: DaemonSetStatus) -> tuple[Effect, ...]:
+    if status == one.status:
+        return ()
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, written(status, *_NUMBERS)),)

@@ -1,0 +1,198 @@
+"""Deployment: a ReplicaSet for each template it has had, and the way from one to the next."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from situate.core.model.apps import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
+from situate.core.model.labels import LabelSelector
+from situate.core.model.managed import ManagedPod
+from situate.core.model.refs import Millis
+from situate.core.model.stored import StoredMeta
+from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.deployment_status import (
+    counted,
+    created,
+    is_complete,
+    paused_or_resumed,
+    progress_check_at,
+    with_failures,
+    with_progress,
+)
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Draft,
+    Effect,
+    ObjectRef,
+    Outcome,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
+from situate.core.reconcile.naming import TEMPLATE_HASH, hashed_name, same_template, template_hash
+from situate.core.reconcile.objects import Objects, controller_ref, patch_of, ref_of, written
+from situate.core.reconcile.pods import is_finished
+from situate.core.reconcile.revisions import REVISION, forgotten, new_annotations, replica_annotations
+from situate.core.reconcile.rollout import Sizes, by_age, is_rolling, is_scaling, new_size, recreated, rolled, scaled
+
+__all__ = ["deployment"]
+
+SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
+
+
+def deployment(one: Deployment, objects: Objects, now: Millis) -> Outcome:
+    # 1. Take in and let go; find the ReplicaSet of the present template.
+    selector = selector_of(one.spec.selector)
+    if selector is None:
+        return _selecting_all(one)
+    claimed = claim(one, ReplicaSet, selector, objects)
+    if claimed.effects:
+        return Outcome(claimed.effects)
+    new, old = _new_and_old(one, claimed.mine)
+    status = counted(one, new, old, now)
+    if one.metadata.deletion_timestamp is not None:
+        return Outcome(_status_effects(one, status))
+
+    # 2. Sizes, and a new ReplicaSet where one is due.
+    status = paused_or_resumed(one, status, now)
+    scaling = one.spec.paused or is_scaling(one, claimed.mine)
+    create: CreateObject | None = None
+    if scaling:
+        sizes = scaled(one, new, old)
+    else:
+        old_pods = not is_rolling(one) and _old_pods(old, objects)
+        sizes = recreated(one, new, old, old_pods) if not is_rolling(one) else {}
+        if new is None and not sizes and not old_pods:
+            create = _new_replica_set(one, old)
+            if objects.get(ReplicaSet, one.metadata.namespace, create.ref.name) is not None:
+                return Outcome(_status_effects(one, _with_collision(one)))
+        elif is_rolling(one) and new is not None:
+            sizes = rolled(one, new, old)
+
+    # 3. How it stands.
+    if create is not None:
+        status = created(one, status, create.ref.name, now)
+    elif not scaling:
+        status = with_failures(with_progress(one, status, new, now), new, old, now)
+    draft = Draft()
+    if create is not None:
+        draft.effects.extend(_created(one, create))
+    draft.effects.extend(_resized(one, new, old, sizes, told=scaling))
+    if one.spec.paused or (not sizes and is_complete(one, status)):
+        draft.effects.extend(DeleteObject(ref_of(each)) for each in forgotten(one, old))
+    draft.effects.extend(_own_effects(one, new, status))
+    draft.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
+    draft.look_again(progress_check_at(one, status))
+    return draft.done()
+
+
+def _selecting_all(one: Deployment) -> Outcome:
+    if one.status.observed_generation >= one.metadata.generation:
+        return Outcome()
+    status = replace(one.status, observed_generation=one.metadata.generation)
+    event = RecordEvent(ref_of(one), "Warning", "SelectingAll", SELECTING_ALL)
+    return Outcome((*_status_effects(one, status), event))
+
+
+def _new_and_old(one: Deployment, sets: Sequence[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+    """The oldest ReplicaSet with the present template, and all others."""
+    ordered = by_age(sets)
+    new = next((each for each in ordered if same_template(each.spec.template, one.spec.template)), None)
+    return new, [each for each in ordered if each is not new]
+
+
+def _old_pods(old: Sequence[ReplicaSet], objects: Objects) -> bool:
+    """Whether an old ReplicaSet has a pod that may still run, even one that is being deleted."""
+    return any(
+        not is_finished(pod)
+        for each in old
+        for pod in objects.controlled(ManagedPod, each.metadata.namespace, each.metadata.uid)
+    ) or any(each.status.replicas for each in old)
+
+
+def _new_replica_set(one: Deployment, old: Sequence[ReplicaSet]) -> CreateObject:
+    digest = template_hash(one.spec.template, one.status.collision_count)
+    template, selector = one.spec.template, one.spec.selector or LabelSelector()
+    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
+    spec = ReplicaSetSpec(
+        replicas=0,
+        min_ready_seconds=one.spec.min_ready_seconds,
+        selector=replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest}),
+        template=replace(template, metadata=replace(template.metadata, labels=labels)),
+    )
+    name, namespace = hashed_name(one.metadata.name, digest), one.metadata.namespace
+    empty = ReplicaSet(metadata=StoredMeta(name=name, namespace=namespace), spec=spec)
+    size = new_size(one, empty, old)
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "labels": labels,
+        "annotations": {**new_annotations(one, None, old), **replica_annotations(one)},
+        "ownerReferences": [written(controller_ref(one))],
+    }
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": meta,
+        "spec": {**written(spec), "replicas": size},
+    }
+    return CreateObject(ObjectRef("apps/v1", "ReplicaSet", namespace, name), body)
+
+
+def _created(one: Deployment, create: CreateObject) -> list[Effect]:
+    size = create.body["spec"]["replicas"]
+    return [create, *([_scaling(one, create.ref.name, 0, size)] if size else [])]
+
+
+def _with_collision(one: Deployment) -> DeploymentStatus:
+    """Another ReplicaSet has the name of the new one: make another name."""
+    return replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
+
+
+def _resized(
+    one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], sizes: Sizes, *, told: bool
+) -> list[Effect]:
+    """One patch for each ReplicaSet of which the size, or what it notes, is to change.
+
+    `told`: those that have pods are told the Deployment's size though their own stays.
+    """
+    effects: list[Effect] = []
+    for each in [*old] if new is None else [*old, new]:
+        size = sizes.get(each.metadata.name, each.spec.replicas)
+        notes = new_annotations(one, each, old) if each is new else {}
+        if size != each.spec.replicas or (told and each.spec.replicas):
+            held = each.metadata.annotations
+            notes |= {key: text for key, text in replica_annotations(one).items() if held.get(key) != text}
+        spec: dict[str, Any] = {}
+        if size != each.spec.replicas:
+            spec["replicas"] = size
+            effects.append(_scaling(one, each.metadata.name, each.spec.replicas, size))
+        if each is new and each.spec.min_ready_seconds != one.spec.min_ready_seconds:
+            spec["minReadySeconds"] = one.spec.min_ready_seconds
+        patch = {**(patch_of({"annotations": notes}) if notes else {}), **({"spec": spec} if spec else {})}
+        if patch:
+            effects.append(UpdateObject(ref_of(each), each.metadata.resource_version, patch))
+    return effects
+
+
+def _scaling(one: Deployment, name: str, before: int, after: int) -> RecordEvent:
+    way = "up" if before < after else "down"
+    text = f"Scaled {way} replica set {name} from {before} to {after}"
+    return RecordEvent(ref_of(one), "Normal", "ScalingReplicaSet", text)
+
+
+def _own_effects(one: Deployment, new: ReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
+    """The Deployment's own number of revision, else its status: one write at a time."""
+    number = "" if new is None else new.metadata.annotations.get(REVISION, "")
+    if number and one.metadata.annotations.get(REVISION) != number:
+        patch = patch_of({"annotations": {REVISION: number}})
+        return [UpdateObject(ref_of(one), one.metadata.resource_version, patch)]
+    return list(_status_effects(one, status))
+
+
+def _status_effects(one: Deployment, status: DeploymentStatus) -> tuple[Effect, ...]:
+    if status == one.status:
+        return ()
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)),)

@@ -1,0 +1,156 @@
+"""The status of a Deployment: counts from its ReplicaSets, and whether it is available and gets ahead."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from situate.core.model.apps import Deployment, DeploymentStatus, ReplicaSet
+from situate.core.model.base import INT32_MAX
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, condition_of
+from situate.core.reconcile.reckon import SECOND, moment, stamp, with_condition, without_condition
+from situate.core.reconcile.rollout import max_unavailable
+
+__all__ = [
+    "counted",
+    "created",
+    "is_complete",
+    "paused_or_resumed",
+    "progress_check_at",
+    "with_failures",
+    "with_progress",
+]
+
+PROGRESSING, AVAILABLE, REPLICA_FAILURE = "Progressing", "Available", "ReplicaFailure"
+NEW_AVAILABLE, TIMED_OUT, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
+
+
+def _condition(kind: str, status: str, reason: str, message: str, now: Millis) -> Condition:
+    at = stamp(now)
+    return Condition(
+        type=kind, status=status, last_update_time=at, last_transition_time=at, reason=reason, message=message
+    )
+
+
+def has_deadline(one: Deployment) -> bool:
+    return one.spec.progress_deadline_seconds != INT32_MAX
+
+
+def counted(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Millis) -> DeploymentStatus:
+    """The counts, and whether enough are available. The conditions are otherwise as they were."""
+    every = [*old] if new is None else [*old, new]
+    available = sum(each.status.available_replicas for each in every)
+    if available >= one.spec.replicas - max_unavailable(one):
+        text = "Deployment has minimum availability."
+        condition = _condition(AVAILABLE, "True", "MinimumReplicasAvailable", text, now)
+    else:
+        text = "Deployment does not have minimum availability."
+        condition = _condition(AVAILABLE, "False", "MinimumReplicasUnavailable", text, now)
+    return DeploymentStatus(
+        observed_generation=one.metadata.generation,
+        replicas=sum(each.status.replicas for each in every),
+        updated_replicas=0 if new is None else new.status.replicas,
+        ready_replicas=sum(each.status.ready_replicas for each in every),
+        available_replicas=available,
+        unavailable_replicas=max(sum(each.spec.replicas for each in every) - available, 0),
+        terminating_replicas=sum(each.status.terminating_replicas or 0 for each in every),
+        conditions=with_condition(one.status.conditions, condition),
+        collision_count=one.status.collision_count,
+    )
+
+
+def is_complete(one: Deployment, status: DeploymentStatus) -> bool:
+    want = one.spec.replicas
+    return (
+        status.updated_replicas == want
+        and status.replicas == want
+        and status.available_replicas == want
+        and status.observed_generation >= one.metadata.generation
+    )
+
+
+def paused_or_resumed(one: Deployment, status: DeploymentStatus, now: Millis) -> DeploymentStatus:
+    """Time spent paused does not count against the deadline."""
+    held = condition_of(status.conditions, PROGRESSING)
+    was_paused = held is not None and held.reason == PAUSED
+    if not has_deadline(one) or (held is not None and held.reason == TIMED_OUT) or one.spec.paused == was_paused:
+        return status
+    if one.spec.paused:
+        condition = _condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
+    else:
+        condition = _condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+    return replace(status, conditions=with_condition(status.conditions, condition))
+
+
+def created(one: Deployment, status: DeploymentStatus, name: str, now: Millis) -> DeploymentStatus:
+    """A new ReplicaSet is being created."""
+    if not has_deadline(one):
+        return status
+    new = _condition(PROGRESSING, "True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
+    return replace(status, conditions=with_condition(status.conditions, new))
+
+
+def with_progress(one: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: Millis) -> DeploymentStatus:
+    """Whether the rollout gets ahead, is done, or has stood still for too long."""
+    if not has_deadline(one):
+        return replace(status, conditions=without_condition(status.conditions, PROGRESSING))
+    held = condition_of(status.conditions, PROGRESSING)
+    if status.replicas == status.updated_replicas and held is not None and held.reason == NEW_AVAILABLE:
+        return status
+    subject = f'Deployment "{one.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
+    conditions = status.conditions
+    if is_complete(one, status):
+        done = f"{subject} has successfully progressed."
+        conditions = with_condition(conditions, _condition(PROGRESSING, "True", NEW_AVAILABLE, done, now))
+    elif _got_ahead(one.status, status):
+        ahead = _condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
+        if held is not None and held.status == "True":
+            ahead = replace(ahead, last_transition_time=held.last_transition_time)
+        # Always anew, unlike other conditions: its time of update is what the deadline counts from.
+        conditions = (*without_condition(conditions, PROGRESSING), ahead)
+    elif _is_overdue(one, held, now):
+        late = f"{subject} has timed out progressing."
+        conditions = with_condition(conditions, _condition(PROGRESSING, "False", TIMED_OUT, late, now))
+    elif held is None and new is not None:
+        found = f'Found new replica set "{new.metadata.name}"'
+        conditions = with_condition(conditions, _condition(PROGRESSING, "True", "FoundNewReplicaSet", found, now))
+    return replace(status, conditions=conditions)
+
+
+def _got_ahead(before: DeploymentStatus, after: DeploymentStatus) -> bool:
+    return (
+        after.updated_replicas > before.updated_replicas
+        or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas
+        or after.ready_replicas > before.ready_replicas
+        or after.available_replicas > before.available_replicas
+    )
+
+
+def _is_overdue(one: Deployment, held: Condition | None, now: Millis) -> bool:
+    if held is None or held.reason == NEW_AVAILABLE:
+        return False
+    since = moment(held.last_update_time)
+    return since is not None and since + one.spec.progress_deadline_seconds * SECOND < now
+
+
+def progress_check_at(one: Deployment, status: DeploymentStatus) -> Millis | None:
+    """When the deadline will have passed, if nothing happens until then."""
+    held = condition_of(status.conditions, PROGRESSING)
+    if held is None or not has_deadline(one) or one.spec.paused:
+        return None
+    if is_complete(one, status) or held.reason in (TIMED_OUT, NEW_AVAILABLE):
+        return None
+    since = moment(held.last_update_time)
+    return None if since is None else since + (one.spec.progress_deadline_seconds + 1) * SECOND
+
+
+def with_failures(
+    status: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Millis
+) -> DeploymentStatus:
+    """What keeps a ReplicaSet from creating pods; the newest one's trouble before that of others."""
+    for each in [*([] if new is None else [new]), *old]:
+        failure = condition_of(each.status.conditions, REPLICA_FAILURE)
+        if failure is not None:
+            told = replace(failure, last_update_time=failure.last_transition_time or stamp(now))
+            return replace(status, conditions=with_condition(status.conditions, told))
+    return replace(status, conditions=without_condition(status.conditions, REPLICA_FAILURE))

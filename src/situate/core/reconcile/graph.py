@@ -1,0 +1,95 @@
+"""Objects of every kind, by owner and namespace, reduced to what ownership and deletion ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from situate.core.model.stored import StoredMeta
+from situate.core.reconcile.effects import ObjectRef
+
+__all__ = ["Graph", "HeldGraph", "Item"]
+
+
+class Item(msgspec.Struct, frozen=True):
+    """`resource` is the kind's plural in paths: "pods"."""
+
+    ref: ObjectRef
+    meta: StoredMeta
+    resource: str
+
+    @property
+    def group(self) -> str:
+        return self.ref.api_version.rpartition("/")[0]
+
+
+class Graph(Protocol):
+    """A consistent, read-only view of all objects of all kinds, built in or not."""
+
+    def by_uid(self, uid: str) -> Item | None: ...
+
+    def dependents(self, uid: str) -> Sequence[Item]:
+        """Those that name this uid as an owner, in order of kind, namespace and name."""
+
+    def contents(self, namespace: str) -> Sequence[Item]:
+        """All objects in a namespace, in the same order."""
+
+    def serves(self, api_version: str, kind: str) -> bool:
+        """Whether such objects are known here. An owner of a kind that is not is taken to be there."""
+
+
+class HeldGraph:
+    """A graph in memory."""
+
+    __slots__ = ("_by_namespace", "_by_owner", "_by_uid", "_kinds")
+
+    def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[Item] = ()) -> None:
+        self._kinds = frozenset(kinds)
+        self._by_uid: dict[str, Item] = {}
+        self._by_owner: dict[str, dict[str, Item]] = {}
+        self._by_namespace: dict[str, dict[str, Item]] = {}
+        for item in items:
+            self.put(item)
+
+    def put(self, item: Item) -> None:
+        """Keep an item, in place of what had its uid."""
+        uid = item.ref.uid
+        self.drop(uid)
+        self._by_uid[uid] = item
+        for index, key in self._places(item):
+            index.setdefault(key, {})[uid] = item
+
+    def drop(self, uid: str) -> None:
+        """Forget an item, if it is there."""
+        item = self._by_uid.pop(uid, None)
+        if item is None:
+            return
+        for index, key in self._places(item):
+            index[key].pop(uid, None)
+            if not index[key]:
+                del index[key]
+
+    def _places(self, item: Item) -> list[tuple[dict[str, dict[str, Item]], Any]]:
+        owners = dict.fromkeys(owner.uid for owner in item.meta.owner_references)
+        places: list[tuple[dict[str, dict[str, Item]], Any]] = [(self._by_owner, uid) for uid in owners]
+        if item.ref.namespace:
+            places.append((self._by_namespace, item.ref.namespace))
+        return places
+
+    def by_uid(self, uid: str) -> Item | None:
+        return self._by_uid.get(uid)
+
+    def dependents(self, uid: str) -> Sequence[Item]:
+        return _in_order(self._by_owner.get(uid, {}).values())
+
+    def contents(self, namespace: str) -> Sequence[Item]:
+        return _in_order(self._by_namespace.get(namespace, {}).values())
+
+    def serves(self, api_version: str, kind: str) -> bool:
+        return (api_version, kind) in self._kinds
+
+
+def _in_order(items: Iterable[Item]) -> list[Item]:
+    return sorted(items, key=lambda item: (item.ref.api_version, item.ref.kind, item.ref.namespace, item.ref.name))

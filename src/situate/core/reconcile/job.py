@@ -1,0 +1,209 @@
+"""Job: pods that run to their end, counted, until enough have succeeded or too many have failed."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from situate.core.model.batch import Job, JobStatus
+from situate.core.model.managed import ManagedPod
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, condition_of, controller_of
+from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.effects import (
+    DeleteObject,
+    Draft,
+    Effect,
+    Outcome,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
+from situate.core.reconcile.job_failures import counts_restarts, has_failed, verdict
+from situate.core.reconcile.job_indexes import success_rule
+from situate.core.reconcile.job_pods import Managed, managed
+from situate.core.reconcile.job_tally import TRACKING, Tally, is_indexed, is_tracked, noted, tally
+from situate.core.reconcile.objects import Objects, patch_of, ref_of, written
+from situate.core.reconcile.pods import is_ready
+from situate.core.reconcile.reckon import SECOND, moment, stamp
+
+__all__ = ["finished_condition", "job", "orphan_pod"]
+
+CONTROLLER_NAME = "kubernetes.io/job-controller"
+COMPLETE, FAILED, FAILURE_TARGET, CRITERIA_MET = "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
+_COMPLETIONS_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def finished_condition(job: Job) -> Condition | None:
+    for one in job.status.conditions:
+        if one.type in (COMPLETE, FAILED) and one.status == "True":
+            return one
+    return None
+
+
+def job(one: Job, objects: Objects, now: Millis) -> Outcome:
+    if one.spec.managed_by not in (None, CONTROLLER_NAME):
+        return Outcome()
+    if finished_condition(one) is not None:
+        return _after(one, objects, now)
+    selector = selector_of(one.spec.selector)
+    if selector is None:
+        return Outcome()
+    # 1. Take in and let go.
+    claimed = claim(one, ManagedPod, selector, objects, finalizers=(TRACKING,))
+    if claimed.effects:
+        return Outcome(claimed.effects)
+    pods = claimed.mine
+    # 2. Count, and decide whether that is the end of it.
+    counted = tally(one, pods)
+    draft = Draft()
+    decided = _decided(one, counted, pods, now, draft)
+    leaving = one.metadata.deletion_timestamp is not None
+    # 3. Create or delete pods; all must go if it is decided.
+    if decided is not None:
+        work = Managed(going=counted.active)
+    elif leaving:
+        work = Managed()
+    else:
+        work = managed(one, counted, pods, objects, now)
+        draft.look_again(work.again_at)
+        if _has_completed(one, counted, len(counted.active) - len(work.going) + len(work.coming)):
+            decided = _condition(CRITERIA_MET, *_COMPLETIONS_REACHED, now)
+    # 4. Say how it stands, before anything is let go that was only noted.
+    failing = decided is not None and decided.type == FAILURE_TARGET
+    status, loose = noted(one, counted, pods, ending=leaving or decided is not None, failing=failing)
+    going = frozenset(pod.metadata.uid for pod in work.going)
+    status = replace(
+        status,
+        active=len(counted.active) - len(work.going) + len(work.coming),
+        ready=sum(is_ready(pod) and pod.metadata.uid not in going for pod in counted.active),
+        terminating=counted.terminating + len(work.going),
+    )
+    status, events = _with_start(one, status, decided, now)
+    if decided is not None:
+        status, told = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
+        events += told
+    if status != one.status:
+        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)))
+    # 5. Let go.
+    draft.effects += [
+        _untracked(pod) for pod in {pod.metadata.uid: pod for pod in (*loose, *work.going)}.values() if is_tracked(pod)
+    ]
+    draft.effects += [DeleteObject(ref_of(pod)) for pod in work.going]
+    draft.effects += [*work.coming, *events, *work.events]
+    return draft.done()
+
+
+def _condition(kind: str, reason: str, message: str, now: Millis, status: str = "True") -> Condition:
+    at = stamp(now)
+    return Condition(
+        type=kind, status=status, last_probe_time=at, last_transition_time=at, reason=reason, message=message
+    )
+
+
+def _decided(one: Job, counted: Tally, pods: Sequence[ManagedPod], now: Millis, draft: Draft) -> Condition | None:
+    """How the Job will end, as was said before or as can be said now: SuccessCriteriaMet or FailureTarget."""
+    for kind in (CRITERIA_MET, FAILURE_TARGET):
+        held = condition_of(one.status.conditions, kind)
+        if held is not None and held.status == "True":
+            return held
+    for pod in pods:
+        why = verdict(one, pod).fails_job if has_failed(one, pod) else None
+        if why is not None:
+            return _condition(FAILURE_TARGET, "PodFailurePolicy", why, now)
+    if counted.failed > one.spec.backoff_limit or counts_restarts(one, pods):
+        return _condition(FAILURE_TARGET, "BackoffLimitExceeded", "Job has reached the specified backoff limit", now)
+    start = moment(one.status.start_time)
+    if one.spec.active_deadline_seconds is not None and not one.spec.suspend:
+        end = (now if start is None else start) + one.spec.active_deadline_seconds * SECOND
+        if start is not None and now >= end:
+            return _condition(FAILURE_TARGET, "DeadlineExceeded", "Job was active longer than specified deadline", now)
+        draft.look_again(end)
+    return _decided_by_index(one, counted, now) if is_indexed(one) else None
+
+
+def _decided_by_index(one: Job, counted: Tally, now: Millis) -> Condition | None:
+    failed, completions = len(counted.failed_indexes), one.spec.completions or 0
+    if one.spec.max_failed_indexes is not None and failed > one.spec.max_failed_indexes:
+        text = "Job has exceeded the specified maximal number of failed indexes"
+        return _condition(FAILURE_TARGET, "MaxFailedIndexesExceeded", text, now)
+    if failed and failed + len(counted.done_indexes) >= completions:
+        return _condition(FAILURE_TARGET, "FailedIndexes", "Job has failed indexes", now)
+    met = success_rule(one.spec.success_policy, counted.done_indexes, completions)
+    return None if met is None else _condition(CRITERIA_MET, "SuccessPolicy", met, now)
+
+
+def _has_completed(one: Job, counted: Tally, active: int) -> bool:
+    if active:
+        return False
+    needed = 1 if one.spec.completions is None else one.spec.completions
+    return counted.succeeded >= needed
+
+
+def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Millis) -> tuple[JobStatus, list[Effect]]:
+    """When it began, and whether it is suspended."""
+    if status.start_time is None and not one.spec.suspend:
+        status = replace(status, start_time=stamp(now))
+    held = condition_of(status.conditions, "Suspended")
+    was = held is not None and held.status == "True"
+    if decided is not None or was == one.spec.suspend:
+        return status, []
+    others = tuple(each for each in status.conditions if each.type != "Suspended")
+    if one.spec.suspend:
+        new = _condition("Suspended", "JobSuspended", "Job suspended", now)
+        status = replace(status, start_time=None)
+    else:
+        new = _condition("Suspended", "JobResumed", "Job resumed", now, "False")
+        status = replace(status, start_time=stamp(now))
+    event = RecordEvent(ref_of(one), "Normal", "Suspended" if one.spec.suspend else "Resumed", new.message)
+    return replace(status, conditions=(*others, new)), [event]
+
+
+def _ended(
+    one: Job, status: JobStatus, decided: Condition, *, waiting: bool, now: Millis
+) -> tuple[JobStatus, list[Effect]]:
+    """The condition that it will end; and that it has, when no pod is left to be waited for or counted."""
+    if condition_of(status.conditions, decided.type) is None:
+        status = replace(status, conditions=(*status.conditions, decided))
+    notes = status.uncounted_terminated_pods
+    if waiting or (notes is not None and (notes.succeeded or notes.failed)):
+        return status, []
+    won = decided.type == CRITERIA_MET
+    final = _condition(COMPLETE if won else FAILED, decided.reason, decided.message, now)
+    status = replace(status, conditions=(*status.conditions, final), completion_time=stamp(now) if won else None)
+    if won:
+        return status, [RecordEvent(ref_of(one), "Normal", "Completed", "Job completed")]
+    return status, [RecordEvent(ref_of(one), "Warning", decided.reason, decided.message)]
+
+
+def _untracked(pod: ManagedPod) -> UpdateObject:
+    kept = [name for name in pod.metadata.finalizers if name != TRACKING]
+    return UpdateObject(ref_of(pod), pod.metadata.resource_version, patch_of({"finalizers": kept or None}))
+
+
+def orphan_pod(pod: ManagedPod, objects: Objects, _now: Millis) -> Outcome:
+    """A pod that waits to be counted by a Job that is not there: nobody will count it."""
+    if not is_tracked(pod):
+        return Outcome()
+    owner = controller_of(pod.metadata)
+    if owner is not None and (owner.api_version, owner.kind) != ("batch/v1", "Job"):
+        return Outcome()
+    counter = None if owner is None else objects.get(Job, pod.metadata.namespace, owner.name)
+    if owner is not None and counter is not None and counter.metadata.uid == owner.uid:
+        return Outcome()
+    if owner is None and pod.metadata.deletion_timestamp is None:
+        return Outcome()  # It may be taken in yet.
+    return Outcome((_untracked(pod),))
+
+
+def _after(one: Job, objects: Objects, now: Millis) -> Outcome:
+    """A Job that has finished: let go of pods that still wait for it, and of itself when its time is over."""
+    pods = objects.controlled(ManagedPod, one.metadata.namespace, one.metadata.uid)
+    effects: tuple[Effect, ...] = tuple(_untracked(pod) for pod in pods if is_tracked(pod))
+    done = finished_condition(one)
+    ttl = one.spec.ttl_seconds_after_finished
+    since = moment(done.last_transition_time) if done is not None else None
+    if ttl is None or since is None or one.metadata.deletion_timestamp is not None:
+        return Outcome(effects)
+    if since + ttl * SECOND > now:
+        return Outcome(effects, since + ttl * SECOND)
+    return Outcome((*effects, DeleteObject(ref_of(one), one.metadata.resource_version, "Foreground")))

@@ -1,0 +1,51 @@
+"""Completion indexes of a Job: written as "0,2-4,7", and which pod has which."""
+
+from collections.abc import Iterable, Mapping
+
+from situate.core.model.batch import SuccessPolicy
+from situate.core.model.managed import ManagedPod
+
+__all__ = ["INDEX", "index_of", "indexes_in", "success_rule", "text_of"]
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def index_of(pod: ManagedPod) -> int | None:
+    text = pod.metadata.annotations.get(INDEX, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def indexes_in(text: str | None, completions: int) -> dict[int, None]:
+    """The indexes that a text names and that are below `completions`, in order. A dict for a set that keeps it."""
+    found: dict[int, None] = {}
+    for part in (text or "").split(","):
+        first, dash, last = part.partition("-")
+        if first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit())):
+            end = min(int(last) if dash else int(first), completions - 1)
+            found.update(dict.fromkeys(range(int(first), end + 1)))
+    return found
+
+
+def text_of(indexes: Iterable[int]) -> str:
+    """Single indexes, pairs as two, longer runs as first and last."""
+    parts: list[str] = []
+    run: list[int] = []
+    for one in (*sorted(indexes), None):
+        if run and (one is None or one != run[-1] + 1):
+            first, last = str(run[0]), str(run[-1])
+            parts += [first] if len(run) == 1 else [first, last] if len(run) == 2 else [f"{first}-{last}"]
+            run = []
+        if one is not None:
+            run.append(one)
+    return ",".join(parts)
+
+
+def success_rule(policy: SuccessPolicy | None, succeeded: Mapping[int, None], completions: int) -> str | None:
+    """What a rule of the success policy that is met says of it."""
+    for at, rule in enumerate(policy.rules if policy is not None else ()):
+        wanted = indexes_in(rule.succeeded_indexes, completions)
+        met = [one for one in succeeded if rule.succeeded_indexes is None or one in wanted]
+        needed = len(wanted) if rule.succeeded_count is None else rule.succeeded_count
+        if met and len(met) >= needed:
+            return f"Matched rules at index {at}"
+    return None

@@ -1,0 +1,81 @@
+"""Namespaces that are being deleted: their contents go first, pods before the rest, then the namespace itself."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from situate.core.model.managed import ManagedNamespace, NamespaceStatus
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, condition_of
+from situate.core.reconcile.effects import BURST, DeleteObject, Effect, FinalizeNamespace, Outcome, UpdateStatus
+from situate.core.reconcile.graph import Graph, Item
+from situate.core.reconcile.objects import ref_of, written
+from situate.core.reconcile.reckon import stamp
+
+__all__ = ["KUBERNETES", "namespace"]
+
+KUBERNETES = "kubernetes"
+"""The finalizer, in the specification, under which contents are deleted."""
+
+_FINE = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)
+
+
+def namespace(one: ManagedNamespace, graph: Graph, now: Millis) -> Outcome:
+    if one.metadata.deletion_timestamp is None or KUBERNETES not in one.spec.finalizers:
+        return Outcome()
+    ref, version = ref_of(one), one.metadata.resource_version
+    contents = graph.contents(one.metadata.name)
+    status = NamespaceStatus(phase="Terminating", conditions=_conditions(one, contents, now))
+    effects: list[Effect] = []
+    if status != one.status:
+        effects.append(UpdateStatus(ref, version, written(status) | {"phase": status.phase}))
+    elif not contents:
+        kept = tuple(name for name in one.spec.finalizers if name != KUBERNETES)
+        return Outcome((FinalizeNamespace(ref, version, kept),))
+    pods = [item for item in contents if (item.group, item.ref.kind) == ("", "Pod")]
+    due = [item for item in pods or contents if item.meta.deletion_timestamp is None]
+    effects.extend(DeleteObject(item.ref) for item in due[:BURST])
+    return Outcome(tuple(effects))
+
+
+def _conditions(one: ManagedNamespace, contents: Sequence[Item], now: Millis) -> tuple[Condition, ...]:
+    # What has been told to go and is still there.
+    left = [item for item in contents if item.meta.deletion_timestamp is not None]
+    wrong: dict[str, tuple[str, str]] = {}
+    if left:
+        kinds = _counts(f"{item.resource}.{item.group}" for item in left)
+        parts = ", ".join(f"{name} has {count} resource instances" for name, count in kinds)
+        wrong["NamespaceContentRemaining"] = ("SomeResourcesRemain", f"Some resources are remaining: {parts}")
+    finalizers = _counts(name for item in left for name in item.meta.finalizers)
+    if finalizers:
+        parts = ", ".join(f"{name} in {count} resource instances" for name, count in finalizers)
+        text = f"Some content in the namespace has finalizers remaining: {parts}"
+        wrong["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", text)
+    found = list(one.status.conditions)
+    for kind, fine, text in _FINE:
+        reason, message = wrong.get(kind, (fine, text))
+        new = Condition(type=kind, status="True" if kind in wrong else "False", reason=reason, message=message)
+        old = condition_of(one.status.conditions, kind)
+        if old is None:
+            found.append(replace(new, last_transition_time=stamp(now)))
+            continue
+        kept = old.status == new.status
+        found[found.index(old)] = replace(new, last_transition_time=old.last_transition_time if kept else stamp(now))
+    return tuple(found)
+
+
+def _counts(names: Iterable[str]) -> list[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return sorted(counts.items())

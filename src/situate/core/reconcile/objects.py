@@ -1,0 +1,171 @@
+"""What there is, by kind, namespace and owner: what controllers are given to read.
+
+`Objects` is all they ask; `Held` keeps the answers in memory, for whoever has no better place. Every answer is in the
+order of namespace and name, so that the same objects, in whatever order they came, give the same effects.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import msgspec
+
+from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from situate.core.model.base import Model
+from situate.core.model.batch import CronJob, Job
+from situate.core.model.managed import Budget, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.node import Node
+from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
+from situate.core.reconcile.effects import ObjectRef
+
+__all__ = ["KINDS", "Held", "Keepable", "Objects", "controller_ref", "patch_of", "ref_of", "written"]
+
+
+class Keepable(Protocol):
+    """Any object of the kinds below but Node."""
+
+    @property
+    def metadata(self) -> StoredMeta: ...
+
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Keepable)
+
+KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
+    Deployment: ("apps/v1", "Deployment"),
+    ReplicaSet: ("apps/v1", "ReplicaSet"),
+    StatefulSet: ("apps/v1", "StatefulSet"),
+    DaemonSet: ("apps/v1", "DaemonSet"),
+    ControllerRevision: ("apps/v1", "ControllerRevision"),
+    Job: ("batch/v1", "Job"),
+    CronJob: ("batch/v1", "CronJob"),
+    ManagedPod: ("v1", "Pod"),
+    ManagedClaim: ("v1", "PersistentVolumeClaim"),
+    ManagedNamespace: ("v1", "Namespace"),
+    Budget: ("policy/v1", "PodDisruptionBudget"),
+    Node: ("v1", "Node"),
+}
+"""What each struct is called in the API."""
+
+
+class Objects(Protocol):
+    """A consistent, read-only view."""
+
+    def get(self, kind: type[T], namespace: str, name: str) -> T | None: ...
+
+    def among(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """All of a kind, or those in a namespace."""
+
+    def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
+        """Those in a namespace whose controller has this uid; with "", those that have no controller."""
+
+
+def ref_of(obj: Keepable) -> ObjectRef:
+    api_version, kind = KINDS[cast(type[Model], type(obj))]
+    meta = obj.metadata
+    return ObjectRef(api_version, kind, meta.namespace, meta.name, meta.uid)
+
+
+def controller_ref(owner: Keepable) -> Owner:
+    """The reference by which an object says that this one manages it."""
+    ref = ref_of(owner)
+    return Owner(
+        api_version=ref.api_version,
+        kind=ref.kind,
+        name=ref.name,
+        uid=ref.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def written(part: Model, *always: str) -> dict[str, Any]:
+    """A struct under Kubernetes' names, as JSON would have it. Numbers named by `always` are written though they are
+    0."""
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(part))
+    for name in always:
+        body.setdefault(name, 0)
+    return body
+
+
+class _Shelf:
+    """Objects by name, in the order of their names."""
+
+    __slots__ = ("by_name", "names")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Any] = {}
+        self.names: list[str] = []
+
+    def put(self, name: str, obj: Any) -> None:
+        if name not in self.by_name:
+            insort(self.names, name)
+        self.by_name[name] = obj
+
+    def drop(self, name: str) -> None:
+        del self.by_name[name]
+        del self.names[bisect_left(self.names, name)]
+
+    def all(self) -> list[Any]:
+        return [self.by_name[name] for name in self.names]
+
+
+class Held:
+    """Objects in memory, with the indexes that `Objects` promises."""
+
+    __slots__ = ("_by_namespace", "_by_owner")
+
+    def __init__(self, objects: Iterable[Any] = ()) -> None:
+        self._by_namespace: dict[type, dict[str, _Shelf]] = {}
+        self._by_owner: dict[tuple[type, str, str], _Shelf] = {}
+        for one in objects:
+            self.put(one)
+
+    def put(self, obj: Any) -> None:
+        """Keep an object, in place of what had its kind, namespace and name."""
+        kind, namespace, name = type(obj), obj.metadata.namespace, obj.metadata.name
+        old: Any = self.get(kind, namespace, name)
+        if old is not None and _owner_key(old) != _owner_key(obj):
+            self.drop(kind, namespace, name)
+        self._by_namespace.setdefault(kind, {}).setdefault(namespace, _Shelf()).put(name, obj)
+        self._by_owner.setdefault(_owner_key(obj), _Shelf()).put(name, obj)
+
+    def drop(self, kind: type, namespace: str, name: str) -> None:
+        """Forget an object, if it is there."""
+        old: Any = self.get(kind, namespace, name)
+        if old is None:
+            return
+        spaces, owner = self._by_namespace[kind], _owner_key(old)
+        spaces[namespace].drop(name)
+        self._by_owner[owner].drop(name)
+        if not spaces[namespace].names:
+            del spaces[namespace]
+        if not self._by_owner[owner].names:
+            del self._by_owner[owner]
+
+    def get(self, kind: type[T], namespace: str, name: str) -> T | None:
+        shelf = self._by_namespace.get(kind, {}).get(namespace)
+        return None if shelf is None else cast("T | None", shelf.by_name.get(name))
+
+    def among(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        spaces = self._by_namespace.get(kind, {})
+        if namespace is not None:
+            return spaces[namespace].all() if namespace in spaces else []
+        return [one for space in sorted(spaces) for one in spaces[space].all()]
+
+    def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
+        shelf = self._by_owner.get((kind, namespace, uid))
+        return [] if shelf is None else shelf.all()
+
+
+def _owner_key(obj: Any) -> tuple[type, str, str]:
+    meta = obj.metadata
+    owner = controller_of(meta)
+    return type(obj), meta.namespace, "" if owner is None else owner.uid
+
+
+def patch_of(meta: Raw) -> Raw:
+    """A merge patch of metadata alone."""
+    return {"metadata": meta}

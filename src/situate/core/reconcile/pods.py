@@ -1,0 +1,141 @@
+"""What controllers ask of one pod, which to let go first, and how a new one is written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from situate.core.model.managed import ManagedPod
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, Owner, PodTemplate, condition_of
+from situate.core.reconcile.effects import CreateObject, ObjectRef
+from situate.core.reconcile.objects import written
+from situate.core.reconcile.reckon import SECOND, moment
+
+__all__ = [
+    "available_at",
+    "deletion_order",
+    "is_active",
+    "is_available",
+    "is_finished",
+    "is_ready",
+    "is_terminating",
+    "new_pod",
+    "ready_condition",
+]
+
+SUCCEEDED, FAILED = "Succeeded", "Failed"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def is_finished(pod: ManagedPod) -> bool:
+    return pod.status.phase in (SUCCEEDED, FAILED)
+
+
+def is_active(pod: ManagedPod) -> bool:
+    """Neither finished nor being deleted."""
+    return not is_finished(pod) and pod.metadata.deletion_timestamp is None
+
+
+def is_terminating(pod: ManagedPod) -> bool:
+    """Being deleted, and not finished yet."""
+    return not is_finished(pod) and pod.metadata.deletion_timestamp is not None
+
+
+def ready_condition(pod: ManagedPod) -> Condition | None:
+    return condition_of(pod.status.conditions, "Ready")
+
+
+def is_ready(pod: ManagedPod) -> bool:
+    ready = ready_condition(pod)
+    return ready is not None and ready.status == "True"
+
+
+def available_at(pod: ManagedPod, min_ready_seconds: int) -> Millis | None:
+    """From when on a pod that is ready counts as available; None for one that is not ready."""
+    ready = ready_condition(pod)
+    if ready is None or ready.status != "True":
+        return None
+    if not min_ready_seconds:
+        return 0
+    since = moment(ready.last_transition_time)
+    return None if since is None else since + min_ready_seconds * SECOND
+
+
+def is_available(pod: ManagedPod, min_ready_seconds: int, now: Millis) -> bool:
+    at = available_at(pod, min_ready_seconds)
+    return at is not None and at <= now
+
+
+def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], now: Millis) -> list[ManagedPod]:
+    """The pods, those that are missed least first.
+
+    A pod without a node goes before one that has one, then by phase, readiness, the cost its annotation names, how many
+    of its like share the node, how short it has been ready, restarts, and how young it is; times by order of magnitude,
+    so that not always the youngest goes.
+    """
+    beside: dict[str, int] = {}
+    for pod in related:
+        if is_active(pod):
+            beside[pod.spec.node_name] = beside.get(pod.spec.node_name, 0) + 1
+
+    def key(pod: ManagedPod) -> tuple[object, ...]:
+        ready = ready_condition(pod) if is_ready(pod) else None
+        return (
+            bool(pod.spec.node_name),
+            _PHASES.get(pod.status.phase, 0),
+            ready is not None,
+            _cost(pod),
+            -beside.get(pod.spec.node_name, 0),
+            _magnitude(None if ready is None else ready.last_transition_time, now),
+            -max((one.restart_count for one in pod.status.container_statuses), default=0),
+            -_sidecar_restarts(pod),
+            _magnitude(pod.metadata.creation_timestamp, now),
+            pod.metadata.uid,
+        )
+
+    return sorted(pods, key=key)
+
+
+def _cost(pod: ManagedPod) -> int:
+    text = pod.metadata.annotations.get(DELETION_COST, "0")
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0") else 0
+
+
+def _magnitude(since: str | None, now: Millis) -> int:
+    """The age in powers of two of a nanosecond; less for what has no time, or one to come."""
+    at = moment(since)
+    if at is None:
+        return -2
+    return (max(now - at, 0) * 1_000_000).bit_length() - 1
+
+
+def _sidecar_restarts(pod: ManagedPod) -> int:
+    sidecars = [one.name for one in pod.spec.init_containers if one.restart_policy == "Always"]
+    return max((one.restart_count for one in pod.status.init_container_statuses if one.name in sidecars), default=0)
+
+
+def new_pod(
+    namespace: str,
+    name: str,
+    template: PodTemplate,
+    owner: Owner,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    finalizers: Sequence[str] = (),
+    spec: Mapping[str, Any] | None = None,
+    generate_name: str = "",
+) -> CreateObject:
+    """A pod of a template. Labels and annotations are added to the template's; `spec` replaces parts of its own."""
+    meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [written(owner)]}
+    if generate_name:
+        meta["generateName"] = generate_name
+    said = {
+        "labels": {**template.metadata.labels, **(labels or {})},
+        "annotations": {**template.metadata.annotations, **(annotations or {})},
+        "finalizers": list(dict.fromkeys((*template.metadata.finalizers, *finalizers))),
+    }
+    meta.update((key, value) for key, value in said.items() if value)
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**template.spec, **(spec or {})}}
+    return CreateObject(ObjectRef("v1", "Pod", namespace, name), body)

@@ -1,0 +1,112 @@
+"""ReplicaSet: as many active pods as it says, taken in, created, or let go."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from situate.core.model.apps import ReplicaSet, ReplicaSetStatus
+from situate.core.model.managed import ManagedPod
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, condition_of, controller_of
+from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.effects import BURST, DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
+from situate.core.reconcile.naming import fresh_names
+from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
+from situate.core.reconcile.pods import available_at, deletion_order, is_active, is_ready, is_terminating, new_pod
+from situate.core.reconcile.reckon import stamp, without_condition
+
+__all__ = ["replica_set"]
+
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+def replica_set(one: ReplicaSet, objects: Objects, now: Millis, refused: str = "") -> Outcome:
+    """`refused` is why the last create or delete for this ReplicaSet was refused, if it was and none was done since."""
+    selector = selector_of(one.spec.selector)
+    if selector is None:
+        return Outcome()
+    # 1. Take in and let go.
+    claimed = claim(one, ManagedPod, selector, objects)
+    if claimed.effects:
+        return Outcome(claimed.effects)
+    active = [pod for pod in claimed.mine if is_active(pod)]
+    draft = Draft()
+    # 2. Say how it stands, then create or delete.
+    status = _status(one, active, sum(map(is_terminating, claimed.mine)), now, refused)
+    if status != one.status:
+        written_status = written(status, "replicas")
+        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written_status))
+    if one.metadata.deletion_timestamp is None:
+        draft.effects.extend(_manage(one, active, objects, now))
+    # 3. Pods that are ready become available without anything happening.
+    for pod in active:
+        at = available_at(pod, one.spec.min_ready_seconds)
+        if at is not None and at > now:
+            draft.look_again(at)
+    return draft.done()
+
+
+def _manage(one: ReplicaSet, active: Sequence[ManagedPod], objects: Objects, now: Millis) -> list[Effect]:
+    missing = one.spec.replicas - len(active)
+    effects: list[Effect] = []
+    if missing > 0:
+        owner, meta = controller_ref(one), one.metadata
+        base = f"{meta.name}-"
+        names = fresh_names(base, meta, lambda name: objects.get(ManagedPod, meta.namespace, name) is not None)
+        for name in islice(names, min(missing, BURST)):
+            effects.append(new_pod(meta.namespace, name, one.spec.template, owner, generate_name=base))
+            effects.append(_event(one, "SuccessfulCreate", f"Created pod: {name}"))
+    elif missing < 0:
+        leaving = deletion_order(active, _related(one, objects), now)[: min(-missing, BURST)]
+        for pod in leaving:
+            effects.append(DeleteObject(ref_of(pod)))
+            effects.append(_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))
+    # Events last: a list that ends early ends before it tells of what was not done.
+    return sorted(effects, key=lambda effect: isinstance(effect, RecordEvent))
+
+
+def _event(one: ReplicaSet, reason: str, message: str) -> RecordEvent:
+    return RecordEvent(ref_of(one), "Normal", reason, message)
+
+
+def _related(one: ReplicaSet, objects: Objects) -> list[ManagedPod]:
+    """The pods of all ReplicaSets that share this one's owner; of this one alone, if it has none."""
+    owner = controller_of(one.metadata)
+    namespace = one.metadata.namespace
+    siblings = [one] if owner is None else objects.controlled(ReplicaSet, namespace, owner.uid)
+    return [pod for each in siblings for pod in objects.controlled(ManagedPod, namespace, each.metadata.uid)]
+
+
+def _status(
+    one: ReplicaSet, active: Sequence[ManagedPod], terminating: int, now: Millis, refused: str
+) -> ReplicaSetStatus:
+    labels = one.spec.template.metadata.labels.items()
+    ready = [pod for pod in active if is_ready(pod)]
+    times = [available_at(pod, one.spec.min_ready_seconds) for pod in ready]
+    return replace(
+        one.status,
+        replicas=len(active),
+        fully_labeled_replicas=sum(labels <= pod.metadata.labels.items() for pod in active),
+        ready_replicas=len(ready),
+        available_replicas=sum(at is not None and at <= now for at in times),
+        terminating_replicas=terminating,
+        observed_generation=one.metadata.generation,
+        conditions=_conditions(one, len(active), now, refused),
+    )
+
+
+def _conditions(one: ReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:
+    held = one.status.conditions
+    if not refused:
+        return without_condition(held, REPLICA_FAILURE)
+    if condition_of(held, REPLICA_FAILURE) is not None:
+        return held
+    failure = Condition(
+        type=REPLICA_FAILURE,
+        status="True",
+        last_transition_time=stamp(now),
+        reason="FailedCreate" if active < one.spec.replicas else "FailedDelete",
+        message=refused,
+    )
+    return (*held, failure)

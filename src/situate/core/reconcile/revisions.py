@@ -1,0 +1,69 @@
+"""The revisions of a Deployment: which number a ReplicaSet has, what it notes of its past, which are forgotten."""
+
+from collections.abc import Mapping, Sequence
+
+from situate.core.model.apps import Deployment, ReplicaSet
+from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
+
+__all__ = ["REVISION", "forgotten", "new_annotations", "replica_annotations", "revision_of"]
+
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+HISTORY_MAX = 2_000
+"""How many characters of past revisions a ReplicaSet notes."""
+_NOT_COPIED = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION,
+        HISTORY,
+        DESIRED,
+        MAXIMUM,
+        "deprecated.deployment.rollback.to",
+    }
+)
+
+
+def revision_of(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(REVISION, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def replica_annotations(one: Deployment) -> dict[str, str]:
+    """What a ReplicaSet is told of the Deployment's size, to see later that it changed."""
+    return {DESIRED: str(one.spec.replicas), MAXIMUM: str(one.spec.replicas + max_surge(one))}
+
+
+def new_annotations(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> dict[str, str]:
+    """What is to be added to, or changed in, the annotations of the newest ReplicaSet, there or yet to be made.
+
+    One that was there before and becomes the newest again is rolled back to: it gets a new number, and notes the old.
+    """
+    held: Mapping[str, str] = {} if new is None else new.metadata.annotations
+    wanted = {key: value for key, value in one.metadata.annotations.items() if key not in _NOT_COPIED}
+    number = max((revision_of(each.metadata.annotations) for each in old), default=0) + 1
+    if revision_of(held) < number:
+        wanted[REVISION] = str(number)
+        if held.get(REVISION):
+            wanted[HISTORY] = _history(held.get(HISTORY, ""), held[REVISION])
+    return {key: value for key, value in wanted.items() if held.get(key) != value}
+
+
+def _history(past: str, revision: str) -> str:
+    parts = [*past.split(","), revision] if past else [revision]
+    while len(parts) > 1 and len(",".join(parts)) > HISTORY_MAX:
+        parts.pop(0)
+    return ",".join(parts)
+
+
+def forgotten(one: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    """The old ReplicaSets beyond the history limit that are empty."""
+    alive = [each for each in old if each.metadata.deletion_timestamp is None]
+    alive.sort(key=lambda each: (revision_of(each.metadata.annotations), each.metadata.creation_timestamp or ""))
+    excess = max(len(alive) - one.spec.revision_history_limit, 0)
+    return [
+        each
+        for each in alive[:excess]
+        if not each.spec.replicas
+        and not each.status.replicas
+        and each.metadata.generation <= each.status.observed_generation
+    ]

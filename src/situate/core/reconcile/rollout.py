@@ -1,0 +1,180 @@
+"""How large each ReplicaSet of a Deployment should be next. Sizes in, sizes out; nothing is written here.
+
+Two promises hold after every step, whatever happens in between: all ReplicaSets together are never asked for more than
+`replicas + maxSurge` pods, and no pod is let go that would leave fewer than `replicas - maxUnavailable` available.
+Statuses may lag behind specifications; each count takes the less hopeful of the two.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from situate.core.model.apps import Deployment, ReplicaSet, RollingUpdate
+from situate.core.reconcile.reckon import share
+
+__all__ = [
+    "DESIRED",
+    "MAXIMUM",
+    "Sizes",
+    "by_age",
+    "is_rolling",
+    "is_scaling",
+    "max_surge",
+    "max_unavailable",
+    "new_size",
+    "recreated",
+    "rolled",
+    "scaled",
+]
+
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+_QUARTER = "25%"
+
+Sizes = Mapping[str, int]
+"""New sizes by name; a ReplicaSet that is not named stays as it is."""
+
+
+def is_rolling(one: Deployment) -> bool:
+    return one.spec.strategy.type == "RollingUpdate"
+
+
+def _limits(one: Deployment) -> tuple[int, int]:
+    rule = one.spec.strategy.rolling_update or RollingUpdate()
+    surge = share(_QUARTER if rule.max_surge is None else rule.max_surge, one.spec.replicas, up=True)
+    away = share(_QUARTER if rule.max_unavailable is None else rule.max_unavailable, one.spec.replicas, up=False)
+    # With neither, nothing could ever be replaced.
+    return surge, away if surge or away else 1
+
+
+def max_surge(one: Deployment) -> int:
+    return _limits(one)[0] if is_rolling(one) else 0
+
+
+def max_unavailable(one: Deployment) -> int:
+    return min(_limits(one)[1], one.spec.replicas) if is_rolling(one) else 0
+
+
+def by_age(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    return sorted(sets, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name))
+
+
+def is_scaling(one: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+    """Whether `replicas` has changed since the ReplicaSets that have pods were last told of it."""
+    told = [_number(each, DESIRED) for each in sets if each.spec.replicas]
+    return any(number is not None and number != one.spec.replicas for number in told)
+
+
+def _number(one: ReplicaSet, annotation: str) -> int | None:
+    text = one.metadata.annotations.get(annotation, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _occupied(one: ReplicaSet) -> int:
+    """Pods it is asked for, or that it still has."""
+    return max(one.spec.replicas, one.status.replicas)
+
+
+def _available(one: ReplicaSet, size: int) -> int:
+    """Pods that will be available when it has this size."""
+    return min(size, one.status.available_replicas)
+
+
+def new_size(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int:
+    """The size of the newest ReplicaSet: as large as the surge leaves room for."""
+    size, want = new.spec.replicas, one.spec.replicas
+    if size >= want or not is_rolling(one):
+        return want
+    room = want + max_surge(one) - sum(_occupied(each) for each in (*old, new))
+    return min(size + max(room, 0), want)
+
+
+def rolled(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+    """One step of a rolling update: up if there is room, else down if enough are available."""
+    size = new_size(one, new, old)
+    if size != new.spec.replicas:
+        return {new.metadata.name: size}
+    return _fewer_old(one, new, [each for each in by_age(old) if each.spec.replicas])
+
+
+def _fewer_old(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+    needed = one.spec.replicas - max_unavailable(one)
+    available = _available(new, new.spec.replicas)
+    spare = sum(each.spec.replicas for each in old) + available - needed
+    if spare <= 0:
+        return {}
+    sizes = {each.metadata.name: each.spec.replicas for each in old}
+    # What is not available serves nobody, and may be in the way: it goes first.
+    for each in old:
+        name = each.metadata.name
+        cut = min(spare, sizes[name] - _available(each, sizes[name]))
+        sizes[name] -= cut
+        spare -= cut
+    beyond = available + sum(_available(each, sizes[each.metadata.name]) for each in old) - needed
+    for each in old:
+        name = each.metadata.name
+        cut = max(min(beyond, sizes[name]), 0)
+        sizes[name] -= cut
+        beyond -= cut
+    return {
+        each.metadata.name: sizes[each.metadata.name] for each in old if sizes[each.metadata.name] != each.spec.replicas
+    }
+
+
+def recreated(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], old_pods: bool) -> Sizes:
+    """All old ones to nothing; then, when none of their pods is left, the new one."""
+    active = [each for each in old if each.spec.replicas]
+    if active:
+        return {each.metadata.name: 0 for each in active}
+    if new is None or old_pods or new.spec.replicas == one.spec.replicas:
+        return {}
+    return {new.metadata.name: one.spec.replicas}
+
+
+def scaled(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
+    """All sizes after `replicas` changed, or while paused: in proportion, so that a rollout is as far as it was."""
+    all_sets = [*old] if new is None else [*old, new]
+    active = [each for each in all_sets if each.spec.replicas]
+    if len(active) <= 1:
+        only = active[0] if active else new or (by_age(old)[-1] if old else None)
+        return {} if only is None else {only.metadata.name: one.spec.replicas}
+    if new is not None and _is_saturated(one, new):
+        return {each.metadata.name: 0 for each in active if each is not new}
+    if not is_rolling(one):
+        return {}
+    return _in_proportion(one, active)
+
+
+def _is_saturated(one: Deployment, new: ReplicaSet) -> bool:
+    want = one.spec.replicas
+    return new.spec.replicas == want and _number(new, DESIRED) == want and new.status.available_replicas == want
+
+
+def _in_proportion(one: Deployment, active: Sequence[ReplicaSet]) -> Sizes:
+    allowed = one.spec.replicas + max_surge(one) if one.spec.replicas else 0
+    change = allowed - sum(each.spec.replicas for each in active)
+    sizes = {each.metadata.name: each.spec.replicas for each in active}
+    if change == 0:
+        return sizes
+    # The largest first. Among equals the newer grows first, and the older shrinks first.
+    ordered = by_age(active)
+    ordered = sorted(ordered[::-1] if change > 0 else ordered, key=lambda each: -each.spec.replicas)
+    left = change
+    for each in ordered:
+        part = _fraction(one, each)
+        part = max(min(part, left), 0) if change > 0 else min(max(part, left), 0)
+        sizes[each.metadata.name] += part
+        left -= part
+    largest = ordered[0].metadata.name
+    sizes[largest] = max(sizes[largest] + left, 0)
+    return sizes
+
+
+def _fraction(one: Deployment, each: ReplicaSet) -> int:
+    """By how much a ReplicaSet changes if all change in proportion."""
+    size = each.spec.replicas
+    if not one.spec.replicas:
+        return -size
+    before = _number(each, MAXIMUM) or one.status.replicas
+    if not before:
+        return 0
+    twice = 2 * size * (one.spec.replicas + max_surge(one)) + before
+    return twice // (2 * before) - size

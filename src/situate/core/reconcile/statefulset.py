@@ -1,0 +1,210 @@
+"""StatefulSet: pods with ordinals, each with a name and claims of its own, made, updated and let go in order."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from situate.core.model.apps import ControllerRevision, StatefulSet, StatefulSetStatus
+from situate.core.model.managed import ManagedPod
+from situate.core.model.refs import Millis
+from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.effects import DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
+from situate.core.reconcile.history import HASH_LABEL, history, superfluous
+from situate.core.reconcile.objects import Objects, ref_of, written
+from situate.core.reconcile.pods import available_at, is_available, is_finished, is_ready
+from situate.core.reconcile.reckon import share
+from situate.core.reconcile.statefulset_pods import (
+    claims_awaited,
+    identity_repair,
+    member_ordinal,
+    missing_claims,
+    retention_repairs,
+    stateful_pod,
+)
+
+__all__ = ["stateful_set"]
+
+_NUMBERS = ("replicas", "availableReplicas")
+
+
+def stateful_set(one: StatefulSet, objects: Objects, now: Millis) -> Outcome:
+    # 1. Take in and let go, pods and revisions.
+    selector = selector_of(one.spec.selector)
+    if selector is None:
+        return Outcome()
+    pods = claim(
+        one, ManagedPod, selector, objects, accepts=lambda pod: member_ordinal(one, pod.metadata.name) is not None
+    )
+    held = claim(one, ControllerRevision, selector, objects)
+    if pods.effects or held.effects:
+        return Outcome((*pods.effects, *held.effects))
+    # 2. The revision of the present template, and the one before it.
+    found = _revisions(one, held.mine, objects)
+    if isinstance(found, Outcome):
+        return found
+    update, current = found
+    # 3. How it stands, and what is next in order.
+    by_ordinal = {ordinal: pod for pod in pods.mine if (ordinal := member_ordinal(one, pod.metadata.name)) is not None}
+    status = _status(one, list(by_ordinal.values()), current, update, now)
+    draft = Draft()
+    if status != one.status:
+        body = written(status, *_NUMBERS)
+        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, body))
+    if one.metadata.deletion_timestamp is None:
+        work = _next(one, by_ordinal, current, update, objects, now)
+        used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
+        used += [current.metadata.name, update.metadata.name, status.current_revision]
+        work += superfluous(held.mine, used, one.spec.revision_history_limit)
+        draft.effects += sorted(work, key=lambda effect: isinstance(effect, RecordEvent))
+    for pod in pods.mine:
+        at = available_at(pod, one.spec.min_ready_seconds)
+        draft.look_again(at if at is not None and at > now else None)
+    return draft.done()
+
+
+def _revisions(
+    one: StatefulSet, held: Sequence[ControllerRevision], objects: Objects
+) -> tuple[ControllerRevision, ControllerRevision] | Outcome:
+    past = history(one, held, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None)
+    if past.update is None and one.metadata.deletion_timestamp is not None:
+        return Outcome()
+    if past.collision:
+        status = replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
+        body = written(status, *_NUMBERS)
+        return Outcome((UpdateStatus(ref_of(one), one.metadata.resource_version, body),))
+    if past.update is None:
+        return Outcome(past.effects)
+    current = next((each for each in held if each.metadata.name == one.status.current_revision), past.update)
+    return past.update, current
+
+
+def _status(
+    one: StatefulSet,
+    pods: Sequence[ManagedPod],
+    current: ControllerRevision,
+    update: ControllerRevision,
+    now: Millis,
+) -> StatefulSetStatus:
+    staying = [pod.metadata.labels.get(HASH_LABEL) for pod in pods if pod.metadata.deletion_timestamp is None]
+    status = StatefulSetStatus(
+        observed_generation=one.metadata.generation,
+        replicas=len(pods),
+        ready_replicas=sum(pod.status.phase == "Running" and is_ready(pod) for pod in pods),
+        current_replicas=staying.count(current.metadata.name),
+        updated_replicas=staying.count(update.metadata.name),
+        available_replicas=sum(_is_available(one, pod, now) for pod in pods),
+        current_revision=current.metadata.name,
+        update_revision=update.metadata.name,
+        collision_count=one.status.collision_count or 0,
+        conditions=one.status.conditions,
+    )
+    want = one.spec.replicas
+    done = status.updated_replicas == status.ready_replicas == status.replicas == want
+    if done and one.spec.update_strategy.type == "RollingUpdate":
+        return replace(status, current_revision=update.metadata.name, current_replicas=status.updated_replicas)
+    return status
+
+
+def _is_available(one: StatefulSet, pod: ManagedPod, now: Millis) -> bool:
+    return pod.status.phase == "Running" and is_available(pod, one.spec.min_ready_seconds, now)
+
+
+def _is_well(one: StatefulSet, pod: ManagedPod, now: Millis) -> bool:
+    return pod.metadata.deletion_timestamp is None and _is_available(one, pod, now)
+
+
+def _next(
+    one: StatefulSet,
+    pods: dict[int, ManagedPod],
+    current: ControllerRevision,
+    update: ControllerRevision,
+    objects: Objects,
+    now: Millis,
+) -> list[Effect]:
+    """First every ordinal there should be, then those there should not be, then those of an old revision."""
+    in_order = one.spec.pod_management_policy != "Parallel"
+    start = one.spec.ordinals.start if one.spec.ordinals is not None else 0
+    wanted = range(start, start + one.spec.replicas)
+    effects: list[Effect] = []
+    partition = one.spec.update_strategy.rolling_update.partition if one.spec.update_strategy.rolling_update else 0
+    for ordinal in wanted:
+        revision = current if ordinal - start < partition else update
+        work, blocked = _replica(one, ordinal, pods.get(ordinal), revision, objects, now)
+        effects += work
+        if blocked and in_order:
+            return effects
+    condemned = [ordinal for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
+    for ordinal in condemned:
+        effects += retention_repairs(one, ordinal, pods[ordinal], objects, condemned=True)
+    effects += _let_go(one, pods, condemned, now, in_order=in_order)
+    if effects or (condemned and in_order) or one.spec.update_strategy.type != "RollingUpdate":
+        return effects
+    return _renewed(one, [pods[ordinal] for ordinal in wanted if ordinal in pods], update, start + partition, now)
+
+
+def _replica(
+    one: StatefulSet, ordinal: int, pod: ManagedPod | None, revision: ControllerRevision, objects: Objects, now: Millis
+) -> tuple[list[Effect], bool]:
+    """What one ordinal needs, and whether those after it have to wait for it."""
+    if pod is None:
+        if claims_awaited(one, ordinal, objects):
+            return [], True
+        create = stateful_pod(one, ordinal, revision)
+        event = _event(one, "SuccessfulCreate", "create", create.ref.name)
+        return [*missing_claims(one, ordinal, objects), create, event], True
+    if is_finished(pod):
+        # However it ended: a pod of a set is to run.
+        going = pod.metadata.deletion_timestamp is not None
+        return [] if going else _deleted(one, pod), True
+    effects = missing_claims(one, ordinal, objects) if pod.status.phase == "Pending" else []
+    if not _is_well(one, pod, now):
+        return effects, True
+    repair = identity_repair(one, ordinal, pod)
+    effects += [] if repair is None else [repair]
+    effects += retention_repairs(one, ordinal, pod, objects, condemned=False)
+    return effects, False
+
+
+def _let_go(
+    one: StatefulSet, pods: dict[int, ManagedPod], condemned: Sequence[int], now: Millis, *, in_order: bool
+) -> list[Effect]:
+    """From the highest ordinal down. In order: one at a time, and none while one below it is unwell."""
+    effects: list[Effect] = []
+    unwell = [ordinal for ordinal in sorted(pods) if not _is_well(one, pods[ordinal], now)]
+    for ordinal in condemned:
+        pod = pods[ordinal]
+        going = pod.metadata.deletion_timestamp is not None
+        if not in_order:
+            effects += [] if going else _deleted(one, pod)
+            continue
+        well = _is_well(one, pod, now)
+        return [] if going or not (well or unwell[0] == ordinal) else _deleted(one, pod)
+    return effects
+
+
+def _renewed(
+    one: StatefulSet, replicas: Sequence[ManagedPod], update: ControllerRevision, least: int, now: Millis
+) -> list[Effect]:
+    """Pods of an old revision go, from the highest ordinal down, as many at a time as may be unavailable."""
+    rule = one.spec.update_strategy.rolling_update
+    most = 1 if rule is None or rule.max_unavailable is None else rule.max_unavailable
+    room = max(share(most, one.spec.replicas, up=True), 1) - sum(not _is_well(one, pod, now) for pod in replicas)
+    effects: list[Effect] = []
+    for pod in reversed(replicas):
+        ordinal = member_ordinal(one, pod.metadata.name)
+        if room <= 0 or ordinal is None or ordinal < least:
+            break
+        old = pod.metadata.labels.get(HASH_LABEL) != update.metadata.name
+        if old and pod.metadata.deletion_timestamp is None:
+            effects += _deleted(one, pod)
+            room -= 1
+    return effects
+
+
+def _deleted(one: StatefulSet, pod: ManagedPod) -> list[Effect]:
+    return [DeleteObject(ref_of(pod)), _event(one, "SuccessfulDelete", "delete", pod.metadata.name)]
+
+
+def _event(one: StatefulSet, reason: str, verb: str, pod: str) -> RecordEvent:
+    text = f"{verb} Pod {pod} in StatefulSet {one.metadata.name} successful"
+    return RecordEvent(ref_of(one), "Normal", reason, text)

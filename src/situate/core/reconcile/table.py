@@ -1,0 +1,120 @@
+"""Which controllers there are, and whom a change concerns. The whole interface of this package to whoever runs it.
+
+Call `reconcile` for everything that `concerned` names, for each object that was added, changed or deleted: as it was
+and as it is. Call it again at its outcome's `again_at`, and for everything once after a restart. `garbage.collect` is
+for objects of every kind: call it for an object that changed or is gone, for its dependents and for its owners.
+`namespace.namespace` is for a namespace that is being deleted: call it when it, or anything in it, changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Final, TypeAlias
+
+from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from situate.core.model.batch import CronJob, Job
+from situate.core.model.managed import Budget, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.node import Node
+from situate.core.model.refs import Millis
+from situate.core.model.stored import StoredMeta, controller_of
+from situate.core.reconcile.claiming import selector_of
+from situate.core.reconcile.cronjob import cron_job
+from situate.core.reconcile.daemonset import daemon_set
+from situate.core.reconcile.deployment import deployment
+from situate.core.reconcile.disruption import budget, budgets_of
+from situate.core.reconcile.effects import CreateObject, Outcome
+from situate.core.reconcile.job import job, orphan_pod
+from situate.core.reconcile.objects import KINDS, Objects
+from situate.core.reconcile.replicaset import replica_set
+from situate.core.reconcile.statefulset import stateful_set
+
+__all__ = ["CONTROLLERS", "Controller", "Key", "concerned", "reconcile"]
+
+Controller: TypeAlias = Callable[[Any, Objects, Millis], Outcome]
+Key: TypeAlias = tuple[type, str, str]
+"""Kind, namespace, name."""
+
+CONTROLLERS: Final[Mapping[type, Controller]] = {
+    Deployment: deployment,
+    ReplicaSet: replica_set,
+    StatefulSet: stateful_set,
+    DaemonSet: daemon_set,
+    Job: job,
+    CronJob: cron_job,
+    Budget: budget,
+    ManagedPod: orphan_pod,
+}
+
+# Who may take in an object that nobody manages.
+_TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
+    ManagedPod: (ReplicaSet, StatefulSet, DaemonSet, Job),
+    ReplicaSet: (Deployment,),
+    ControllerRevision: (StatefulSet, DaemonSet),
+}
+_STRUCTS: Final = {name: kind for kind, name in KINDS.items()}
+_SIZED: Final = (Deployment, ReplicaSet, StatefulSet)
+
+
+def reconcile(one: Any, objects: Objects, now: Millis) -> Outcome:
+    """What the controller of this object has to do now.
+
+    In a namespace that is being deleted nothing can be created: there, a list ends before its first create.
+    """
+    outcome = CONTROLLERS[type(one)](one, objects, now)
+    space = objects.get(ManagedNamespace, "", one.metadata.namespace)
+    if space is None or space.metadata.deletion_timestamp is None:
+        return outcome
+    return Outcome(
+        tuple(takewhile(lambda effect: not isinstance(effect, CreateObject), outcome.effects)), outcome.again_at
+    )
+
+
+def concerned(changed: Any, objects: Objects) -> list[Key]:
+    """Whose controllers to call now that this object was added, changed or deleted."""
+    return list(dict.fromkeys(_concerned(changed, objects)))
+
+
+def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
+    kind = type(changed)
+    if kind is Node:
+        for daemons in objects.among(DaemonSet):
+            yield DaemonSet, daemons.metadata.namespace, daemons.metadata.name
+        return
+    meta: StoredMeta = changed.metadata
+    if kind in CONTROLLERS:
+        yield kind, meta.namespace, meta.name
+    yield from _managers(kind, meta, objects)
+    if kind is ManagedPod:
+        for one in budgets_of(changed, objects):
+            yield Budget, meta.namespace, one.metadata.name
+    elif kind in _SIZED:
+        for one in objects.among(Budget, meta.namespace):
+            yield Budget, meta.namespace, one.metadata.name
+    elif kind is Job and objects.get(Job, meta.namespace, meta.name) is None:
+        for pod in objects.controlled(ManagedPod, meta.namespace, meta.uid):
+            yield ManagedPod, meta.namespace, pod.metadata.name
+    elif kind is ManagedClaim:
+        for reference in meta.owner_references:
+            if reference.kind == "StatefulSet":
+                yield StatefulSet, meta.namespace, reference.name
+
+
+def _managers(kind: type, meta: StoredMeta, objects: Objects) -> Iterator[Key]:
+    owner = controller_of(meta)
+    if owner is None:
+        for taker in _TAKERS.get(kind, ()):
+            taken: Sequence[Any] = objects.among(taker, meta.namespace)
+            for one in taken:
+                selector = selector_of(one.spec.selector)
+                if selector is not None and selector.matches(meta.labels):
+                    yield taker, meta.namespace, one.metadata.name
+        return
+    manager = _STRUCTS.get((owner.api_version, owner.kind))
+    if manager is None or manager not in CONTROLLERS:
+        return
+    yield manager, meta.namespace, owner.name
+    # A Deployment that recreates waits for pods two steps below it.
+    above = objects.get(ReplicaSet, meta.namespace, owner.name) if manager is ReplicaSet else None
+    if above is not None and kind is ManagedPod:
+        yield from _managers(ReplicaSet, above.metadata, objects)
