@@ -36,6 +36,7 @@ from situate.core.model.group import (
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod, PodSchedulingGate, PodSchedulingGroup
+from situate.core.model.refs import PodRef
 from situate.core.queue.waiting import Place
 from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
@@ -587,6 +588,17 @@ def test_half_a_gang_that_others_bound_is_left_to_them() -> None:
     world.step(ObjectSeen(stated_group(3)))
     world.arrive(stating("t0", node_name="n0", scheduler_name="other"), stating("t1"), stating("t2"))
     assert of(Evict, world.step(after_ms=2 * GANG_BIND_LIMIT_MS)) == []
+
+
+def test_a_gang_wakes_for_room_in_any_of_its_domains() -> None:
+    cordoned = node("n0", cpu="8", memory="64Gi", pods="20", labels={RACK: "a"}, unschedulable=True)
+    full = node("n1", cpu="4", memory="64Gi", pods="20", labels={RACK: "b"})
+    world = World(cordoned, full)
+    world.arrive(pod("old", uid="uid-old", cpu="3", node_name="n1", priority=1000))
+    group = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=RACK),))
+    world.step(ObjectSeen(pod_group(2, scheduling_constraints=group)))
+    assert bound(world.arrive(stating("t0"), stating("t1"))) == []
+    assert sorted(bound(world.step(PodGone(PodRef("default", "old", "uid-old"))))) == ["t0", "t1"]
 
 
 # -- volumes -------------------------------------------------------------------------------------------------------

@@ -334,7 +334,9 @@ class _Attempt:
         found, trial = plan_enough(self._planner, self._members, self._least, within[0].rows)
         first = explain(trial, self._members, found, self._needed, within[0])
         text = no_placement(len(within), first.text)
-        self._no_plan(within, replace(first, text=text))
+        # What the other domains lack was not asked: if there are any, whatever changes may help.
+        refused_by = first.refused_by if len(within) == 1 else ()
+        self._no_plan(within, replace(first, text=text, refused_by=refused_by))
 
     def _reserve(self, found: Plan) -> None:
         """Count all planned pods on their nodes, and ask for their binds. Who has no node has its turn by itself."""
