@@ -33,10 +33,11 @@ help:  ## Say what there is to make
 demo: $(VENV)/.ready  ## Place the example workload on the example cluster, and say where each pod went and why
 	@$(BIN)/situate place -f examples/cluster.yaml -f examples/workload.yaml || test $$? -eq 1
 
-# The tests on a real cluster share it, in one process; and they measure time, so nothing else runs beside them.
+# The tests on a real cluster share it, in one process; and they measure time, so nothing else runs beside them. They
+# kill what they talk to, so a connection may be found unclosed when the run is over: that is no failure.
 test: $(VENV)/.ready-dev  ## Run the whole test suite
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE)
-	@$(BIN)/python -m pytest -q $(KUBE)
+	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE)
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 

@@ -145,9 +145,16 @@ class FaultProxy:
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
-        # A transport is closed a few turns after it was told to; the loop must not stop before.
+        # A transport is closed a few turns after it was told to, and one with TLS when the other end agrees; the loop
+        # must not stop before, or whoever collects the garbage finds open sockets.
+        open_ones = getattr(self._loop, "_transports", {})
         for _ in range(CLOSING_TURNS):
             await asyncio.sleep(0.001)
+            if not open_ones:
+                return
+        for transport in list(open_ones.values()):
+            transport.abort()
+        await asyncio.sleep(0.01)
 
     async def _change(self, faults: Faults) -> None:
         self.faults = faults
