@@ -1,8 +1,13 @@
-"""Small clusters, of things that come in several shapes: for tests that let one after another change at random."""
+"""Small clusters, of things that come in several shapes: for tests that let one after another change.
+
+First what makes such things; then what there may be, to be changed at random.
+"""
 
 from collections.abc import Mapping
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from builders import container, expression, node, pod, selector, taint, term, toleration
 from situate.core.model.csi_migration import GCE_PD
@@ -12,6 +17,7 @@ from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import (
     Affinity,
+    Container,
     ContainerPort,
     Pod,
     PodAffinity,
@@ -47,23 +53,30 @@ World = Mapping[str, Thing | None]
 """By a key of its own, what there is of each thing; None if it is not there."""
 
 
-# -- what there may be: each thing in several shapes -----------------------------------------------------------------
+# -- what makes things -----------------------------------------------------------------------------------------------
 
 
 def near(key: str = ZONE, **fields: Any) -> PodAffinityTerm:
     return PodAffinityTerm(topology_key=key, **{"label_selector": selector(app="a"), **fields})
 
 
-def affinity(wants: tuple[PodAffinityTerm, ...] = (), shuns: tuple[PodAffinityTerm, ...] = ()) -> Affinity:
-    return Affinity(
-        pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=wants) if wants else None,
-        pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=shuns) if shuns else None,
-    )
+def company(*terms: PodAffinityTerm) -> Affinity:
+    """A pod wants others near."""
+    return Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
+
+
+def distance(*terms: PodAffinityTerm) -> Affinity:
+    """A pod shuns others."""
+    return Affinity(pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
+
+
+def disk_rules(*values: str) -> NodeAffinityRules:
+    terms = NodeSelector(node_selector_terms=(term((DISK, "In", values)),))
+    return NodeAffinityRules(required_during_scheduling_ignored_during_execution=terms)
 
 
 def on_disk(*values: str) -> Affinity:
-    terms = NodeSelector(node_selector_terms=(term((DISK, "In", values)),))
-    return Affinity(node_affinity=NodeAffinityRules(required_during_scheduling_ignored_during_execution=terms))
+    return Affinity(node_affinity=disk_rules(*values))
 
 
 def spread(key: str = ZONE, **fields: Any) -> TopologySpreadConstraint:
@@ -71,12 +84,29 @@ def spread(key: str = ZONE, **fields: Any) -> TopologySpreadConstraint:
     return TopologySpreadConstraint(topology_key=key, **shape)
 
 
-def port(number: int, ip: str = "") -> tuple[ContainerPort, ...]:
-    return (ContainerPort(host_port=number, host_ip=ip),)
+def listening(number: int, ip: str = "", protocol: str = "TCP") -> tuple[Container, ...]:
+    """The containers of a pod that takes a port of its node."""
+    return (container(ports=(ContainerPort(host_port=number, host_ip=ip, protocol=protocol),)),)
 
 
-def disk(name: str, *, read_only: bool = False) -> Volume:
-    return Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name=name, read_only=read_only))
+def disk(name: str, *, read_only: bool = False) -> tuple[Volume, ...]:
+    return (Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name=name, read_only=read_only)),)
+
+
+def space(name: str, **labels: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
+
+
+def service(name: str = "s", namespace: str = "default", **wanted: str) -> Service:
+    return Service(metadata=ObjectMeta(name=name, namespace=namespace), spec=ServiceSpec(selector=wanted))
+
+
+def labelled(thing: Any, **labels: str) -> Any:
+    """The same with more labels."""
+    return replace(thing, metadata=replace(thing.metadata, labels={**thing.metadata.labels, **labels}))
+
+
+# -- what there may be: each thing in several shapes -----------------------------------------------------------------
 
 
 def nodes(name: str) -> list[Thing | None]:
@@ -110,12 +140,12 @@ def bound(name: str) -> list[Thing | None]:
         at(namespace="other"),
         at(deletion_timestamp="2026-01-01T00:00:00Z"),
         at(cpu="500m"),
-        at(affinity=affinity(shuns=(near(),))),
-        at(affinity=affinity(shuns=(near(HOST, namespace_selector=selector(team="x")),))),
-        at(containers=(container(ports=port(80)),)),
-        at(containers=(container(ports=port(80, "10.0.0.1")),)),
-        at(volumes=(disk("d"),)),
-        at(namespace="other", volumes=(disk("d"),)),
+        at(affinity=distance(near())),
+        at(affinity=distance(near(HOST, namespace_selector=selector(team="x")))),
+        at(containers=listening(80)),
+        at(containers=listening(80, "10.0.0.1")),
+        at(volumes=disk("d")),
+        at(namespace="other", volumes=disk("d")),
         at(volumes=claimed("c1")),
         at(volumes=claimed("c2")),
         at(volumes=(ephemeral(),)),
@@ -125,20 +155,12 @@ def bound(name: str) -> list[Thing | None]:
 
 def others() -> dict[str, list[Thing | None]]:
     """All other objects; a list of its shapes by the key of each."""
-
-    def space(name: str, *labels: Mapping[str, str]) -> list[Thing | None]:
-        return [None, *(Namespace(metadata=ObjectMeta(name=name, labels=dict(one))) for one in labels)]
-
-    def service(name: str, *wanted: Mapping[str, str]) -> list[Thing | None]:
-        meta = ObjectMeta(name=name, namespace="default")
-        return [None, *(Service(metadata=meta, spec=ServiceSpec(selector=dict(one))) for one in wanted)]
-
     owned = ObjectMeta(name="rs", namespace="default")
     in_z2 = (term((ZONE, "In", ("z2",))),)
     return {
-        "default": space("default", {}, {"team": "x"}, {"team": "y"}),
-        "other": space("other", {}, {"team": "x"}),
-        "service": service("s", {"app": "a"}, {"app": "b"}),
+        "default": [None, space("default"), space("default", team="x"), space("default", team="y")],
+        "other": [None, space("other"), space("other", team="x")],
+        "service": [None, service(app="a"), service(app="b")],
         "set": [None, ReplicaSet(metadata=owned, spec=SelectorSpec(selector=selector(app="a")))],
         "c1": [
             None,
@@ -213,16 +235,16 @@ WAITING = {
     "wants a node by label": waiting_pod(node_selector={ZONE: "z2"}),
     "tolerates": waiting_pod(tolerations=(toleration("dedicated", "Exists"),)),
     "tolerates all": waiting_pod(tolerations=(toleration("", "Exists"),)),
-    "takes a port": waiting_pod(containers=(container(ports=port(80)),)),
-    "takes a port of one address": waiting_pod(containers=(container(ports=port(80, "10.0.0.1")),)),
-    "wants company": waiting_pod(labels={"app": "b"}, affinity=affinity(wants=(near(),))),
-    "wants its own kind": waiting_pod(affinity=affinity(wants=(near(),))),
-    "wants two": waiting_pod(affinity=affinity(wants=(near(), near(HOST)))),
-    "wants a team": waiting_pod(affinity=affinity(wants=(near(namespace_selector=selector(team="x")),))),
-    "wants no team": waiting_pod(affinity=affinity(wants=(near(namespace_selector=ANY_TEAM),))),
-    "shuns": waiting_pod(affinity=affinity(shuns=(near(),))),
-    "shuns two": waiting_pod(affinity=affinity(shuns=(near(), near(HOST, label_selector=selector(app="b"))))),
-    "shuns a team": waiting_pod(affinity=affinity(shuns=(near(namespace_selector=selector(team="x")),))),
+    "takes a port": waiting_pod(containers=listening(80)),
+    "takes a port of one address": waiting_pod(containers=listening(80, "10.0.0.1")),
+    "wants company": waiting_pod(labels={"app": "b"}, affinity=company(near())),
+    "wants its own kind": waiting_pod(affinity=company(near())),
+    "wants two": waiting_pod(affinity=company(near(), near(HOST))),
+    "wants a team": waiting_pod(affinity=company(near(namespace_selector=selector(team="x")))),
+    "wants no team": waiting_pod(affinity=company(near(namespace_selector=ANY_TEAM))),
+    "shuns": waiting_pod(affinity=distance(near())),
+    "shuns two": waiting_pod(affinity=distance(near(), near(HOST, label_selector=selector(app="b")))),
+    "shuns a team": waiting_pod(affinity=distance(near(namespace_selector=selector(team="x")))),
     "spreads": waiting_pod(topology_spread_constraints=(spread(),)),
     "spreads twice": waiting_pod(topology_spread_constraints=(spread(), spread(HOST))),
     "spreads on ssd": waiting_pod(affinity=on_disk("ssd"), topology_spread_constraints=(spread(),)),
@@ -236,8 +258,8 @@ WAITING = {
     "needs a feature": waiting_pod(
         containers=(container(restart_policy_rules=(RestartRule(action="RestartAllContainers"),)),)
     ),
-    "has a disk": waiting_pod(volumes=(disk("d"),)),
-    "reads a disk": waiting_pod(volumes=(disk("d", read_only=True),)),
+    "has a disk": waiting_pod(volumes=disk("d")),
+    "reads a disk": waiting_pod(volumes=disk("d", read_only=True)),
     "has another disk": waiting_pod(
         volumes=(Volume(name="e", aws_elastic_block_store=AWSElasticBlockStore(volume_id="vol-1")),)
     ),

@@ -163,6 +163,17 @@ def test_a_scheduled_pod_took_from_its_decision_to_its_bind_and_waited_since_it_
     assert shown[f"{point},profile={DEFAULT},status=Success"] == 0.25
 
 
+def test_a_bind_that_failed_and_is_asked_for_again_is_not_another_attempt() -> None:
+    watched = Watched()
+    watched.step(0, ROOMY, seen(cpu="1"))
+    watched.step(10, BindFailed(PodRef("default", "web", "web"), 1, "no"))
+    watched.step(1_000)
+    watched.step(1_010, done(attempt=2))
+    shown = watched.shown()
+    assert shown["scheduler_pod_scheduling_attempts_sum"] == 1
+    assert shown["scheduler_pod_scheduling_sli_duration_seconds_sumattempts=1"] == 1.01
+
+
 def test_pods_that_took_many_attempts_share_a_label() -> None:
     watched = Watched()
     watched.step(0, ROOMY, seen(cpu="1"))

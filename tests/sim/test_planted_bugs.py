@@ -454,6 +454,21 @@ def a_bind_without_an_answer_is_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Cycle, "_give_up_waiting", lambda self: self._unanswered.clear())
 
 
+def a_failure_counts_for_the_next_try(patch: pytest.MonkeyPatch) -> None:
+    real = Cycle._ask_again
+    patch.setattr(Cycle, "_ask_again", lambda self, one, after_ms, anew: real(self, one, after_ms, anew=False))
+
+
+def room_that_came_is_overlooked_when_an_extender_fails(patch: pytest.MonkeyPatch) -> None:
+    def failed(self: Any, asked: Any, problem: str) -> None:
+        if asked.stage == "preempt":
+            self._cycle.no_room(asked.entry, self._found(asked).diagnosis.message(problem))
+        else:
+            self._cycle.failed(asked.entry, problem)
+
+    patch.setattr(extending.Extending, "failed", failed)
+
+
 BUGS: dict[str, Plant] = {
     "a pod that leaves wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.POD_DELETED),
     "a node that comes wakes nobody who waits for room": deaf(NodeResourcesFit, Wake.NODE_ADDED),
@@ -518,6 +533,8 @@ BUGS: dict[str, Plant] = {
     "a pod bound elsewhere stays where it was reserved": a_pod_bound_elsewhere_stays_where_it_was_reserved,
     "a victim is followed to another node": a_victim_is_followed_to_another_node,
     "a bind without an answer is waited for": a_bind_without_an_answer_is_waited_for,
+    "a failure that is told again counts for the next try": a_failure_counts_for_the_next_try,
+    "room that came is overlooked when an extender fails": room_that_came_is_overlooked_when_an_extender_fails,
 }
 
 
@@ -560,6 +577,7 @@ FOUND_IN: dict[str, int] = {
     "a victim is followed to another node": 14,
     "a bind without an answer is waited for": 16,
     "a pod that changed while an extender was asked is forgotten": 12,
+    "room that came is overlooked when an extender fails": 2731,
 }
 """The world in which each bug was found last: where it is looked for first, to save time. Any other will do as well.
 `python tests/sim/test_planted_bugs.py` finds them anew."""

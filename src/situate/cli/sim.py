@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from situate.sim.world import Outcome
 
 DEFAULT_STEPS = 2_000
 CHUNK = 4
 """How many worlds a worker takes at a time."""
+PROGRESS_EVERY_S: Final = 30.0
+"""How long a run is silent before it says, on the standard error, how far it has come."""
 
 
 def read_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
@@ -45,6 +48,7 @@ def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, w
         seeds = range(seed or 0, (seed or 0) + 1)
     failed = 0
     total = Totals()
+    progress = Progress(len(seeds), monotonic)
     for outcome in _outcomes(seeds, steps, workers, trace):
         total.add(outcome)
         for violation in outcome.violations:
@@ -52,6 +56,8 @@ def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, w
             click.echo(f"seed {outcome.seed}, {violation}  (situate sim --seed {outcome.seed} --steps {steps})")
         if len(seeds) == 1:
             click.echo(f"seed {outcome.seed}: {outcome.digest}; {outcome.cast}; faults: {outcome.faults.named()}")
+        if (line := progress.after(total.worlds, failed)) is not None:
+            click.echo(line, err=True)
     click.echo(f"{total.said()}, {failed} violations")
     if failed:
         ctx.exit(1)
@@ -80,6 +86,25 @@ class Totals:
             f"{self.binds} binds, {self.evictions} evictions, {self.restarts} restarts, "
             f"{self.rescued} rescued by the flush"
         )
+
+
+class Progress:
+    """Says now and then how far a long run has come."""
+
+    def __init__(self, worlds: int, clock: Callable[[], float]) -> None:
+        self._worlds = worlds
+        self._clock = clock
+        self._began = self._said = clock()
+
+    def after(self, done: int, violations: int) -> str | None:
+        """What to say when so many worlds are done; None: it is too early for that, or all are done."""
+        now = self._clock()
+        if done >= self._worlds or now - self._said < PROGRESS_EVERY_S:
+            return None
+        self._said = now
+        minutes = round((now - self._began) / done * (self._worlds - done) / 60)
+        left = "less than a minute" if minutes < 1 else "1 minute" if minutes == 1 else f"{minutes} minutes"
+        return f"{done} of {self._worlds} worlds, {violations} violations, {left} to go"
 
 
 def _outcomes(seeds: range, steps: int, workers: int, trace: bool) -> Iterable[Outcome]:

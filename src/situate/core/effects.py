@@ -13,7 +13,10 @@ from situate.core.model.refs import PodRef
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Bind a pod to a node. Answered by BindDone or BindFailed with the same attempt."""
+    """Bind a pod to a node. Answered by BindDone or BindFailed with the same attempt.
+
+    After a failure it is asked for again as another attempt; after silence, as the same one.
+    """
 
     pod: PodRef
     node: str

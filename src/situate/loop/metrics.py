@@ -138,7 +138,13 @@ class Metrics:
     def _count_bound(self, now: Millis) -> None:
         """Pods whose binds were carried out. Those that were decided in one step have most of this in common."""
         alike = Counter(
-            (one.entry.pod.spec.scheduler_name, one.attempt, one.entry.first_ready_ms, one.since_ms, one.asked_ms)
+            (
+                one.entry.pod.spec.scheduler_name,
+                one.attempt - one.entry.retries,
+                one.entry.first_ready_ms,
+                one.since_ms,
+                one.asked_ms,
+            )
             for one in self.tally.bound
         )
         for (profile, attempts, ready_ms, decided_ms, asked_ms), pods in alike.items():

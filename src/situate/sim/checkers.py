@@ -23,7 +23,7 @@ from situate.core.effects import (
     SetCondition,
     SetGroupCondition,
 )
-from situate.core.engine.cycle import NOTE_BYTES
+from situate.core.engine.cycle import BIND_ANSWER_MS, NOTE_BYTES
 from situate.core.engine.engine import Engine
 from situate.core.engine.ledger import NOMINATION_LIMIT_MS
 from situate.core.engine.profile import build_profiles
@@ -56,6 +56,8 @@ PARKED_EVERY: Final = 41
 """Every so many steps each parked pod is asked whether it does not fit somewhere after all."""
 CHOICE_EVERY: Final = 7
 """Every so many binds the choice is made again from scratch."""
+JUST_NOW_MS: Final = 2_000
+"""A bind that was asked for less than this ago need not have been seen yet, when there are no faults any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ class Checkers:
             yield f"double bind: attempt {attempt} of {ref.key} went to {decided.node}, and now to {node}"
         elif decided.done:
             yield f"double bind: attempt {attempt} of {ref.key} is done, and is asked for again"
+        elif decided.volumes_pending:
+            yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
     def _decision(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
         """A pod was given a node: it must have been right, as of what was known."""
@@ -395,22 +399,31 @@ class Checkers:
     def _asked_about(self, key: str) -> bool:
         return self.told.asks.has_say(self.told.pods[key])
 
-    def waiting_that_fit(self) -> Iterator[str]:
+    def waiting_that_fit(self, now: Millis) -> Iterator[str]:
         """At the end of a calm: whoever fits somewhere should have been bound."""
         fresh = self.told.rebuilt()
         for pod in self.told.waiting():
             key = key_of(pod.metadata)
             entry = self.engine.queue.get(key)
-            if pod.spec.scheduling_gates or entry is None:
+            if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.place, now):
                 continue
             if entry.place is Place.RESERVED:
                 if not self.told.decided[key].volumes_pending:  # that may take as long as is configured
                     yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
-            elif entry.place is Place.RESTING and self._profile(pod).sampling.nodes:
-                continue  # it is still drawing: other nodes at every try
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.place.value}, and fits {fits}"
         yield from gangs_that_fit(self.told, self._profile, self._arrived, fresh)
+
+    def _is_drawing(self, pod: Pod, place: Place, now: Millis) -> bool:
+        """Whether a pod that looks at other nodes at every try has not drawn the right one yet, or only just now.
+
+        No step leaves it to rest for longer than is configured, or to be decided with nobody asked about it.
+        """
+        if not self._profile(pod).sampling.nodes:
+            return False
+        if place is Place.RESERVED:
+            return self.told.decided[key_of(pod.metadata)].until_ms > now + BIND_ANSWER_MS - JUST_NOW_MS
+        return place in (Place.RESTING, Place.DECIDING)
 
     def _arrived(self, pod: Pod) -> tuple[int, int]:
         """In which order the pods of a gang are planned."""

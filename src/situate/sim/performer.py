@@ -48,8 +48,8 @@ LATE_MS: Final = (300, 5_000)
 AGAIN_MS: Final = ((1, 100), (800, 2_500), (1, 12_000))
 """How much later an answer comes once more: at once, when the pod is decided anew, or whenever."""
 SURE_AFTER: Final = 2
-"""The first so many times that one bind is asked for, it may be carried out and answered as failed. Not the last: who
-gives up must know that it was not carried out."""
+"""The first so many times that a bind to one node is asked for, it may be carried out and answered as failed. Not the
+last: who gives up must know that it was not carried out."""
 
 TIMEOUT: Final = "Timeout: request did not complete within the allotted duration"
 UNAVAILABLE: Final = "etcdserver: leader changed"
@@ -79,8 +79,8 @@ class Performer:
         self._store = store
         self._answer = answer
         self._generation = 0
-        self._asked: dict[tuple[str, int], int] = {}
-        """How often each bind has been asked for, by uid and attempt."""
+        self._asked: dict[tuple[str, str], int] = {}
+        """How often each bind has been asked for, by the pod's uid and the node."""
 
     def restart(self) -> None:
         self._generation += 1
@@ -118,7 +118,7 @@ class Performer:
 
     def _bind(self, bind: Bind, generation: int) -> None:
         ref, attempt, faults, dice = bind.pod, bind.attempt, self.faults, self._dice
-        asked = self._asked[ref.uid, attempt] = self._asked.get((ref.uid, attempt), 0) + 1
+        asked = self._asked[ref.uid, bind.node] = self._asked.get((ref.uid, bind.node), 0) + 1
         if faults.bind_is_lost and dice.random() < faults.bind_is_lost:
             return
         if dice.random() < faults.bind_fails:

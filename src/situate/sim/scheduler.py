@@ -112,7 +112,7 @@ class Scheduler:
 
     def finish(self) -> None:
         """Say who should have been bound, at the end."""
-        self._book.wrong(self.name, self.checkers.waiting_that_fit())
+        self._book.wrong(self.name, self.checkers.waiting_that_fit(self._timeline.now))
 
     def close(self) -> None:
         self._count_flushed()

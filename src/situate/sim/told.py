@@ -156,7 +156,7 @@ class Told:
         """What nobody answered in time counts as failed."""
         for decided in list(self.decided.values()):
             if decided.asked and decided.until_ms <= now:
-                self._bind_failed(decided.ref, decided.attempt, final=False)
+                self._bind_failed(decided.ref, decided.attempt, final=False, silent=True)
             elif decided.volumes_pending and decided.volumes_until_ms <= now:
                 self._bind_failed(decided.ref, decided.attempt, final=True)
         self.asks.give_up_waiting(now)
@@ -214,18 +214,26 @@ class Told:
             self.assumed.gone(item)
             self.cluster.forget_object(item)
 
-    def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool) -> None:
+    def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool, silent: bool = False) -> None:
         decided = self.current(ref, attempt)
         if decided is None or decided.done or not (decided.asked or decided.volumes_pending):
             return
         decided.asked = False
         if not decided.volumes_pending and decided.binder_may_fail:
-            return  # it is bound as other pods are
+            self._next_attempt(decided)  # it is bound as other pods are
+            return
         decided.failures += 1
         if final or decided.failures >= BIND_TRIES:
             if not decided.volumes_pending:
                 self.rejected[ref.uid] = decided.node
             self._release(ref.key)
+        elif not silent:
+            self._next_attempt(decided)
+
+    def _next_attempt(self, decided: Decided) -> None:
+        """What is asked for after a failure has a number of its own: nobody can take the one for the other."""
+        decided.attempt += 1
+        self.attempts[decided.ref.uid] = decided.attempt
 
     def _release(self, key: str) -> None:
         decided = self._forget(key)
@@ -250,9 +258,8 @@ class Told:
     def ask_bind(self, bind: Bind, now: Millis) -> None:
         decided = self.current(bind.pod, bind.attempt)
         if decided is not None:
-            again = decided.binder_may_fail and bind.extender is None
             decided.asked = True
-            decided.until_ms = decided.until_ms if again else now + BIND_ANSWER_MS
+            decided.until_ms = now + BIND_ANSWER_MS
             decided.binder_may_fail = self.asks.is_ignorable(bind.extender)
 
     def ask_volumes(self, ref: PodRef, volumes: tuple[str, ...], until_ms: Millis) -> None:

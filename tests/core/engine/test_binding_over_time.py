@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 from builders import node, pod
-from situate.core.changes import BindDone, BindFailed, Change, NodeSeen, ObjectSeen, PodRef, PodSeen, VolumesBound
+from situate.core.changes import (
+    BindDone,
+    BindFailed,
+    Change,
+    NodeSeen,
+    ObjectSeen,
+    PodGone,
+    PodRef,
+    PodSeen,
+    VolumesBound,
+)
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Bind, BindVolumes, Effect, SetCondition
 from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, NO_BIND_ANSWER, VOLUMES_ANSWER_MS
@@ -38,8 +48,8 @@ def started(*pods: Pod, profile: str = "{}") -> tuple[Engine, list[Effect]]:
     return engine, engine.step(0, [*changes, *map(PodSeen, pods)])
 
 
-def web(**fields: object) -> Pod:
-    return pod("web", uid="web", cpu="1", **fields)  # type: ignore[arg-type]
+def web(uid: str = "web", **fields: object) -> Pod:
+    return pod("web", uid=uid, cpu="1", **fields)  # type: ignore[arg-type]
 
 
 def binds(effects: Sequence[Effect]) -> list[str]:
@@ -85,6 +95,29 @@ def test_a_failure_that_is_told_twice_is_one_failure() -> None:
     assert binds(engine.step(2 * SECOND, ())) == ["web"]
 
 
+def test_a_failure_that_is_told_again_when_the_bind_is_under_way_anew_is_old_news() -> None:
+    engine, effects = started(web())
+    failed: list[BindFailed] = []
+    now = 0
+    for _ in range(1, BIND_TRIES):
+        (bind,) = [effect for effect in effects if isinstance(effect, Bind)]
+        failed.append(BindFailed(bind.pod, bind.attempt, "no"))
+        engine.step(now + 1, [failed[-1]])
+        now += 10 * SECOND
+        effects = engine.step(now, ())
+    assert binds(effects) == ["web"]
+    engine.step(now + 1, failed)
+    assert engine.cluster.counted(WEB.key) is not None
+
+
+def test_a_retry_that_is_due_is_not_made_for_another_pod_of_that_name() -> None:
+    engine, _ = started(web())
+    engine.step(1, [BindFailed(WEB, 1, "no")])
+    effects = engine.step(2, [PodGone(WEB), PodSeen(web("younger", volumes=claimed("data")))])
+    assert [effect.pod.uid for effect in effects if isinstance(effect, BindVolumes)] == ["younger"]
+    assert binds(engine.step(10 * SECOND, ())) == []
+
+
 def test_volumes_that_are_never_heard_of_end_the_reservation() -> None:
     engine, effects = started(web(volumes=claimed("data")))
     assert [effect.static for effect in effects if isinstance(effect, BindVolumes)] == [(("data", "v1"),)]
@@ -95,6 +128,16 @@ def test_volumes_that_are_never_heard_of_end_the_reservation() -> None:
     assert entry is not None
     assert (entry.place, engine.cycle.reservations) == (Place.RESTING, {})
     engine.step(limit + 1, [VolumesBound(WEB, 1)])
+    assert engine.cycle.reservations == {}
+
+
+def test_the_time_limit_of_volumes_is_not_that_of_an_earlier_pod_of_the_same_name() -> None:
+    engine, _ = started(web(volumes=claimed("data")))
+    limit = 600 * SECOND + VOLUMES_ANSWER_MS
+    engine.step(limit - SECOND, [PodGone(WEB), PodSeen(web("younger", volumes=claimed("data")))])
+    engine.step(limit, ())
+    assert [one.entry.ref.uid for one in engine.cycle.reservations.values()] == ["younger"]
+    engine.step(2 * limit - SECOND, ())
     assert engine.cycle.reservations == {}
 
 

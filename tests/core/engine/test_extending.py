@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -527,7 +527,7 @@ def test_a_binder_that_may_be_ignored_and_fails_leaves_the_bind_to_us() -> None:
     (bind,) = of(Bind, world.step(0, [*nodes("n1"), waiting("web")]))
     assert bind.extender == 0
     (again,) = of(Bind, world.step(1, [BindFailed(bind.pod, bind.attempt, "is ill", final=True)]))
-    assert again == Bind(bind.pod, "n1", bind.attempt, None)
+    assert again == Bind(bind.pod, "n1", bind.attempt + 1, None)
     assert of(Bind, world.step(2, [BindFailed(again.pod, again.attempt, "conflict")])) == []
     (third,) = of(Bind, world.step(600, []))
     assert third.extender is None
@@ -544,12 +544,26 @@ def test_a_binder_s_failure_that_is_told_twice_is_not_ours_too() -> None:
     assert place_of(world, "web") is Place.RESTING
 
 
+@pytest.mark.parametrize("final", [pytest.param(False, id="that may pass"), pytest.param(True, id="for good")])
+def test_a_binder_s_failure_that_is_told_again_when_our_own_bind_is_under_way_is_old_news(final: bool) -> None:
+    world = engine({"urlPrefix": "http://b", "bindVerb": "bind", "ignorable": True})
+    (bind,) = of(Bind, world.step(0, [*nodes("n1"), waiting("web")]))
+    failed = BindFailed(bind.pod, bind.attempt, "is ill", final)
+    (ours,) = of(Bind, world.step(1, [failed]))
+    assert ours.extender is None
+    world.step(2, [failed])
+    assert place_of(world, "web") is Place.RESERVED
+    (event,) = of(Report, world.step(3, [BindDone(ours.pod, ours.attempt)]))
+    assert event.reason == "Scheduled"
+
+
 def test_a_binder_that_may_not_be_ignored_is_asked_again() -> None:
     world = engine({"urlPrefix": "http://b", "bindVerb": "bind"})
     (bind,) = of(Bind, world.step(0, [*nodes("n1"), waiting("web")]))
     assert of(Bind, world.step(1, [BindFailed(bind.pod, bind.attempt, "is ill")])) == []
-    assert of(Bind, world.step(600, [])) == [bind]
-    world.step(601, [BindFailed(bind.pod, bind.attempt, "refuses", final=True)])
+    (again,) = of(Bind, world.step(600, []))
+    assert again == Bind(bind.pod, "n1", bind.attempt + 1, bind.extender)
+    world.step(601, [BindFailed(again.pod, again.attempt, "refuses", final=True)])
     assert place_of(world, "web") is Place.RESTING
 
 
@@ -659,11 +673,27 @@ def test_an_extender_that_may_be_ignored_does_not_stop_evictions() -> None:
     assert evicted(world.step(1, [ExtenderSaid(ask.ask, problem="is ill")])) == ["old1"]
 
 
-def test_if_room_came_meanwhile_nobody_is_evicted() -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda ask: agreed(ask, "n1", "n3"), id="agrees to evictions elsewhere"),
+        pytest.param(agreed, id="agrees to nothing"),
+        pytest.param(lambda ask: ExtenderSaid(ask.ask, problem="is ill"), id="fails"),
+    ],
+)
+def test_if_room_came_meanwhile_nobody_is_evicted_and_the_pod_is_placed_though_the_extender(
+    answer: Callable[[AskExtender], ExtenderSaid],
+) -> None:
     world, ask = crowded(PREEMPTS)
-    effects = world.step(1, [PodGone(ref("old2")), agreed(ask, "n1", "n3")])
-    assert evicted(effects) == []
+    effects = world.step(1, [PodGone(ref("old2")), answer(ask)])
+    assert (evicted(effects), of(SetCondition, effects)) == ([], [])
     assert placed(effects) == {"urgent": "n2"}
+
+
+def test_a_pod_for_which_room_came_while_an_extender_was_silent_is_placed() -> None:
+    world, _ = crowded(PREEMPTS)
+    world.step(1, [PodGone(ref("old2"))])
+    assert placed(world.step(TIMEOUT_MS, [])) == {"urgent": "n2"}
 
 
 def test_if_other_pods_would_have_to_go_by_now_extenders_are_asked_again() -> None:

@@ -74,20 +74,22 @@ def test_a_bind_that_fails_for_good_ends_the_attempt_as_an_error_and_says_how_lo
     assert [(one.point, one.took_ms, one.success) for one in engine.tally.answers] == [("Bind", 250, False)]
 
 
-def test_a_bind_that_is_tried_again_is_still_the_same_attempt() -> None:
+def test_a_bind_that_is_tried_again_counts_as_one_attempt() -> None:
     engine = engine_of(ROOMY, seen(cpu="1"))
     now = refused = 0
+    attempt = 1
     for _ in range(BIND_TRIES - 1):
-        now += 60_000
-        engine.step(now, [BindFailed(WEB, 1, "timed out")])
+        engine.step(now + 10, [BindFailed(WEB, attempt, "timed out")])
         refused += len(engine.tally.refused)
-        now += 60_000
+        now += 20_000
         (again,) = engine.step(now, [])
         assert isinstance(again, Bind)
+        attempt = again.attempt
     assert refused == 0
-    engine.step(now + 7, [BindDone(WEB, 1)])
+    engine.step(now + 7, [BindDone(WEB, attempt)])
     (bound,) = engine.tally.bound
     assert (bound.since_ms, bound.asked_ms) == (0, now)
+    assert bound.attempt - bound.entry.retries == 1
 
 
 def test_pods_of_a_gang_that_is_refused_are_refused_each() -> None:

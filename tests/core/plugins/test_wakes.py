@@ -6,7 +6,6 @@ Where Kubernetes sleeps through a change that helps, the sentence says so ("thou
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
 from builders import container, expression, node, pod, selector, taint, term, toleration
@@ -25,16 +24,11 @@ from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import (
     Affinity,
-    ContainerPort,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     RestartRule,
     TopologySpreadConstraint,
 )
 from situate.core.model.pod import NodeAffinity as NodeRules
-from situate.core.model.policy import Namespace
-from situate.core.model.volumes import GCEPersistentDisk, Volume
 from situate.core.model.workloads import ReplicaSet, SelectorSpec, Service, ServiceSpec
 from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -67,8 +61,21 @@ from storage_builders import (
     volume,
     waiting,
 )
+from worlds import (
+    GPU,
+    company,
+    disk,
+    disk_rules,
+    distance,
+    labelled,
+    listening,
+    near,
+    on_disk,
+    service,
+    space,
+    spread,
+)
 
-GPU = "example.com/gpu"
 Happens = Callable[[Cluster, Pod], Sequence[WakeEvent]]
 """What happens in a cluster where this pod waits, as that pod is told of it."""
 
@@ -274,15 +281,6 @@ def test_node_name(happens: Happens, expected: bool) -> None:
     check(NodeName(), pod(), happens, expected)
 
 
-def on(*values: str) -> Affinity:
-    return Affinity(node_affinity=rules(*values))
-
-
-def rules(*values: str) -> NodeRules:
-    terms = NodeSelector(node_selector_terms=(term(("disk", "In", values)),))
-    return NodeRules(required_during_scheduling_ignored_during_execution=terms)
-
-
 def named(name: str) -> Affinity:
     terms = NodeSelector(node_selector_terms=(term(fields=(("metadata.name", "In", name),)),))
     return Affinity(node_affinity=NodeRules(required_during_scheduling_ignored_during_execution=terms))
@@ -296,16 +294,16 @@ SSD = machine(labels={"disk": "ssd"})
     [
         yes("a node that matches its selector", pod(node_selector={"disk": "ssd"}), comes(SSD)),
         no("a node that does not", pod(node_selector={"disk": "hdd"}), comes(SSD)),
-        yes("a node that matches its affinity", pod(affinity=on("ssd", "nvme")), comes(SSD)),
+        yes("a node that matches its affinity", pod(affinity=on_disk("ssd", "nvme")), comes(SSD)),
         no("a node that matches its selector and not its affinity",
-           pod(node_selector={"disk": "ssd"}, affinity=on("hdd")), comes(SSD)),
+           pod(node_selector={"disk": "ssd"}, affinity=on_disk("hdd")), comes(SSD)),
         yes("the node that it names", pod(affinity=named("n1")), comes(machine("n1"))),
         no("a node that it does not name", pod(affinity=named("n1")), comes(machine("n2"))),
-        yes("a node that comes to match", pod(affinity=on("ssd")), turns(machine(), SSD)),
-        no("a node that matched and gets another label", pod(affinity=on("ssd")),
+        yes("a node that comes to match", pod(affinity=on_disk("ssd")), turns(machine(), SSD)),
+        no("a node that matched and gets another label", pod(affinity=on_disk("ssd")),
            turns(SSD, machine(labels={"disk": "ssd", "x": "y"}))),
-        no("a node that ceases to match", pod(affinity=on("ssd")), turns(SSD, machine())),
-        no("a taint that goes", pod(affinity=on("ssd")), turns(machine(taints=(taint(),)), machine())),
+        no("a node that ceases to match", pod(affinity=on_disk("ssd")), turns(SSD, machine())),
+        no("a taint that goes", pod(affinity=on_disk("ssd")), turns(machine(taints=(taint(),)), machine())),
     ],
 )  # fmt: skip
 def test_node_affinity(waits: Pod, happens: Happens, expected: bool) -> None:
@@ -322,14 +320,10 @@ def test_node_affinity(waits: Pod, happens: Happens, expected: bool) -> None:
     ],
 )  # fmt: skip
 def test_node_affinity_that_the_scheduler_enforces(waits: Pod, happens: Happens, expected: bool) -> None:
-    check(NodeAffinity(added_affinity=rules("ssd")), waits, happens, expected)
+    check(NodeAffinity(added_affinity=disk_rules("ssd")), waits, happens, expected)
 
 
-def ports(number: int, ip: str = "", protocol: str = "TCP") -> tuple[Any, ...]:
-    return (container(ports=(ContainerPort(host_port=number, host_ip=ip, protocol=protocol),)),)
-
-
-WANTS_80 = pod(containers=ports(80))
+WANTS_80 = pod(containers=listening(80))
 
 
 @pytest.mark.parametrize(
@@ -337,15 +331,15 @@ WANTS_80 = pod(containers=ports(80))
     [
         yes("any node", WANTS_80, comes(machine())),
         no("a node that changes", WANTS_80, turns(machine(), machine(labels={"x": "y"}))),
-        yes("a pod that held the port", WANTS_80, gone(other(containers=ports(80)))),
-        no("a pod that held another port", WANTS_80, gone(other(containers=ports(81)))),
-        no("a pod that held it for another protocol", WANTS_80, gone(other(containers=ports(80, protocol="UDP")))),
-        yes("a pod that held it at one address", WANTS_80, gone(other(containers=ports(80, "10.0.0.1")))),
-        no("a pod that held it at another address", pod(containers=ports(80, "10.0.0.2")),
-           gone(other(containers=ports(80, "10.0.0.1")))),
+        yes("a pod that held the port", WANTS_80, gone(other(containers=listening(80)))),
+        no("a pod that held another port", WANTS_80, gone(other(containers=listening(81)))),
+        no("a pod that held it for another protocol", WANTS_80, gone(other(containers=listening(80, protocol="UDP")))),
+        yes("a pod that held it at one address", WANTS_80, gone(other(containers=listening(80, "10.0.0.1")))),
+        no("a pod that held it at another address", pod(containers=listening(80, "10.0.0.2")),
+           gone(other(containers=listening(80, "10.0.0.1")))),
         no("a pod without ports", WANTS_80, gone(other())),
-        no("a pod that comes", WANTS_80, bound(other(containers=ports(80)))),
-        no("the pods of a node that has left too", WANTS_80, leaves(machine(), other(containers=ports(80)))),
+        no("a pod that comes", WANTS_80, bound(other(containers=listening(80)))),
+        no("the pods of a node that has left too", WANTS_80, leaves(machine(), other(containers=listening(80)))),
     ],
 )  # fmt: skip
 def test_node_ports(waits: Pod, happens: Happens, expected: bool) -> None:
@@ -369,22 +363,6 @@ def test_node_declared_features(happens: Happens, expected: bool) -> None:
 
 
 # -- pods among pods -------------------------------------------------------------------------------------------------
-
-
-def near(key: str = ZONE, **fields: Any) -> PodAffinityTerm:
-    return PodAffinityTerm(topology_key=key, **{"label_selector": selector(app="a"), **fields})
-
-
-def company(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
-
-
-def distance(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
-
-
-def space(name: str, **labels: str) -> Namespace:
-    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
 
 
 LONELY = pod(affinity=company(near()))
@@ -457,11 +435,6 @@ def test_inter_pod_affinity(waits: Pod, happens: Happens, expected: bool) -> Non
     check(InterPodAffinity(), waits, happens, expected)
 
 
-def spread(**fields: Any) -> TopologySpreadConstraint:
-    shape = {"max_skew": 1, "topology_key": ZONE, "when_unsatisfiable": "DoNotSchedule", **fields}
-    return TopologySpreadConstraint(**{"label_selector": selector(app="a"), **shape})
-
-
 def spreading(*more: TopologySpreadConstraint, first: TopologySpreadConstraint | None = None, **fields: Any) -> Pod:
     constraints = (spread() if first is None else first, *more)
     return pod(topology_spread_constraints=constraints, **{"labels": {"app": "a"}, **fields})
@@ -469,7 +442,7 @@ def spreading(*more: TopologySpreadConstraint, first: TopologySpreadConstraint |
 
 EVEN = spreading()
 PICKY = spreading(first=spread(node_taints_policy="Honor"))
-ON_SSD = spreading(affinity=on("ssd"))
+ON_SSD = spreading(affinity=on_disk("ssd"))
 ALIKE = spread(match_label_keys=("rev",), label_selector=selector(app="b"))
 AT_HOST = machine(labels={ZONE: "z1", "host": "n1"})
 LEAVING = other(deletion_timestamp="2026-01-01T00:00:00Z")
@@ -498,8 +471,8 @@ LEAVING = other(deletion_timestamp="2026-01-01T00:00:00Z")
            itself(EVEN)),
         yes("a node in some domain", EVEN, comes(IN_Z1)),
         no("a node in none", EVEN, comes(machine())),
-        no("a node in a domain of one of two keys", spreading(spread(topology_key="host")), comes(IN_Z1)),
-        yes("a node in domains of both", spreading(spread(topology_key="host")), comes(AT_HOST)),
+        no("a node in a domain of one of two keys", spreading(spread("host")), comes(IN_Z1)),
+        yes("a node in domains of both", spreading(spread("host")), comes(AT_HOST)),
         yes("a node that leaves its domain empty", EVEN, leaves(IN_Z1)),
         no("a node that was in no domain and leaves", EVEN, leaves(machine())),
         yes("a node that joins a domain", EVEN, turns(machine(), IN_Z1)),
@@ -520,10 +493,6 @@ LEAVING = other(deletion_timestamp="2026-01-01T00:00:00Z")
 )  # fmt: skip
 def test_pod_topology_spread(waits: Pod, happens: Happens, expected: bool) -> None:
     check(PodTopologySpread(), waits, happens, expected)
-
-
-def service(name: str = "s", namespace: str = "default", **wanted: str) -> Service:
-    return Service(metadata=ObjectMeta(name=name, namespace=namespace), spec=ServiceSpec(selector=wanted))
 
 
 OWNED = pod(
@@ -557,14 +526,6 @@ def test_pod_topology_spread_by_default(waits: Pod, happens: Happens, expected: 
 
 
 # -- volumes ---------------------------------------------------------------------------------------------------------
-
-
-def disk(name: str, *, read_only: bool = False) -> tuple[Volume, ...]:
-    return (Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name=name, read_only=read_only)),)
-
-
-def labelled(one: Any, **labels: str) -> Any:
-    return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, labels=labels))
 
 
 HAS_C1, HAS_DISK = pod(volumes=claimed("c1")), pod(volumes=disk("d"))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import msgspec
 import pytest
 
 from builders import container, node, pod, selector, taint, term, toleration
@@ -35,17 +34,11 @@ from situate.core.model.csi_migration import GCE_PD
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.pod import (
-    Affinity,
-    ContainerPort,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodSchedulingGate,
     RestartRule,
-    TopologySpreadConstraint,
 )
-from situate.core.model.policy import Namespace
-from situate.core.model.volumes import GCEPersistentDisk, Volume
+from situate.core.model.volumes import GCEPersistentDisk
 from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.queue.waiting import Place, Waiting
 from situate.wire.config import config_of
@@ -63,6 +56,7 @@ from storage_builders import (
     volume,
     waiting,
 )
+from worlds import company, disk, distance, labelled, listening, near, service, space, spread
 
 Thing: TypeAlias = Any
 """A node, a pod, or any object that is kept by name."""
@@ -111,45 +105,6 @@ def want(**fields: Any) -> Pod:
     return pod("w", uid=UID, **{"labels": {"app": "a"}, **fields})
 
 
-def near(key: str = ZONE, **fields: Any) -> PodAffinityTerm:
-    return PodAffinityTerm(topology_key=key, **{"label_selector": selector(app="a"), **fields})
-
-
-def company(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
-
-
-def distance(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms))
-
-
-def spread(**fields: Any) -> tuple[TopologySpreadConstraint, ...]:
-    shape = {"max_skew": 1, "topology_key": ZONE, "when_unsatisfiable": "DoNotSchedule", **fields}
-    return (TopologySpreadConstraint(**{"label_selector": selector(app="a"), **shape}),)
-
-
-def port(number: int) -> tuple[Any, ...]:
-    return (container(ports=(ContainerPort(host_port=number),)),)
-
-
-def disk(name: str) -> tuple[Volume, ...]:
-    return (Volume(name="d", gce_persistent_disk=GCEPersistentDisk(pd_name=name)),)
-
-
-def labelled(thing: Any, **labels: str) -> Any:
-    """The same with more labels."""
-    metadata = msgspec.structs.replace(thing.metadata, labels={**thing.metadata.labels, **labels})
-    return msgspec.structs.replace(thing, metadata=metadata)
-
-
-def space(name: str, **labels: str) -> Namespace:
-    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
-
-
-def service(**wanted: str) -> Service:
-    return Service(metadata=ObjectMeta(name="s", namespace="default"), spec=ServiceSpec(selector=wanted))
-
-
 # -- the cases -------------------------------------------------------------------------------------------------------
 
 
@@ -181,7 +136,7 @@ class Case:
 def node_cases() -> list[Case]:
     cordoned, tainted = machine(unschedulable=True), machine(taints=(taint(),))
     on_ssd = want(node_selector={"disk": "ssd"})
-    b80 = running(containers=port(80))
+    b80 = running(containers=listening(80))
     big, asks = running(cpu="1500m"), want(cpu="1")
     feature = "RestartAllContainersOnContainerExits"
     needs = want(containers=(container(restart_policy_rules=(RestartRule(action="RestartAllContainers"),)),))
@@ -227,12 +182,12 @@ def node_cases() -> list[Case]:
             seen(machine(labels={"disk": "ssd"})),
             seen(machine(labels={"disk": "hdd"})),
         ),
-        Case("NodePorts", Wake.NODE_ADDED, [machine(), b80], want(containers=port(80)), seen(machine("n2"))),
+        Case("NodePorts", Wake.NODE_ADDED, [machine(), b80], want(containers=listening(80)), seen(machine("n2"))),
         Case(
             "NodePorts",
             Wake.POD_DELETED,
-            [machine(), b80, running("b2", containers=port(81))],
-            want(containers=port(80)),
+            [machine(), b80, running("b2", containers=listening(81))],
+            want(containers=listening(80)),
             gone(b80),
             gone(running("b2")),
         ),
@@ -267,10 +222,10 @@ def node_cases() -> list[Case]:
 
 
 def pod_cases() -> list[Case]:
-    two = want(topology_spread_constraints=spread(min_domains=2))
-    even = want(topology_spread_constraints=spread())
-    picky = want(topology_spread_constraints=spread(node_taints_policy="Honor"))
-    two_tolerated = spread(node_taints_policy="Honor", min_domains=2)
+    two = want(topology_spread_constraints=(spread(min_domains=2),))
+    even = want(topology_spread_constraints=(spread(),))
+    picky = want(topology_spread_constraints=(spread(node_taints_policy="Honor"),))
+    two_tolerated = (spread(node_taints_policy="Honor", min_domains=2),)
     empty = machine("n2", "z2", unschedulable=True)
     leaving = running(deletion_timestamp="2026-01-01T00:00:00Z")
     args = {
@@ -307,8 +262,8 @@ def pod_cases() -> list[Case]:
         spreading(Wake.POD_LABEL, seen(running(labels={"app": "b"})), seen(running(labels={"app": "a", "x": "y"}))),
         spreading(
             Wake.POD_LABEL,
-            seen(want(labels={"app": "b"}, topology_spread_constraints=spread(min_domains=2))),
-            seen(want(labels={"app": "a", "x": "y"}, topology_spread_constraints=spread(min_domains=2))),
+            seen(want(labels={"app": "b"}, topology_spread_constraints=(spread(min_domains=2),))),
+            seen(want(labels={"app": "a", "x": "y"}, topology_spread_constraints=(spread(min_domains=2),))),
         ),
         Case(
             "PodTopologySpread",

@@ -48,6 +48,7 @@ from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
 from situate.core.place.sampling import draw_key, sample, told_of_sample
 from situate.core.place.selecting import NOWHERE
+from situate.core.place.standing import Standing
 from situate.core.place.stopwatch import NO_STOPWATCH, POST_FILTER, RESERVE, Stopwatch
 from situate.core.plugins.faults import PluginError
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
@@ -137,7 +138,7 @@ class Cycle:
         self._timers: list[tuple[Millis, int, TimerKind, str, int]] = []
         self._timer_count = 0
         self._unanswered: deque[tuple[Millis, Reservation, int]] = deque()
-        """The binds that were asked for, in order: when they count as failed, for whom, and the try."""
+        """The binds that were asked for, in order: when they count as failed, for whom, and the attempt."""
         self._effects: list[Effect] = []
         self._now: Millis = 0
 
@@ -270,7 +271,7 @@ class Cycle:
         self.assumed.take(entry.key, volumes.bindings)
         self._effects.append(BindVolumes(entry.ref, node, entry.attempts, volumes.bindings, volumes.provisions))
         patience_ms = self.deciding_for(entry).volumes_ms + VOLUMES_ANSWER_MS
-        self._timer(patience_ms, "volumes", entry.key, entry.attempts)
+        reservation.timer = self._timer(patience_ms, "volumes", entry.key)
 
     def volumes_at(self, entry: Waiting, row: int) -> VolumesDecided | None:
         """What is to be done about a pod's volumes if it goes to a node; None if they cannot be had there."""
@@ -282,7 +283,7 @@ class Cycle:
         """Ask for a bind. Asking twice is harmless: (pod, attempt) is bound once."""
         entry = reservation.entry
         reservation.asked, reservation.asked_ms = True, self._now
-        self._unanswered.append((self._now + BIND_ANSWER_MS, reservation, reservation.tries))
+        self._unanswered.append((self._now + BIND_ANSWER_MS, reservation, reservation.attempt))
         binder = None if reservation.binder_ignored else self._extending.binder(entry.kind)
         self._effects.append(Bind(entry.ref, reservation.node, reservation.attempt, binder))
 
@@ -311,18 +312,21 @@ class Cycle:
         profile = reservation.entry.pod.spec.scheduler_name
         self.tally.answers.append(Answered(point, profile, self._now - reservation.asked_ms, success))
 
-    def _bind_failed(self, ref: PodRef, attempt: int, problem: str, *, final: bool) -> None:
-        """Ask again after a while; or, if that cannot help or has been done often enough, decide anew."""
+    def _bind_failed(self, ref: PodRef, attempt: int, problem: str, *, final: bool, silent: bool = False) -> None:
+        """Ask again after a while; or, if that cannot help or has been done often enough, decide anew.
+
+        `silent`: nobody said so. Whoever may still have it under way need not begin anew: it is the same attempt.
+        """
         reservation = self._current(ref, attempt)
         if reservation is None or reservation.done or not (reservation.asked or reservation.volumes_pending):
             return  # old news, or told twice: it is to be asked for again already
         reservation.asked = False
         self._count_answer(reservation, "PreBind" if reservation.volumes_pending else "Bind", success=False)
         if not reservation.volumes_pending and self._ignores_binder(reservation):
-            self._timer(0, "bind", ref.key, attempt)  # when all is heard: the same failure may be told twice
+            self._ask_again(reservation, 0, anew=True)
             return
         if not final and reservation.tries < BIND_TRIES:
-            self._timer(RETRY_MS << (reservation.tries - 1), "bind", ref.key, attempt)
+            self._ask_again(reservation, RETRY_MS << (reservation.tries - 1), anew=not silent)
             reservation.tries += 1
             self.gangs.touch(ref.key)
             return
@@ -331,6 +335,15 @@ class Cycle:
             entry.rejected = reservation.node
         self._release(reservation)
         self._failed(entry, problem, took_ms=self._now - reservation.since_ms)
+
+    def _ask_again(self, reservation: Reservation, after_ms: Millis, *, anew: bool) -> None:
+        """`anew`: as another attempt, so that whatever is still said of the one that failed is old news."""
+        entry = reservation.entry
+        if anew:
+            entry.attempts += 1
+            entry.retries += 1
+            reservation.attempt = entry.attempts
+        reservation.timer = self._timer(after_ms, "bind", entry.key)
 
     def _ignores_binder(self, reservation: Reservation) -> bool:
         """Whether it was an extender that could not bind the pod, and it may be ignored: from now on it is."""
@@ -565,6 +578,10 @@ class Cycle:
     def deciding_for(self, entry: Waiting) -> Deciding:
         return self._profiles[entry.pod.spec.scheduler_name]
 
+    def standing_for(self, entry: Waiting) -> Standing | None:
+        """What is kept of the answers for a pod's class: for a witness to look at."""
+        return self._placers[entry.pod.spec.scheduler_name].standing(entry.kind)
+
     def asks_extenders(self, pod: PodClass) -> bool:
         return self._extending.concern(pod)
 
@@ -642,9 +659,11 @@ class Cycle:
 
     # -- timers --------------------------------------------------------------------------------------------------
 
-    def _timer(self, after_ms: Millis, kind: TimerKind, key: str, version: int) -> None:
+    def _timer(self, after_ms: Millis, kind: TimerKind, key: str, version: int = 0) -> int:
+        """Its number, which no other timer has."""
         self._timer_count += 1
         heappush(self._timers, (self._now + after_ms, self._timer_count, kind, key, version))
+        return self._timer_count
 
     def next_timer_ms(self) -> Millis | None:
         moments = [queue[0][0] for queue in (self._timers, self._unanswered) if queue]
@@ -653,23 +672,23 @@ class Cycle:
     def _give_up_waiting(self) -> None:
         """Binds whose answer does not come count as failed; those that were answered are forgotten here."""
         while self._unanswered:
-            until_ms, reservation, tries = self._unanswered[0]
+            until_ms, reservation, attempt = self._unanswered[0]
             entry = reservation.entry
             waited_for = self.reservations.get(entry.key) is reservation
-            if waited_for and reservation.asked and reservation.tries == tries:
+            if waited_for and reservation.asked and reservation.attempt == attempt:
                 if until_ms > self._now:
                     return
-                self._bind_failed(entry.ref, reservation.attempt, NO_BIND_ANSWER, final=False)
+                self._bind_failed(entry.ref, attempt, NO_BIND_ANSWER, final=False, silent=True)
             self._unanswered.popleft()
 
     def due_timers(self) -> None:
         self._give_up_waiting()
         while self._timers and self._timers[0][0] <= self._now:
-            _, _, kind, key, version = heappop(self._timers)
+            _, number, kind, key, version = heappop(self._timers)
             match kind:
                 case "bind":
                     reservation = self.reservations.get(key)
-                    if reservation is not None and reservation.attempt == version and not reservation.done:
+                    if reservation is not None and reservation.timer == number and not reservation.done:
                         self._bind(reservation)
                 case "evict":
                     self._evict_again(key)
@@ -679,8 +698,8 @@ class Cycle:
                     self.gangs.timer(key)
                 case "volumes":
                     reservation = self.reservations.get(key)
-                    if reservation is not None and reservation.attempt == version and reservation.volumes_pending:
-                        self._bind_failed(reservation.entry.ref, version, NO_VOLUMES_ANSWER, final=True)
+                    if reservation is not None and reservation.timer == number and reservation.volumes_pending:
+                        self._bind_failed(reservation.entry.ref, reservation.attempt, NO_VOLUMES_ANSWER, final=True)
                 case "nomination":
                     promised = self.nominations.get(key)
                     if promised is not None and promised.version == version:

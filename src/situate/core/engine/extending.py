@@ -135,11 +135,14 @@ class Extending:
             self._cycle.failed(asking.entry, problem)
             return
         try:
-            message = self._found(asking).diagnosis.message(f"preemption: {problem}")
+            found = self._found(asking)
         except PluginError as error:
             self._cycle.failed(asking.entry, str(error))
+            return
+        if found.filtered.feasible.any():
+            self._again(asking.entry)  # room came meanwhile: nobody need be asked for it
         else:
-            self._cycle.no_room(asking.entry, message)
+            self._cycle.no_room(asking.entry, found.diagnosis.message(f"preemption: {problem}"))
 
     def outdated(self, asking: Asking) -> None:
         """Decide anew, about the pod as it is. One that is not being decided any more is somebody else's."""
@@ -175,7 +178,7 @@ class Extending:
         found = self._found(asking)
         if found.filtered.failed is None:
             found = narrowed(found, self._mask(asking.nodes), self._seeking(entry))
-            if asking.nodes and not self._agreed(asking, found):
+            if (asking.nodes or found.filtered.feasible.any()) and not self._agreed(asking, found):
                 self._again(entry)
                 return
         self._park(entry, found)

@@ -25,7 +25,7 @@ class Reservation:
     entry: Waiting
     node: str
     attempt: int
-    """The pod's attempt; an answer to an earlier one is old news."""
+    """The pod's attempt, another one after each failure that was told; an answer to an earlier one is old news."""
     since_ms: Millis = 0
     asked_ms: Millis = 0
     """When the world was last asked for something, a bind or volumes."""
@@ -38,6 +38,8 @@ class Reservation:
     """The extender that binds such pods failed and may be ignored: it is bound as other pods are."""
     done: bool = False
     """The world said that the bind was carried out; the pod has not been seen bound yet."""
+    timer: int = 0
+    """The number of the timer that was last set for it. Others of this pod's name may have been set for another pod."""
 
 
 @dataclass(eq=False, slots=True)

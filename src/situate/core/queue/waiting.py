@@ -41,6 +41,8 @@ class Waiting:
     """Settles what is left: the order of arrival."""
     place: Place = Place.READY
     attempts: int = 0
+    retries: int = 0
+    """How many of its attempts decided nothing: a bind had failed, and was asked for again."""
     refusals: int = 0
     """How often in a row it was refused by filters: its backoff grows with it."""
     errors: int = 0

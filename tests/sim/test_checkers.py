@@ -1,0 +1,91 @@
+"""Checkers on steps that are made by hand: what they excuse, and what they do not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from builders import node, pod
+from situate.core.changes import Change, NodeSeen, ObjectSeen, PodSeen
+from situate.core.config.decode import decode
+from situate.core.config.defaults import with_defaults
+from situate.core.effects import AskExtender, Bind, BindVolumes, Effect
+from situate.core.engine.engine import Engine
+from situate.core.model.named import NamedObject
+from situate.sim.checkers import JUST_NOW_MS, Checkers, Step
+from storage_builders import claimed, storage_class, volume, waiting
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+FILTERS = {"urlPrefix": "http://a", "filterVerb": "filter"}
+DRAWS = {"schedulerName": "default-scheduler", "nodeSample": 1}
+LOOKS_AT_ALL = {"schedulerName": "default-scheduler"}
+
+
+class Checked:
+    """A scheduler whose every step is checked."""
+
+    def __init__(self, profile: dict[str, Any], *extenders: dict[str, Any]) -> None:
+        config = with_defaults(decode({**HEAD, "profiles": [profile], "extenders": list(extenders)}))
+        self.engine = Engine(config)
+        self.checkers = Checkers(self.engine, config, lambda *_: True)
+        self.steps = 0
+
+    def step(self, now: int, changes: Sequence[Change]) -> list[Effect]:
+        self.steps += 1
+        effects = self.engine.step(now, changes)
+        assert list(self.checkers.after(Step(self.steps, now, changes, effects))) == []
+        return effects
+
+    def late(self, now: int) -> list[str]:
+        return list(self.checkers.waiting_that_fit(now))
+
+
+ARRIVALS: tuple[Change, ...] = (
+    NodeSeen(node("n1", cpu="4", memory="8Gi", pods="10")),
+    PodSeen(pod("web", uid="web", cpu="1")),
+)
+
+
+@pytest.mark.parametrize(
+    "profile, late",
+    [
+        pytest.param(DRAWS, [], id="that draws nodes may have drawn it just now"),
+        pytest.param(
+            LOOKS_AT_ALL, ["not bound: default/web is deciding, and fits n1"], id="that sees all nodes is late"
+        ),
+    ],
+)
+def test_a_pod_about_which_an_extender_is_being_asked_at_the_end(profile: dict[str, Any], late: list[str]) -> None:
+    checked = Checked(profile, FILTERS)
+    assert [type(effect) for effect in checked.step(0, ARRIVALS)] == [AskExtender]
+    assert checked.late(10) == late
+
+
+@pytest.mark.parametrize(
+    "profile, after_ms, late",
+    [
+        pytest.param(DRAWS, JUST_NOW_MS - 1, False, id="of a pod that draws nodes, just now"),
+        pytest.param(DRAWS, JUST_NOW_MS, True, id="of a pod that draws nodes, a while ago"),
+        pytest.param(LOOKS_AT_ALL, 1, True, id="of a pod that sees all nodes"),
+    ],
+)
+def test_a_bind_that_was_asked_for_before_the_end(profile: dict[str, Any], after_ms: int, late: bool) -> None:
+    checked = Checked(profile)
+    assert [type(effect) for effect in checked.step(0, ARRIVALS)] == [Bind]
+    assert checked.late(after_ms) == (["not bound: default/web has n1, and is not bound"] if late else [])
+
+
+def test_a_bind_before_the_volumes_are_bound_is_found() -> None:
+    checked = Checked(LOOKS_AT_ALL)
+    objects: tuple[NamedObject, ...] = (
+        storage_class("late", provisioner="kubernetes.io/no-provisioner"),
+        volume("v1", class_name="late"),
+        waiting("data", "late"),
+    )
+    web = PodSeen(pod("web", uid="web", cpu="1", volumes=claimed("data")))
+    (ask,) = checked.step(0, [ARRIVALS[0], *map(ObjectSeen, objects), web])
+    assert isinstance(ask, BindVolumes)
+    early = Bind(ask.pod, ask.node, ask.attempt)
+    assert list(checked.checkers.after(Step(2, 1, (), [early]))) == [
+        "volumes: default/web is to be bound, and its volumes are not"
+    ]
