@@ -15,6 +15,8 @@ from situate.core.changes import PodRef
 __all__ = ["binding", "delete_options", "event", "micro_time", "quoted", "seconds_time", "series"]
 
 NANOS: Final = 1_000_000_000
+TERM: Final = "situate.dev/term"
+"""Annotation of a Binding: the term of the scheduler's lease in which it was decided."""
 
 quoted = msgspec.json.Encoder().encode
 """A text as JSON, with its quotes."""
@@ -35,12 +37,16 @@ def micro_time(ns: int) -> str:
     return f"{_second(ns // NANOS)}.{ns % NANOS // 1_000:06d}Z"
 
 
-def binding(ref: PodRef, node: str, version: str) -> bytes:
-    """A Binding that holds for this pod and no other of its name; and, if `version` is given, as it was then."""
-    return b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":%b,"namespace":%b%b},"target":{%b,"name":%b}}' % (
+def binding(ref: PodRef, node: str, version: str, term: int | None = None) -> bytes:
+    """A Binding that holds for this pod and no other of its name; and, if `version` is given, as it was then.
+
+    `term`: it holds only while this is the term of the scheduler's lease, with a server that knows of terms.
+    """
+    return b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":%b,"namespace":%b%b%b},"target":{%b,"name":%b}}' % (
         quoted(ref.name),
         quoted(ref.namespace),
         preconditions(ref.uid, version),
+        b"" if term is None else b',"annotations":{%b:"%d"}' % (quoted(TERM), term),
         b'"apiVersion":"v1","kind":"Node"',
         quoted(node),
     )

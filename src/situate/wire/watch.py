@@ -18,7 +18,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
-__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "Page", "Reader"]
+__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "Page", "RawReader", "Reader"]
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -166,6 +166,37 @@ class Reader(Generic[_Typed]):
         except InputError as error:
             found, problem = None, str(error)
         return Item(meta.namespace, meta.name, meta.uid, meta.resource_version, found, problem)
+
+
+class RawReader:
+    """Reads frames and pages of any kind, and leaves the objects as they are: an item's object is its JSON."""
+
+    def frame(self, line: bytes) -> Frame[Any]:
+        try:
+            read = _decode_frame(line)
+        except _NOT_JSON:
+            raise InputError(NOT_A_FRAME) from None
+        if read.type == ERROR:
+            return Frame(ERROR, Item("", "", "", "", None), status=bytes(read.object))
+        meta = _known(read.object)
+        if read.type == BOOKMARK:
+            listed = (meta.annotations or EMPTY).get(INITIAL_EVENTS_END) == "true"
+            return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
+        return Frame(read.type, _raw_item(read.object))
+
+    def page(self, data: bytes) -> Page[Any]:
+        try:
+            read = _decode_page(data)
+        except _NOT_JSON:
+            raise InputError(NOT_A_LIST) from None
+        return Page([_raw_item(one) for one in read.items or ()], read.metadata.resource_version, read.metadata.more)
+
+
+def _raw_item(data: msgspec.Raw) -> Item[Any]:
+    meta = _known(data)
+    if not meta.name:
+        return Item(meta.namespace, "", meta.uid, meta.resource_version, None, NO_NAME)
+    return Item(meta.namespace, meta.name, meta.uid, meta.resource_version, bytes(data))
 
 
 def _item(found: Any) -> Item[Any]:

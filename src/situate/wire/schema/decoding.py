@@ -1,0 +1,239 @@
+"""Bodies into objects, as an API server reads them: fast if nothing is wrong with them, with words if something is."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from situate.wire.schema.structs import builtin, decoder_of, from_builtin
+from situate.wire.schema.syntax import syntax_fault
+from situate.wire.schema.table import Message, message_of
+from situate.wire.schema.values import ValueRefusedError
+from situate.wire.schema.walking import Number, Pairs, Walk, walked
+
+__all__ = ["DecodeError", "Decoded", "checked", "decode", "duplicate_fields", "normalised", "strict_refusal"]
+
+# What msgspec raises for what it does not take.
+_REFUSED: Final = (msgspec.DecodeError, ValueError, RecursionError)
+SUMMARY: Final = 30
+"""How much of a body is shown in a refusal."""
+HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+"""What Go calls the type by which it finds out what a body is."""
+TOO_DEEP: Final = "exceeded max depth"
+BAD_TEXT: Final = "invalid text: not UTF-8, or half of a surrogate pair"
+ANYWHERE: Final = "DeleteOptions"
+"""The kind that every group has, and that is the same in all of them."""
+SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+class DecodeError(ValueError):
+    """A body that is no such object; the text is the API server's answer (400), `why` its last part alone."""
+
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        self.why = why or text
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """An object and, in Kubernetes' words, what a strict reader finds wrong with it."""
+
+    object: dict[str, Any]
+    problems: tuple[str, ...] = ()
+
+
+def decode(api_version: str, kind: str, body: bytes, *, strict: bool = True) -> Decoded:
+    """The object in a body of JSON, normalised, with its kind and apiVersion; a body may leave those out.
+
+    `problems` are unknown fields, and duplicate ones, in the order of the body; what is strict refuses them. Without
+    `strict`, where nobody would be told, duplicates are not looked for. Raises DecodeError.
+    """
+    one = _known(api_version, kind)
+    try:
+        found = builtin(decoder_of(one.name).decode(body))
+    except _REFUSED:
+        return _careful(api_version, kind, one, body)
+    if found.get("kind") != kind or found.get("apiVersion") != api_version:
+        return _careful(api_version, kind, one, body)
+    if strict and _may_repeat(body):
+        return _careful(api_version, kind, one, body)
+    return Decoded(found)
+
+
+def normalised(api_version: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
+    """What Go would write after reading the object: a new one, with kind and apiVersion. Raises DecodeError."""
+    return checked(api_version, kind, obj).object
+
+
+def checked(api_version: str, kind: str, obj: dict[str, Any]) -> Decoded:
+    """An object normalised, and what is wrong with it, as `decode` does it for a body. Raises DecodeError."""
+    one = _known(api_version, kind)
+    walk = Walk()
+    try:
+        found = builtin(from_builtin(one.name, obj))
+    except _REFUSED:
+        found = _walked(api_version, kind, one, obj, walk)
+    if found.get("kind") != kind or found.get("apiVersion") != api_version:
+        head = {"kind": kind, "apiVersion": api_version}
+        found = head | found | head
+    return Decoded(found, tuple(walk.problems))
+
+
+def _walked(api_version: str, kind: str, one: Message, tree: Any, walk: Walk) -> dict[str, Any]:
+    try:
+        return walked(one, tree, walk)
+    except ValueRefusedError as refused:
+        raise DecodeError(_refusal(api_version, kind, kind, str(refused)), str(refused)) from None
+
+
+def strict_refusal(api_version: str, kind: str, problems: Sequence[str]) -> str:
+    """The answer (400) to a body with problems, where fieldValidation is Strict."""
+    return _refusal(api_version, kind, kind, f"strict decoding error: {', '.join(problems)}")
+
+
+def _refusal(api_version: str, kind: str, wanted: str, why: str) -> str:
+    version = api_version.rpartition("/")[2]
+    return f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}'
+
+
+def _known(api_version: str, kind: str) -> Message:
+    one = message_of(api_version, kind)
+    if one is None:
+        raise DecodeError(_refusal(api_version, kind, kind, _unregistered(api_version, kind)))
+    return one
+
+
+def _unregistered(api_version: str, kind: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" {SCHEME}'
+
+
+# ── duplicates ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _may_repeat(body: bytes) -> bool:
+    """Whether the body may say a field twice: cheaply, and if in doubt, yes.
+
+    Every field has a colon. So has some text, but the same text on both sides, unless it is written with escapes.
+    """
+    return _encode(_decode(body)).count(b":") != body.count(b":")
+
+
+def duplicate_fields(body: bytes) -> tuple[str, ...]:
+    """What any body of JSON, as a patch, says twice. Raises DecodeError."""
+    try:
+        if not _may_repeat(body):
+            return ()
+    except _REFUSED:
+        pass
+    walk = Walk()
+    waiting: list[tuple[str, Any]] = [("", _tree("", body))]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Pairs):
+            within = [(f"{path}.{name}" if path else name, inner) for name, inner in value.pairs]
+            seen: set[str] = set()
+            for there, _ in within:
+                if there in seen:
+                    walk.note("duplicate", there)
+                seen.add(there)
+            waiting.extend(reversed(within))
+        elif isinstance(value, list):
+            waiting.extend(reversed([(f"{path}[{index}]", inner) for index, inner in enumerate(value)]))
+    return tuple(walk.problems)
+
+
+# ── the careful way ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _careful(api_version: str, kind: str, one: Message, body: bytes) -> Decoded:
+    tree = _tree(kind, body)
+    if tree is not None and not isinstance(tree, dict):
+        called = "array" if isinstance(tree, list) else "bool" if isinstance(tree, bool) else "string"
+        called = "number" if isinstance(tree, Number) else called
+        _unrecognised(kind, body, f"json: cannot unmarshal {called} into Go value of type {HEAD}")
+    given = _head(kind, body, tree or {})
+    given = (given[0] or api_version, given[1] or kind)
+    if given != (api_version, kind) and not (kind == given[1] == ANYWHERE):
+        _mismatched(api_version, kind, *given, body)
+    walk = Walk()
+    found = _walked(api_version, kind, one, tree, walk)
+    try:
+        _encode(found)
+    except UnicodeEncodeError:
+        _unrecognised(kind, body, BAD_TEXT)
+    return Decoded({"kind": kind, "apiVersion": api_version} | found, tuple(walk.problems))
+
+
+def _head(kind: str, body: bytes, tree: dict[str, Any]) -> tuple[str, str]:
+    """The apiVersion and kind that a body says."""
+    for name in ("apiVersion", "kind"):
+        value = tree.get(name)
+        if value is not None and (not isinstance(value, str) or isinstance(value, Number)):
+            called = {dict: "object", Pairs: "object", list: "array", bool: "bool"}.get(type(value), "number")
+            _unrecognised(kind, body, f"json: cannot unmarshal {called} into Go struct field .{name} of type string")
+    return tree.get("apiVersion") or "", tree.get("kind") or ""
+
+
+def _mismatched(api_version: str, kind: str, given_version: str, given_kind: str, body: bytes) -> NoReturn:
+    """Refuse a body that says it is something else."""
+    if given_version.count("/") > 1:
+        raise DecodeError(
+            f"the object provided is unrecognized (must be of type {kind}): "
+            f"unexpected GroupVersion string: {given_version} ({_summary(body)})"
+        )
+    group = api_version.rpartition("/")[0]
+    if given_kind == kind and given_version.rpartition("/")[0] == group and group:
+        raise DecodeError(
+            f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )
+    if message_of(given_version, given_kind) is None:
+        raise DecodeError(_refusal(given_version, given_kind, kind, _unregistered(given_version, given_kind)))
+    version = given_version.rpartition("/")[2]
+    inside = group.partition(".")[0] or "core"
+    why = f"converting ({version}.{given_kind}) to ({inside}.{kind}): unknown conversion"
+    raise DecodeError(_refusal(given_version, given_kind, kind, why))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+_tree_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=_no_constant
+)
+
+
+def _tree(kind: str, body: bytes) -> Any:
+    """What a body says, with numbers as they are written and fields as often as they are."""
+    tree: Any = None
+    fault = ""
+    try:
+        tree = _tree_decoder.decode(body.decode())
+    except RecursionError:
+        fault = syntax_fault(body) or TOO_DEEP
+    except UnicodeDecodeError:
+        fault = syntax_fault(body) or BAD_TEXT
+    except ValueError as wrong:
+        fault = syntax_fault(body) or str(wrong)
+    if fault:
+        _unrecognised(kind, body, fault)
+    return tree
+
+
+def _unrecognised(kind: str, body: bytes, why: str) -> NoReturn:
+    raise DecodeError(
+        f"the object provided is unrecognized (must be of type {kind}): "
+        f"couldn't get version/kind; json parse error: {why} ({_summary(body)})",
+        why,
+    )
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    start = body[:SUMMARY]
+    shown = start.decode(errors="replace") if body[:1] == b"{" else start.hex()
+    return f"{shown} ..." if len(body) > SUMMARY else shown

@@ -1,0 +1,1 @@
+"""The table of messages, one module a group."""

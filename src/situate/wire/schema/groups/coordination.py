@@ -1,0 +1,16 @@
+"""Messages of coordination.k8s.io, read from the structs of k8s.io/api v0.36.4: facts only.
+
+table.py says how to read it.
+"""
+
+from typing import Final
+
+__all__ = ["TABLE"]
+
+TABLE: Final = """
+[coordination.v1]
+string: CoordinatedLeaseStrategy
+kind Lease: metadata 1 meta.v1.ObjectMeta!; spec 2 LeaseSpec!
+LeaseSpec: holderIdentity 1 string?; leaseDurationSeconds 2 int32?; acquireTime 3 MicroTime?; renewTime 4 MicroTime?;
+    leaseTransitions 5 int32?; strategy 6 CoordinatedLeaseStrategy?; preferredHolder 7 string?
+"""

@@ -1,0 +1,31 @@
+"""Messages of situate.dev, and of scheduling.x-k8s.io, whose PodGroup is a custom resource: facts only.
+
+They have no numbers, as they are never in protobuf, and keep what was written, be it zero. table.py says how to read
+it.
+"""
+
+from typing import Final
+
+__all__ = ["TABLE"]
+
+TABLE: Final = """
+[situate.v1alpha1]
+kind NodeSnapshot: metadata - meta.v1.ObjectMeta!; spec - NodeSnapshotSpec?; status - NodeSnapshotStatus?
+NodeSnapshotSpec: pods - [BoundPod]
+NodeSnapshotStatus: allocated - core.v1.ResourceList
+BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string]
+kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
+PlacementDecisionSpec: podUID - string?; node - string?; bindingVersion - int64?; scheduler - string?;
+    snapshotVersion - string?
+PlacementDecisionStatus: phase - string?; phases - [PlacementPhase]; reason - string?; message - string?;
+    score - int64?; scores - [NodeScore]; alternatives - [string]; refusals - [NodeRefusals]; nodes - int64?;
+    feasible - int64?; attempts - int64?; wakesOn - [string]
+PlacementPhase: phase - string?; at - Time?
+NodeScore: node - string?; total - int64?; plugins - {int64}
+NodeRefusals: reason - string?; plugin - string?; nodes - int64?
+[x.v1alpha1]
+kind PodGroup: metadata - meta.v1.ObjectMeta!; spec - PodGroupSpec?; status - PodGroupStatus?
+PodGroupSpec: minMember - int32?; minResources - core.v1.ResourceList; scheduleTimeoutSeconds - int32?
+PodGroupStatus: phase - string?; occupiedBy - string?; running - int32?; succeeded - int32?; failed - int32?;
+    scheduleStartTime - Time?
+"""

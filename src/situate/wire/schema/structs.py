@@ -1,0 +1,170 @@
+"""msgspec structs made from the table: they check types in C, refuse unknown fields, and leave out what Go would.
+
+What they refuse may still be an object that Kubernetes takes (nulls, say): walking.py decides, and finds the words.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from situate.wire.schema.table import Field, Message, Type, flat_fields, message
+from situate.wire.schema.values import (
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    INT64_MIN,
+    base64_text,
+    canonical_amount,
+    canonical_quantity,
+    check_free,
+    micro_time_text,
+    time_text,
+)
+
+__all__ = ["builtin", "decoder_of", "from_builtin", "struct_of"]
+
+
+class _Quantity(str):
+    __slots__ = ()
+
+
+class _Amount(str):
+    __slots__ = ()
+
+
+class _Time(str):
+    __slots__ = ()
+
+
+class _MicroTime(str):
+    __slots__ = ()
+
+
+class _Base64(str):
+    __slots__ = ()
+
+
+class _Free:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
+Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
+
+# The type, and the value of what is absent.
+_SCALARS: Final[dict[str, tuple[Any, Any]]] = {
+    "string": (str, ""),
+    "bool": (bool, False),
+    "int32": (Int32, 0),
+    "int64": (Int64, 0),
+    "bytes": (_Base64, None),
+}
+_SPECIAL: Final[dict[str, tuple[Any, Any]]] = {
+    "Quantity": (_Quantity, None),
+    "Amount": (_Amount, None),
+    "IntOrString": (Int32 | str, 0),
+    "Time": (_Time, None),
+    "MicroTime": (_MicroTime, None),
+    "Raw": (_Free, None),
+    "Free": (_Free, None),
+}
+_READ: Final[dict[Any, Callable[[Any], str | None]]] = {
+    _Quantity: canonical_quantity,
+    _Amount: canonical_amount,
+    _Time: time_text,
+    _MicroTime: micro_time_text,
+    _Base64: base64_text,
+}
+
+
+def _read(kind: Any, value: Any) -> Any:
+    if kind is _Free:
+        check_free(value)
+        return _Free(value)
+    if type(value) is int and kind in (_Quantity, _Amount):
+        value = str(value)
+    # Each of these takes text; whatever else comes is looked at with care, elsewhere.
+    if type(value) is not str:
+        raise TypeError
+    read = _READ[kind](value)
+    if read is None:
+        raise ValueError
+    return kind(read)
+
+
+def _shown(value: Any) -> Any:
+    return value.value if type(value) is _Free else str(value)
+
+
+def _zero_text() -> str:
+    return "0"
+
+
+@cache
+def struct_of(name: str) -> type[msgspec.Struct]:
+    """Of a message, by its name."""
+    return msgspec.defstruct(
+        name.replace(".", "_"),
+        _fields(message(name)),
+        omit_defaults=True,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+
+
+def _fields(one: Message) -> list[tuple[str, Any, Any]]:
+    # Names of our own: those in JSON may be Python's, as `from`.
+    return [
+        (f"f_{field.name}", *_annotated(field)[:1], msgspec.field(name=field.name, **_annotated(field)[1]))
+        for field in flat_fields(one)
+    ]
+
+
+def _annotated(field: Field) -> tuple[Any, dict[str, Any]]:
+    """A field's type and default. What has a factory that makes no list or map is always written."""
+    kind = field.type
+    annotation, zero = _annotation(kind)
+    if kind.form in ("list", "map"):
+        return annotation, {"default_factory": list if kind.form == "list" else dict}
+    if field.always and kind.form == "message":
+        return annotation, {"default_factory": annotation}
+    if field.always and kind.name in ("Quantity", "Amount"):
+        return annotation, {"default_factory": _zero_text}
+    if field.pointer or zero is None:
+        return annotation | None, {"default": None}
+    if field.always:
+        return annotation, {"default_factory": type(zero)}
+    return annotation, {"default": zero}
+
+
+@cache
+def _annotation(kind: Type) -> tuple[Any, Any]:
+    if kind.form == "list" and kind.of:
+        return list[_annotation(kind.of)[0]], None  # type: ignore[misc]
+    if kind.form == "map" and kind.of:
+        return dict[str, _annotation(kind.of)[0]], None  # type: ignore[misc]
+    if kind.form == "message":
+        return struct_of(kind.name), None
+    return (_SCALARS if kind.form == "scalar" else _SPECIAL)[kind.name]
+
+
+@cache
+def decoder_of(name: str) -> msgspec.json.Decoder[Any]:
+    """Of JSON, for a message by its name."""
+    return msgspec.json.Decoder(struct_of(name), dec_hook=_read)
+
+
+def from_builtin(name: str, obj: Any) -> Any:
+    """The struct of a message, from an object."""
+    return msgspec.convert(obj, struct_of(name), dec_hook=_read)
+
+
+def builtin(struct: Any) -> dict[str, Any]:
+    """A new object: the fields in the table's order, without what Go leaves out."""
+    found: dict[str, Any] = msgspec.to_builtins(struct, enc_hook=_shown)
+    return found

@@ -1,0 +1,227 @@
+"""The table of messages: what is in groups/, parsed when it is asked for.
+
+A line a message, of a kind if it says so; fields parted by semicolons: a name, the number in protobuf (`-`: none), and
+a type, which is
+    string, bool, int32, int64, bytes         as Go and protobuf call them
+    Quantity, Amount, IntOrString, Time,      with a JSON of their own; an Amount is a Quantity of a resource,
+    MicroTime, Raw, Free                      rounded up to thousandths; Raw is any object, Free any value
+    Container, meta.v1.ObjectMeta             a message, of this group or another
+    [type], {type}, {key:type}                a list; a map of text to the type, where the text has a name of its own
+    type?                                     a pointer: zero values are kept, only what is absent is not written
+    type!                                     written even if it is empty
+`+Message number` is a message whose fields, in JSON, are those of the message around it. `string: A B` and `A = type`
+name types which are no messages: refusals call them so.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Final, Literal
+
+import msgspec
+
+__all__ = ["SPECIAL", "Field", "Message", "Type", "flat_fields", "kinds", "message", "message_of"]
+
+Form = Literal["scalar", "special", "message", "list", "map"]
+
+SCALARS: Final = frozenset({"string", "bool", "int32", "int64", "bytes"})
+SPECIAL: Final = {
+    "Quantity": "resource.Quantity",
+    "Amount": "resource.Quantity",
+    "IntOrString": "intstr.IntOrString",
+    "Time": "v1.Time",
+    "MicroTime": "v1.MicroTime",
+    "Raw": "runtime.RawExtension",
+    "Free": "v1.FieldsV1",
+}
+"""What Go calls them."""
+
+# The sections of the table: by name the module in groups/ and the apiVersion of the kinds there.
+_SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "apps.v1": ("apps", "apps/v1"),
+    "authentication.v1": ("authentication", "authentication.k8s.io/v1"),
+    "authorization.v1": ("authorization", "authorization.k8s.io/v1"),
+    "autoscaling.v1": ("autoscaling", "autoscaling/v1"),
+    "batch.v1": ("batch", "batch/v1"),
+    "coordination.v1": ("coordination", "coordination.k8s.io/v1"),
+    "core.v1": ("core", "v1"),
+    "discovery.v1": ("discovery", "discovery.k8s.io/v1"),
+    "events.v1": ("events", "events.k8s.io/v1"),
+    "meta.v1": ("meta", "meta.k8s.io/v1"),
+    "node.v1": ("node", "node.k8s.io/v1"),
+    "policy.v1": ("policy", "policy/v1"),
+    "rbac.v1": ("rbac", "rbac.authorization.k8s.io/v1"),
+    "resource.v1": ("resource", "resource.k8s.io/v1"),
+    "scheduling.v1": ("scheduling", "scheduling.k8s.io/v1"),
+    "scheduling.v1alpha2": ("scheduling", "scheduling.k8s.io/v1alpha2"),
+    "scheduling.v1beta1": ("scheduling", "scheduling.k8s.io/v1beta1"),
+    "situate.v1alpha1": ("situate", "situate.dev/v1alpha1"),
+    "storage.v1": ("storage", "storage.k8s.io/v1"),
+    "types": ("meta", ""),
+    "x.v1alpha1": ("situate", "scheduling.x-k8s.io/v1alpha1"),
+}
+_BY_API_VERSION: Final = {api_version: section for section, (_, api_version) in _SECTIONS.items()}
+
+
+class Type(msgspec.Struct, frozen=True):
+    """What a field holds."""
+
+    form: Form
+    name: str
+    """Of a scalar, a special type, or a message (`core.v1.Container`); empty for a list or a map."""
+    go: str
+    """What Go calls it in a refusal, as `[]v1.Container`."""
+    of: "Type | None" = None
+    """Of a list's items, of a map's values."""
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a message."""
+
+    name: str
+    """As JSON has it; of an inlined message, the message's name."""
+    number: int
+    """In protobuf; 0 for what it does not carry."""
+    type: Type
+    pointer: bool = False
+    """Zero values are kept."""
+    always: bool = False
+    """Written even if empty."""
+    inline: bool = False
+    """In JSON, the fields of the message in it stand here."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """An object in JSON, a message in protobuf."""
+
+    name: str
+    fields: tuple[Field, ...]
+    is_kind: bool = False
+
+    @property
+    def go(self) -> str:
+        """What Go calls it in a refusal, without the package."""
+        return self.name.rpartition(".")[2]
+
+
+def kinds() -> Mapping[tuple[str, str], str]:
+    """All kinds that can be decoded: the message's name, by apiVersion and kind."""
+    return _kinds()
+
+
+@cache
+def _kinds() -> Mapping[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for section, (_, api_version) in _SECTIONS.items():
+        for name, line in _lines(section).items():
+            if line.startswith("kind "):
+                found[api_version, name] = f"{section}.{name}"
+    return found
+
+
+def message_of(api_version: str, kind: str) -> Message | None:
+    """The message of a kind, if it is one that is known. Every group has DeleteOptions."""
+    if kind == "DeleteOptions":
+        return message("meta.v1.DeleteOptions")
+    section = _BY_API_VERSION.get(api_version, "")
+    if not section or not _lines(section).get(kind, "").startswith("kind "):
+        return None
+    return message(f"{section}.{kind}")
+
+
+@cache
+def message(name: str) -> Message:
+    """By its name, as `core.v1.Pod`. Raises KeyError."""
+    section, _, own = name.rpartition(".")
+    if section not in _SECTIONS:
+        raise KeyError(name)
+    head, _, text = _lines(section)[own].partition(":")
+    is_kind = head.startswith("kind ")
+    fields = [_field(section, one.strip()) for one in text.split(";") if one.strip()]
+    if is_kind:
+        fields[:0] = _TYPE_META
+    return Message(name, tuple(fields), is_kind)
+
+
+_TEXT: Final = Type("scalar", "string", "string")
+_TYPE_META: Final = (Field("kind", 0, _TEXT), Field("apiVersion", 0, _TEXT))
+
+
+def flat_fields(one: Message) -> Iterator[Field]:
+    """The fields that the message has in JSON."""
+    for field in one.fields:
+        if field.inline:
+            yield from flat_fields(message(field.type.name))
+        else:
+            yield field
+
+
+def _field(section: str, text: str) -> Field:
+    if text.startswith("+"):
+        name, number = text[1:].split()
+        return Field(name, int(number), _type(section, name), inline=True)
+    name, number, kind = text.split()
+    bare = kind.rstrip("?!")
+    return Field(
+        name,
+        0 if number == "-" else int(number),
+        _type(section, bare),
+        pointer="?" in kind,
+        always="!" in kind,
+    )
+
+
+@cache
+def _type(section: str, text: str) -> Type:
+    if text in SCALARS:
+        return Type("scalar", text, "[]uint8" if text == "bytes" else text)
+    if text in SPECIAL:
+        return Type("special", text, SPECIAL[text])
+    if text[0] == "[":
+        inner = _type(section, text[1:-1])
+        return Type("list", "", f"[]{inner.go}", inner)
+    if text[0] == "{":
+        key, _, value = text[1:-1].rpartition(":")
+        inner = _type(section, value)
+        return Type("map", "", f"map[{_type(section, key).go if key else 'string'}]{inner.go}", inner)
+    there, _, name = text.rpartition(".")
+    there = there or section
+    go = f"{there.rpartition('.')[2]}.{name}"
+    alias = _aliases(there).get(name)
+    if alias is None:
+        return Type("message", f"{there}.{name}", go)
+    meant = _type(there, alias)
+    return Type(meant.form, meant.name, go, meant.of)
+
+
+@cache
+def _lines(section: str) -> Mapping[str, str]:
+    """The lines of a section's messages, by the message's name."""
+    return _section(section)[0]
+
+
+@cache
+def _aliases(section: str) -> Mapping[str, str]:
+    return _section(section)[1]
+
+
+_CONTINUED: Final = re.compile(r"\n +")
+
+
+@cache
+def _section(section: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    text: str = import_module(f"situate.wire.schema.groups.{_SECTIONS[section][0]}").TABLE
+    body = _CONTINUED.sub(" ", text).partition(f"[{section}]\n")[2].partition("\n[")[0]
+    lines: dict[str, str] = {}
+    aliases: dict[str, str] = {}
+    for line in body.strip().splitlines():
+        head, colon, rest = line.partition(":")
+        if not colon:
+            name, _, meaning = line.partition(" = ")
+            aliases[name] = meaning
+        elif head == "string":
+            aliases.update(dict.fromkeys(rest.split(), "string"))
+        else:
+            lines[head.removeprefix("kind ")] = line
+    return lines, aliases
