@@ -1,0 +1,88 @@
+"""What is asked of the API, by whom and with which options: values only, whatever way they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from situate.server.resources import Resource
+
+__all__ = [
+    "SYSTEM",
+    "Caller",
+    "DeleteOptions",
+    "FieldValidation",
+    "ListOptions",
+    "Object",
+    "Target",
+    "WatchOptions",
+    "WriteOptions",
+]
+
+Object: TypeAlias = dict[str, Any]
+"""An object as its JSON says, under Kubernetes' names. Whoever is handed one to keep must not change it."""
+FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody whose identity was established."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    agent: str = ""
+    """The User-Agent: up to its first slash, the name of a field manager that did not give one."""
+
+
+SYSTEM = Caller("system:situate", ("system:masters", "system:authenticated"), agent="situate")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object, or with no name all of a resource; in a namespace, or with none in all of them."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: FieldValidation = "Warn"
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    dry_run: bool = False
+    grace_s: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    propagation: Literal["", "Background", "Foreground", "Orphan"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    continue_from: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    labels: str = ""
+    fields: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    initial_events: bool | None = None
+    bookmarks: bool = False
+    timeout_s: int = 0

@@ -1,0 +1,133 @@
+"""DaemonSets: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.asking import Object
+from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
+from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
+from situate.server.kinds.portions import at_most_all, how_many, portion
+from situate.server.kinds.states import counts, never_less, reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.templates import validate_template
+from situate.server.kinds.validating import Causes, at_least_zero, immutable, invalid, not_supported, required
+from situate.server.problems import Cause
+
+__all__ = ["STRATEGY"]
+
+ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
+HISTORY: Final = 10
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+"""An annotation in place of what was a field of the spec: how often the template changed."""
+
+_ZEROS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+_COUNTS: Final = (
+    *_ZEROS,
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
+
+
+def _default(obj: Object) -> None:
+    spec = spec_of(obj)
+    default_pods(spec)
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", ROLLING) == ROLLING:
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    # Whoever writes a DaemonSet writes this, too, as far as managedFields are concerned.
+    _set_template_generation(obj, _template_generation(obj))
+
+
+def _template_generation(obj: Object) -> int:
+    text = obj.get("metadata", {}).get("annotations", {}).get(TEMPLATE_GENERATION, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+def _set_template_generation(obj: Object, generation: int) -> None:
+    meta = obj.setdefault("metadata", {})
+    meta["annotations"] = {**meta.get("annotations", {}), TEMPLATE_GENERATION: str(generation)}
+
+
+def _prepare_create(obj: Object) -> None:
+    reset_status(*_ZEROS)(obj)
+    _set_template_generation(obj, max(_template_generation(obj), 1))
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    changed = new.get("spec", {}).get("template") != old.get("spec", {}).get("template")
+    _set_template_generation(new, _template_generation(old) + changed)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    selector, template = spec.get("selector"), spec.get("template", {})
+    found = template_labels(template)
+    if usable_selector(selector, "spec.selector", causes) and not matches(selector, found or {}):
+        causes.append(invalid("spec.template.metadata.labels", found, DOES_NOT_MATCH))
+    if is_empty(selector):
+        causes.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+    validate_template(template, "spec.template", causes)
+    that_stay(spec, "spec", "DaemonSet", causes)
+    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
+    at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit", causes)
+    return causes
+
+
+def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == ROLLING:
+        _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
+    elif kind != ON_DELETE:
+        shown = {"Type": kind, "RollingUpdate": None}
+        if rolling is not None:
+            unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+            shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
+        causes.append(not_supported(path, shown, [ROLLING, ON_DELETE]))
+
+
+def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    for check in (portion, at_most_all):
+        check(unavailable, f"{path}.maxUnavailable", causes)
+        check(surge, f"{path}.maxSurge", causes)
+    if how_many(unavailable) and how_many(surge):
+        causes.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    elif not how_many(unavailable) and not how_many(surge):
+        causes.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+    causes += _validate(new)
+    return causes
+
+
+def _validate_status(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    counts(new.get("status", {}), _COUNTS, causes)
+    never_less(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
+    return causes
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate=_validate,
+    validate_update=_validate_update,
+    validate_status=_validate_status,
+    warnings=pod_warnings,
+    counts_generation=True,
+)

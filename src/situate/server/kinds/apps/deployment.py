@@ -1,0 +1,134 @@
+"""Deployments: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.asking import Object
+from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of
+from situate.server.kinds.apps.replicaset import MORE_THAN_ALL, validate_pods
+from situate.server.kinds.portions import at_most_all, how_many, portion
+from situate.server.kinds.states import counts, never_less, not_more, reset_status
+from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
+from situate.server.kinds.validating import Causes, at_least_zero, forbidden, immutable, invalid, not_supported
+from situate.server.problems import Cause
+
+__all__ = ["STRATEGY"]
+
+RECREATE, ROLLING = "Recreate", "RollingUpdate"
+PROGRESS_DEADLINE_S: Final = 600
+HISTORY: Final = 10
+QUARTER: Final = "25%"
+
+_COUNTS: Final = (
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+
+
+def _default(obj: Object) -> None:
+    spec = spec_of(obj)
+    default_pods(spec)
+    spec.setdefault("replicas", 1)
+    strategy = spec.setdefault("strategy", {})
+    if strategy.setdefault("type", ROLLING) == ROLLING:
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", QUARTER)
+        rolling.setdefault("maxSurge", QUARTER)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    meta, was = new.setdefault("metadata", {}), old.get("metadata", {})
+    # Annotations go on to the ReplicaSets, so a change of them is one that the controller has to see.
+    if meta.get("annotations") != was.get("annotations"):
+        meta["generation"] = was.get("generation", 0) + 1
+
+
+def _prepare_status(new: Object, old: Object) -> None:
+    keep_all_but_status(new, old)
+    meta, labels = new.setdefault("metadata", {}), old.get("metadata", {}).get("labels")
+    if labels is None:
+        meta.pop("labels", None)
+    else:
+        meta["labels"] = labels
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
+    validate_pods(spec, causes)
+    _strategy(spec.get("strategy", {}), "spec.strategy", causes)
+    wait = spec.get("minReadySeconds", 0)
+    at_least_zero(wait, "spec.minReadySeconds", causes)
+    at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit", causes)
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        at_least_zero(deadline, "spec.progressDeadlineSeconds", causes)
+        if deadline <= wait:
+            causes.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+    return causes
+
+
+def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == RECREATE:
+        if rolling is not None:
+            text = f"may not be specified when strategy `type` is '{RECREATE}'"
+            causes.append(forbidden(f"{path}.rollingUpdate", text))
+    elif kind == ROLLING:
+        _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
+    else:
+        shown = {"Type": kind, "RollingUpdate": None}
+        if rolling is not None:
+            unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+            shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
+        causes.append(not_supported(path, shown, [RECREATE, ROLLING]))
+
+
+def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    portion(unavailable, f"{path}.maxUnavailable", causes)
+    portion(surge, f"{path}.maxSurge", causes)
+    if how_many(unavailable) == 0 and how_many(surge) == 0:
+        causes.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    at_most_all(unavailable, f"{path}.maxUnavailable", causes)
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes = _validate(new)
+    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+    return causes
+
+
+def _validate_status(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    status = new.get("status", {})
+    counts(status, _COUNTS, causes)
+    not_more(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)
+    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
+    never_less(status, old.get("status", {}), "collisionCount", causes)
+    return causes
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=reset_status(),
+    prepare_update=_prepare_update,
+    prepare_status=_prepare_status,
+    validate=_validate,
+    validate_update=_validate_update,
+    validate_status=_validate_status,
+    warnings=name_and_pod_warnings,
+    counts_generation=True,
+)

@@ -1,0 +1,82 @@
+"""ReplicaSets: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.asking import Object
+from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of, that_stay
+from situate.server.kinds.matching import own_selector
+from situate.server.kinds.states import counts, not_more, reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.templates import validate_template
+from situate.server.kinds.validating import Causes, at_least_zero, immutable
+from situate.server.problems import Cause
+
+__all__ = ["MORE_THAN_ALL", "STRATEGY", "validate_pods"]
+
+MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
+_COUNTS: Final = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+)
+
+
+def _default(obj: Object) -> None:
+    spec = spec_of(obj)
+    default_pods(spec)
+    spec.setdefault("replicas", 1)
+
+
+def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
+    """The selector and the template, of Deployments too."""
+    if own_selector(spec, "spec", "deployment", "invalid label selector", causes):
+        validate_template(spec.get("template", {}), "spec.template", causes)
+        that_stay(spec, "spec", "ReplicaSet", causes)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
+    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    validate_pods(spec, causes)
+    return causes
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes = _validate(new)
+    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+    return causes
+
+
+def _validate_status(new: Object, _old: Object) -> list[Cause]:
+    causes: Causes = []
+    status = new.get("status", {})
+    counts(status, _COUNTS, causes)
+    within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
+    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
+    return causes
+
+
+def _selectable(obj: Object) -> Mapping[str, str]:
+    return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=reset_status("replicas"),
+    prepare_update=keep_status,
+    validate=_validate,
+    validate_update=_validate_update,
+    validate_status=_validate_status,
+    selectable=_selectable,
+    warnings=name_and_pod_warnings,
+    counts_generation=True,
+)

@@ -1,0 +1,204 @@
+"""StatefulSets: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.asking import Object
+from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
+from situate.server.kinds.apps.replicaset import MORE_THAN_ALL
+from situate.server.kinds.claims import default_claim_spec, validate_claim_spec
+from situate.server.kinds.matching import own_selector, template_labels
+from situate.server.kinds.metadata import validate_annotations
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.states import counts, never_less, not_more, reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.templates import validate_template
+from situate.server.kinds.validating import (
+    Causes,
+    at_least_zero,
+    check,
+    forbidden,
+    invalid,
+    labels,
+    not_supported,
+    required,
+)
+from situate.server.problems import Cause
+
+__all__ = ["STRATEGY"]
+
+ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
+ORDERED, PARALLEL = "OrderedReady", "Parallel"
+RETAIN, DELETE = "Retain", "Delete"
+HISTORY: Final = 10
+_MAY_CHANGE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+FORBIDDEN_CHANGE: Final = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_COUNTS: Final = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "collisionCount",
+)
+
+
+def _default(obj: Object) -> None:
+    spec = spec_of(obj)
+    default_pods(spec)
+    spec.setdefault("podManagementPolicy", ORDERED)
+    spec.setdefault("serviceName", "")
+    strategy = spec.setdefault("updateStrategy", {})
+    if "type" not in strategy:
+        strategy["type"] = ROLLING
+        strategy.setdefault("rollingUpdate", {})
+    if strategy["type"] == ROLLING and "rollingUpdate" in strategy:
+        strategy["rollingUpdate"].setdefault("partition", 0)
+    kept = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    kept.setdefault("whenDeleted", RETAIN)
+    kept.setdefault("whenScaled", RETAIN)
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    for claim in spec.get("volumeClaimTemplates", ()):
+        claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        default_claim_spec(claim.setdefault("spec", {}))
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _without_batches(obj: Object) -> None:
+    """How many pods a rolling update takes at once is not offered by default in this release."""
+    obj.get("spec", {}).get("updateStrategy", {}).get("rollingUpdate", {}).pop("maxUnavailable", None)
+
+
+def _prepare_create(obj: Object) -> None:
+    reset_status("replicas", "availableReplicas")(obj)
+    _without_batches(obj)
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    _without_batches(new)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    _validate_spec(obj.get("spec", {}), causes, new=True)
+    return causes
+
+
+def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: bool = True) -> None:
+    """What cannot change is not looked at again at an update."""
+    policy = spec.get("podManagementPolicy", "")
+    if policy not in (ORDERED, PARALLEL):
+        causes.append(invalid("spec.podManagementPolicy", policy, f"must be '{ORDERED}' or '{PARALLEL}'"))
+    _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
+    for when, what in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
+        if what not in (RETAIN, DELETE):
+            at = f"spec.persistentVolumeClaimRetentionPolicy.{when}"
+            causes.append(not_supported(at, what, [RETAIN, DELETE]))
+    if new:
+        for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
+            validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{index}].spec", causes)
+    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
+    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    at_least_zero(spec.get("ordinals", {}).get("start", 0), "spec.ordinals.start", causes)
+    if new and spec.get("serviceName"):
+        check(dns_label, spec["serviceName"], "spec.serviceName", causes)
+    if own_selector(spec, "spec", "statefulset", "", causes):
+        _template(spec, "spec.template", causes, pods=pods)
+    that_stay(spec, "spec", "StatefulSet", causes)
+
+
+def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    shown = None
+    if rolling is not None:
+        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+    if kind == ROLLING:
+        if rolling is not None:
+            at_least_zero(rolling.get("partition", 0), f"{path}.rollingUpdate.partition", causes)
+    elif kind == ON_DELETE:
+        if rolling is not None:
+            causes.append(invalid(f"{path}.rollingUpdate", shown, f"only allowed for updateStrategy '{ROLLING}'"))
+    elif not kind:
+        causes.append(required(path))
+    else:
+        text = f"must be '{ROLLING}' or '{ON_DELETE}'"
+        causes.append(invalid(path, {"Type": kind, "RollingUpdate": shown}, text))
+
+
+def _template(spec: Mapping[str, Any], path: str, causes: Causes, *, pods: bool) -> None:
+    template = spec.get("template", {})
+    if pods:
+        validate_template(_as_made(spec, template), path, causes)
+    # The API server looks at these twice.
+    labels(template_labels(template) or {}, f"{path}.labels", causes)
+    validate_annotations(template.get("metadata", {}).get("annotations", {}), f"{path}.annotations", causes)
+
+
+def _as_made(spec: Mapping[str, Any], template: dict[str, Any]) -> dict[str, Any]:
+    """The template as the controller fills it in: a claim's volume for each claim, hostname and subdomain its own."""
+    pod = {key: value for key, value in template.get("spec", {}).items() if key not in ("hostname", "subdomain")}
+    claims = {claim.get("metadata", {}).get("name", ""): None for claim in spec.get("volumeClaimTemplates", ())}
+    if claims:
+        held = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        pod["volumes"] = held + [one for one in pod.get("volumes", ()) if one.get("name") not in claims]
+    return {**template, "spec": pod}
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    spec, was = new.get("spec", {}), old.get("spec", {})
+    before: Causes = []
+    _validate_spec(was, before, new=False)
+    # A template that was let in once is not refused now.
+    _validate_spec(spec, causes, new=False, pods=not before)
+    if any(spec.get(key) != was.get(key) for key in {**spec, **was} if key not in _MAY_CHANGE):
+        causes.append(forbidden("spec", FORBIDDEN_CHANGE))
+    return causes
+
+
+def _validate_status(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    status = new.get("status", {})
+    counts(status, _COUNTS, causes)
+    within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
+    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than status.readyReplicas", causes)
+    never_less(status, old.get("status", {}), "collisionCount", causes)
+    return causes
+
+
+def _warnings(obj: Object) -> list[str]:
+    found = pod_warnings(obj)
+    if obj.get("spec", {}).get("revisionHistoryLimit", 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {text}")
+    return found
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate=_validate,
+    validate_update=_validate_update,
+    validate_status=_validate_status,
+    warnings=_warnings,
+    name_rule=dns_label,
+    counts_generation=True,
+)

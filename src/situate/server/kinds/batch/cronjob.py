@@ -1,0 +1,143 @@
+"""CronJobs: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from situate.core.reconcile.cron import ScheduleError, parse_schedule
+from situate.server.asking import Object
+from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
+from situate.server.kinds.batch.wording import schedule_problem
+from situate.server.kinds.states import name_warnings, reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.validating import Causes, at_least_zero, invalid, not_supported, required
+from situate.server.problems import Cause
+
+__all__ = ["STRATEGY"]
+
+MAX_NAME: Final = 52
+"""The controller adds up to 11 characters for the name of a Job."""
+SUCCESSFUL: Final = 3
+FAILED: Final = 1
+_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
+_ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}", re.ASCII).fullmatch
+
+
+def _default(obj: Object) -> None:
+    spec: dict[str, Any] = obj.setdefault("spec", {})
+    template = spec.setdefault("jobTemplate", {})
+    template.setdefault("metadata", {})
+    default_pods(template.setdefault("spec", {}))
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", SUCCESSFUL)
+    spec.setdefault("failedJobsHistoryLimit", FAILED)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    _validate_spec(obj.get("spec", {}), None, causes)
+    name = obj.get("metadata", {}).get("name", "")
+    if len(name) > MAX_NAME:
+        causes.append(invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters"))
+    return causes
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    _validate_spec(new.get("spec", {}), old.get("spec", {}), causes)
+    return causes
+
+
+def _validate_spec(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
+    _schedule(spec, was, causes)
+    at_least_zero(spec.get("startingDeadlineSeconds", 0), "spec.startingDeadlineSeconds", causes)
+    zone = spec.get("timeZone")
+    if zone is not None and (was is None or was.get("timeZone") != zone):
+        _zone(zone, causes)
+    policy = spec.get("concurrencyPolicy", "")
+    if not policy:
+        causes.append(required("spec.concurrencyPolicy"))
+    elif policy not in _CONCURRENCY:
+        causes.append(not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY))
+    job = spec.get("jobTemplate", {}).get("spec", {})
+    validate_spec(job, "spec.jobTemplate.spec", causes)
+    if "selector" in job:
+        causes.append(invalid("spec.jobTemplate.spec.selector", job["selector"], "`selector` will be auto-generated"))
+    if job.get("manualSelector"):
+        causes.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
+    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        at_least_zero(spec.get(name, 0), f"spec.{name}", causes)
+
+
+def _schedule(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
+    schedule, at = spec.get("schedule", ""), "spec.schedule"
+    if not schedule:
+        causes.append(required(at))
+        return
+    problem = _problem(schedule)
+    if problem:
+        causes.append(invalid(at, schedule, problem))
+    if "TZ" not in schedule:
+        return
+    if was is None or "TZ" not in was.get("schedule", ""):
+        causes.append(invalid(at, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+    elif "timeZone" in spec:
+        causes.append(invalid(at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+
+
+@lru_cache(maxsize=1_024)
+def _problem(schedule: str) -> str:
+    """Nothing, if the controller can read it."""
+    zone, _, rest = schedule.partition(" ")
+    text = rest.strip() if zone.startswith(("TZ=", "CRON_TZ=")) else schedule
+    try:
+        parse_schedule(text)
+    except ScheduleError as error:
+        return schedule_problem(text) or str(error)
+    return ""
+
+
+def _zone(zone: str, causes: Causes) -> None:
+    at = "spec.timeZone"
+    if not zone:
+        causes.append(invalid(at, zone, "timeZone must be nil or non-empty string"))
+    elif any(part in (".", "..") or not _ZONE_PART(part) for part in zone.split("/")):
+        causes.append(invalid(at, zone, f"unknown time zone {zone}"))
+    elif zone.lower() == "local":
+        text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        causes.append(invalid(at, zone, text))
+    elif not _is_known(zone):
+        causes.append(invalid(at, zone, f"unknown time zone {zone}"))
+
+
+@lru_cache(maxsize=1_024)
+def _is_known(zone: str) -> bool:
+    """By the time zones of this machine; one without any still knows UTC."""
+    if zone == "UTC":
+        return True
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, KeyError):
+        return False
+    return True
+
+
+def _warnings(obj: Object) -> list[str]:
+    job = obj.get("spec", {}).get("jobTemplate", {}).get("spec", {})
+    return [*name_warnings(obj), *spec_warnings(job, "spec.jobTemplate.spec")]
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=reset_status(),
+    prepare_update=keep_status,
+    validate=_validate,
+    validate_update=_validate_update,
+    warnings=_warnings,
+    counts_generation=True,
+)

@@ -1,0 +1,219 @@
+"""Jobs: defaults, the selector that is made for them, preparation and validation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.asking import Object
+from situate.server.kinds.batch.jobstatus import validate_status
+from situate.server.kinds.batch.spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
+from situate.server.kinds.conditions import is_true
+from situate.server.kinds.internals import FAILURE_POLICY, SUCCESS_POLICY, Shape, inside
+from situate.server.kinds.matching import DOES_NOT_MATCH, matches, template_labels, usable_selector
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.states import name_warnings
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.templates import validate_template_update
+from situate.server.kinds.validating import IMMUTABLE, Causes, immutable, invalid, required
+from situate.server.problems import Cause
+
+__all__ = ["STRATEGY"]
+
+BACKOFF: Final = 6
+NO_LIMIT: Final = 2**31 - 1
+_BATCH: Final = "batch.kubernetes.io/"
+_BY_NAME: Final = ("job-name", f"{_BATCH}job-name")
+_BY_UID: Final = ("controller-uid", f"{_BATCH}controller-uid")
+_LABELS: Final = (_BY_UID[0], _BY_NAME[0], _BY_UID[1], _BY_NAME[1])
+_IMMUTABLE: Final[Mapping[str, Shape | None]] = {
+    "completionMode": None,
+    "podFailurePolicy": FAILURE_POLICY,
+    "backoffLimitPerIndex": None,
+    "managedBy": None,
+    "successPolicy": SUCCESS_POLICY,
+}
+_DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
+"""Where pods may go: to be changed as long as no pod was made."""
+
+
+def _default(obj: Object) -> None:
+    spec: dict[str, Any] = obj.setdefault("spec", {})
+    default_pods(spec)
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", NO_LIMIT if "backoffLimitPerIndex" in spec else BACKOFF)
+    labels = template_labels(spec["template"])
+    meta = obj.setdefault("metadata", {})
+    if labels and not meta.get("labels"):
+        # The same dict, not a copy: what is added to one of them for the selector is meant for both.
+        meta["labels"] = labels
+    spec.setdefault("completionMode", NON_INDEXED)
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+
+
+def _prepare_create(obj: Object) -> None:
+    obj["status"] = {}
+    if not obj["spec"].get("manualSelector"):
+        _select_own(obj)
+
+
+def _select_own(obj: Object) -> None:
+    """Labels for its pods by its name and uid, and a selector for them; what is there already stays, right or not."""
+    spec, meta = obj["spec"], obj["metadata"]
+    labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
+    for key in _BY_NAME:
+        labels.setdefault(key, meta.get("name", ""))
+    for key in _BY_UID:
+        labels.setdefault(key, meta.get("uid", ""))
+    asked = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    asked.setdefault(_BY_UID[1], meta.get("uid", ""))
+    if not meta.get("labels"):
+        meta["labels"] = dict(labels)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    return _validate_all(obj, prefixed=True)
+
+
+def _validate_all(obj: Object, *, prefixed: bool) -> list[Cause]:
+    causes: Causes = []
+    spec, name = obj.get("spec", {}), obj.get("metadata", {}).get("name", "")
+    if not spec.get("manualSelector") and "selector" in spec:
+        _made_selector(obj, causes, prefixed=prefixed)
+    _validate_spec(spec, causes)
+    completions = spec.get("completions", 0)
+    if spec.get("completionMode") == INDEXED and completions > 0:
+        last = f"{name}-{completions - 1}"
+        if dns_label(last):
+            text = f"will not able to create pod with invalid DNS label: {last}"
+            causes.append(invalid("metadata.name", name, text))
+    return causes
+
+
+def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
+    """That it was made as it should. Jobs of old have the labels without a prefix only."""
+    meta, spec = obj.get("metadata", {}), obj.get("spec", {})
+    uid, name = meta.get("uid", ""), meta.get("name", "")
+    if not uid:
+        causes.append(required("metadata.uid"))
+    labels = template_labels(spec.get("template", {})) or {}
+    expected = {key: uid if key in _BY_UID else name for key in (_LABELS if prefixed else _LABELS[:2])}
+    for key, value in expected.items():
+        at = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            causes.append(required(at, f"must be '{value}'"))
+        elif labels[key] != value:
+            causes.append(invalid(at, dict(sorted(labels.items())), f"must be '{value}'"))
+    if usable_selector(spec["selector"], "", []) and not matches(spec["selector"], expected):
+        causes.append(invalid("spec.selector", _ordered(spec["selector"]), "`selector` not auto-generated"))
+
+
+def _ordered(selector: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(selector)
+    if "matchLabels" in found:
+        found["matchLabels"] = dict(sorted(found["matchLabels"].items()))
+    return found
+
+
+def _validate_spec(spec: Mapping[str, Any], causes: Causes) -> None:
+    validate_spec(spec, "spec", causes)
+    selector = spec.get("selector")
+    if selector is None:
+        causes.append(required("spec.selector"))
+    labels = template_labels(spec.get("template", {}))
+    if usable_selector(selector, "spec.selector", causes) and not matches(selector, labels or {}):
+        causes.append(invalid("spec.template.metadata.labels", labels, DOES_NOT_MATCH))
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    spec, was = new.get("spec", {}), old.get("spec", {})
+    known = template_labels(was.get("template", {})) or {}
+    causes = _validate_all(new, prefixed=_BY_NAME[1] in known and _BY_UID[1] in known)
+    _validate_spec(spec, causes)
+    _completions(spec, was, causes)
+    immutable(spec.get("selector"), was.get("selector"), "spec.selector", causes)
+    _template(spec, was, _may_move(old), causes)
+    for name, shape in _IMMUTABLE.items():
+        if spec.get(name) != was.get(name):
+            shown = inside(spec.get(name), shape) if shape else spec.get(name)
+            causes.append(invalid(f"spec.{name}", shown, IMMUTABLE))
+    return causes
+
+
+def _completions(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
+    new, old = spec.get("completions"), was.get("completions")
+    if spec.get("completionMode") != INDEXED:
+        immutable(new, old, "spec.completions", causes)
+    elif new not in (old, None, spec.get("parallelism")):
+        causes.append(invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism"))
+
+
+def _may_move(old: Object) -> bool:
+    """Suspended, and with no pods: where pods go and what they ask for may still change."""
+    status = old.get("status", {})
+    idle = "startTime" not in status or is_true(status.get("conditions", ()), "Suspended")
+    return bool(old.get("spec", {}).get("suspend")) and idle and not status.get("active")
+
+
+def _template(spec: Mapping[str, Any], was: Mapping[str, Any], may_move: bool, causes: Causes) -> None:
+    new, old = spec.get("template", {}), was.get("template", {})
+    if may_move:
+        allowed = _moved(new, old)
+        if new.get("spec") != allowed.get("spec"):
+            validate_template_update(new.get("spec", {}), allowed.get("spec", {}), "spec.template.spec", causes)
+    else:
+        validate_template_update(new, old, "spec.template", causes)
+
+
+def _moved(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """The old template with what may change taken from the new one."""
+    allowed = copy.deepcopy(dict(old))
+    pod, asked = allowed.setdefault("spec", {}), new.get("spec", {})
+    for name in _DIRECTIVES:
+        _take(pod, asked, name)
+    affinity = dict(pod.get("affinity", {}))
+    _take(affinity, asked.get("affinity", {}), "nodeAffinity")
+    if affinity or "affinity" in asked:
+        pod["affinity"] = affinity
+    else:
+        pod.pop("affinity", None)
+    for name in ("containers", "initContainers"):
+        mine, theirs = pod.get(name, ()), asked.get(name, ())
+        if len(mine) == len(theirs):
+            for one, other in zip(mine, theirs, strict=True):
+                if one.get("name") == other.get("name"):
+                    _take(one, other, "resources")
+    return allowed
+
+
+def _take(into: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
+    if name in source:
+        into[name] = source[name]
+    else:
+        into.pop(name, None)
+
+
+def _selectable(obj: Object) -> Mapping[str, str]:
+    return {"status.successful": str(obj.get("status", {}).get("succeeded", 0))}
+
+
+def _warnings(obj: Object) -> list[str]:
+    return [*name_warnings(obj), *spec_warnings(obj.get("spec", {}), "spec")]
+
+
+STRATEGY: Final = Strategy(
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_update=keep_status,
+    validate=_validate,
+    validate_update=_validate_update,
+    validate_status=validate_status,
+    selectable=_selectable,
+    warnings=_warnings,
+    counts_generation=True,
+)

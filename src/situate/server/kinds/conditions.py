@@ -1,0 +1,63 @@
+"""metav1.Condition, in the status of budgets and groups: what the API server refuses in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.server.kinds.naming import pattern_text
+from situate.server.kinds.validating import Causes, duplicate, invalid, label_key, not_supported, required, too_long
+
+__all__ = ["conditions", "is_true"]
+
+MAX_REASON: Final = 1024
+MAX_MESSAGE: Final = 32 * 1024
+_STATUSES: Final = ("False", "True", "Unknown")
+_REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_IS_REASON = re.compile(_REASON, re.ASCII).fullmatch
+_REASON_RULE = pattern_text(
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_'",
+    _REASON,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
+
+
+def is_true(these: Sequence[Mapping[str, Any]], kind: str) -> bool:
+    return any(one.get("type") == kind and one.get("status") == "True" for one in these)
+
+
+def conditions(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    seen: set[str] = set()
+    for index, one in enumerate(these):
+        at, kind = f"{path}[{index}]", one.get("type", "")
+        if kind in seen:
+            causes.append(duplicate(f"{at}.type", kind))
+        seen.add(kind)
+        _condition(one, at, causes)
+
+
+def _condition(one: Mapping[str, Any], path: str, causes: Causes) -> None:
+    label_key(one.get("type", ""), f"{path}.type", causes)
+    if one.get("status") not in _STATUSES:
+        causes.append(not_supported(f"{path}.status", one.get("status", ""), _STATUSES))
+    if one.get("observedGeneration", 0) < 0:
+        detail = "must be greater than or equal to zero"
+        causes.append(invalid(f"{path}.observedGeneration", one["observedGeneration"], detail))
+    if not one.get("lastTransitionTime"):
+        causes.append(required(f"{path}.lastTransitionTime"))
+    reason = one.get("reason", "")
+    if not reason:
+        causes.append(required(f"{path}.reason"))
+    else:
+        if not _IS_REASON(reason):
+            causes.append(invalid(f"{path}.reason", reason, _REASON_RULE))
+        if len(reason) > MAX_REASON:
+            causes.append(too_long(f"{path}.reason", MAX_REASON))
+    if len(one.get("message", "").encode("utf-8", "surrogatepass")) > MAX_MESSAGE:
+        causes.append(too_long(f"{path}.message", MAX_MESSAGE))

@@ -1,0 +1,89 @@
+"""Values as the API server shows them in messages where it shows its own structs: its names, with all fields written.
+
+A shape says what a struct is called inside: its field's name, then the name in the API, or that and the shape of what
+is there (or of each, in a list), or that and what is shown for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+__all__ = ["CLAIM", "FAILURE_POLICY", "SUCCESS_POLICY", "TOLERATION", "Shape", "inside"]
+
+Shape: TypeAlias = Mapping[str, Any]
+
+TOLERATION: Final[Shape] = {
+    "Key": ("key", ""),
+    "Operator": ("operator", ""),
+    "Value": ("value", ""),
+    "Effect": ("effect", ""),
+    "TolerationSeconds": "tolerationSeconds",
+}
+_EXIT_CODES: Final[Shape] = {"ContainerName": "containerName", "Operator": ("operator", ""), "Values": "values"}
+_RULE: Final[Shape] = {
+    "Action": ("action", ""),
+    "OnExitCodes": ("onExitCodes", _EXIT_CODES),
+    "OnPodConditions": ("onPodConditions", {"Type": ("type", ""), "Status": ("status", "")}),
+}
+FAILURE_POLICY: Final[Shape] = {"Rules": ("rules", _RULE)}
+SUCCESS_POLICY: Final[Shape] = {
+    "Rules": ("rules", {"SucceededIndexes": "succeededIndexes", "SucceededCount": "succeededCount"})
+}
+
+_SELECTOR: Final[Shape] = {"CEL": ("cel", {"Expression": ("expression", "")})}
+_DEVICES: Final[Shape] = {
+    "DeviceClassName": ("deviceClassName", ""),
+    "Selectors": ("selectors", _SELECTOR),
+    "AllocationMode": ("allocationMode", ""),
+    "Count": ("count", 0),
+}
+_EXACTLY: Final[Shape] = {
+    **_DEVICES,
+    "AdminAccess": "adminAccess",
+    "Tolerations": ("tolerations", TOLERATION),
+    "Capacity": ("capacity", {"Requests": "requests"}),
+}
+_ONE_OF: Final[Shape] = {
+    "Name": ("name", ""),
+    **_DEVICES,
+    "Tolerations": ("tolerations", TOLERATION),
+    "Capacity": ("capacity", {"Requests": "requests"}),
+}
+_REQUEST: Final[Shape] = {
+    "Name": ("name", ""),
+    "Exactly": ("exactly", _EXACTLY),
+    "FirstAvailable": ("firstAvailable", _ONE_OF),
+}
+_CONSTRAINT: Final[Shape] = {
+    "Requests": "requests",
+    "MatchAttribute": "matchAttribute",
+    "DistinctAttribute": "distinctAttribute",
+}
+_CONFIG: Final[Shape] = {
+    "Requests": "requests",
+    "Opaque": ("opaque", {"Driver": ("driver", ""), "Parameters": "parameters"}),
+}
+_CLAIM: Final[Shape] = {
+    "Requests": ("requests", _REQUEST),
+    "Constraints": ("constraints", _CONSTRAINT),
+    "Config": ("config", _CONFIG),
+}
+CLAIM: Final[Shape] = {"Devices": ("devices", _CLAIM)}
+
+
+def inside(value: Any, shape: Shape) -> Any:
+    """A value of the API under the names of its shape; nothing is null."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [inside(one, shape) for one in value]
+    found: dict[str, Any] = {}
+    for name, known in shape.items():
+        key, more = (known, None) if isinstance(known, str) else known
+        held = value.get(key)
+        if isinstance(more, Mapping):
+            found[name] = inside(held, more)
+        else:
+            found[name] = more if held is None else held
+    return found

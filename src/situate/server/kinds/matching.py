@@ -1,0 +1,72 @@
+"""Label selectors against labels, and what the API server says of a controller whose selector misses its own pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.kinds.validating import Causes, invalid, label_selector, required
+
+__all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "own_selector", "template_labels", "usable_selector"]
+
+DOES_NOT_MATCH: Final = "`selector` does not match template `labels`"
+
+Selector = Mapping[str, Any] | None
+
+
+def is_empty(selector: Selector) -> bool:
+    """It asks for nothing, and so matches everything; one that is missing matches nothing."""
+    return selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """For a selector without mistakes."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    return all(_holds(one, labels) for one in selector.get("matchExpressions", ()))
+
+
+def _holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, operator = requirement.get("key", ""), requirement.get("operator", "")
+    if operator == "Exists":
+        return key in labels
+    if operator == "DoesNotExist":
+        return key not in labels
+    within = labels.get(key) in requirement.get("values", ())
+    return within if operator == "In" else not within
+
+
+def usable_selector(selector: Selector, path: str, causes: Causes) -> bool:
+    """Whether it can be asked anything; if not, `causes` says why."""
+    before = len(causes)
+    label_selector(selector, path, causes)
+    return len(causes) == before
+
+
+def template_labels(template: Mapping[str, Any]) -> Mapping[str, str] | None:
+    found: Mapping[str, str] | None = template.get("metadata", {}).get("labels")
+    return found
+
+
+def own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, causes: Causes) -> bool:
+    """spec.selector of a Deployment and its like: there, not empty, and matching the template.
+
+    Whether the template can be looked at further.
+    """
+    selector, at = spec.get("selector"), f"{path}.selector"
+    usable = True
+    if selector is None:
+        causes.append(required(at))
+    else:
+        usable = usable_selector(selector, at, causes)
+        if is_empty(selector):
+            causes.append(invalid(at, selector, f"empty selector is invalid for {kind}"))
+    if not usable:
+        causes.append(invalid(at, selector, unusable))
+        return False
+    labels = template_labels(spec.get("template", {}))
+    if not is_empty(selector) and not matches(selector, labels or {}):
+        causes.append(invalid(f"{path}.template.metadata.labels", labels, DOES_NOT_MATCH))
+    return True

@@ -1,0 +1,22 @@
+"""ServiceAccounts: a name, mostly. References to secrets keep only the name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.asking import Object
+from situate.server.kinds.strategy import Strategy
+
+__all__ = ["STRATEGY"]
+
+
+def _prepare(account: Object) -> None:
+    if account.get("secrets"):
+        account["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in account["secrets"]]
+
+
+def _prepare_update(new: Object, _old: Object) -> None:
+    _prepare(new)
+
+
+STRATEGY: Final = Strategy(prepare_create=_prepare, prepare_update=_prepare_update)

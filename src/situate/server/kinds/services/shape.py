@@ -1,0 +1,51 @@
+"""What sort of service it is, and so what it needs. `spec` is defaulted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = [
+    "NONE",
+    "is_external",
+    "is_headless",
+    "may_have_node_ports",
+    "needs_address",
+    "needs_health_port",
+    "needs_node_ports",
+    "type_of",
+]
+
+NONE: Final = "None"
+"""The address of a headless service."""
+
+
+def type_of(spec: Mapping[str, Any]) -> str:
+    found: str = spec.get("type", "")
+    return found
+
+
+def is_headless(spec: Mapping[str, Any]) -> bool:
+    return spec.get("clusterIPs") == [NONE]
+
+
+def needs_address(spec: Mapping[str, Any]) -> bool:
+    return type_of(spec) != "ExternalName"
+
+
+def may_have_node_ports(spec: Mapping[str, Any]) -> bool:
+    return type_of(spec) in ("NodePort", "LoadBalancer")
+
+
+def needs_node_ports(spec: Mapping[str, Any]) -> bool:
+    kind = type_of(spec)
+    return kind == "NodePort" or (kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True))
+
+
+def is_external(spec: Mapping[str, Any]) -> bool:
+    kind = type_of(spec)
+    return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
+
+
+def needs_health_port(spec: Mapping[str, Any]) -> bool:
+    return type_of(spec) == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"

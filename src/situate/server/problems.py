@@ -1,0 +1,146 @@
+"""The API's way to say no: a Status, with Kubernetes' codes, reasons and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+__all__ = [
+    "Cause",
+    "StatusError",
+    "already_exists",
+    "bad_request",
+    "conflict",
+    "expired",
+    "forbidden",
+    "invalid",
+    "method_not_allowed",
+    "not_found",
+    "too_many_requests",
+]
+
+MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with an object: `Invalid value: "x": must be ...` of a field."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+class StatusError(Exception):
+    """An answer that is no. Raised anywhere in the server; whoever serves the request shows it, and nothing else."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        group: str = "",
+        kind: str = "",
+        name: str = "",
+        uid: str = "",
+        causes: Sequence[Cause] = (),
+        retry_after_s: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.group = group
+        self.kind = kind
+        """In details: the resource's plural, as `pods`; of what is Invalid, the kind."""
+        self.name = name
+        self.uid = uid
+        self.causes = tuple(causes)
+        self.retry_after_s = retry_after_s
+        self.continue_to = ""
+        """For metadata.continue: how to go on with a list that cannot go on as it was begun."""
+
+    def status(self) -> dict[str, Any]:
+        """The body of the answer."""
+        named = {"name": self.name, "group": self.group, "kind": self.kind, "uid": self.uid}
+        details: dict[str, Any] = {key: value for key, value in named.items() if value}
+        if self.causes:
+            details["causes"] = [
+                {"reason": cause.reason, "message": cause.message, **({"field": cause.field} if cause.field else {})}
+                for cause in self.causes
+            ]
+        if self.retry_after_s:
+            details["retryAfterSeconds"] = self.retry_after_s
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {"continue": self.continue_to} if self.continue_to else {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if details:
+            body["details"] = details
+        body["code"] = self.code
+        return body
+
+
+def _qualified(plural: str, group: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
+
+
+def not_found(plural: str, group: str, name: str) -> StatusError:
+    text = f'{_qualified(plural, group)} "{name}" not found'
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", text, group=group, kind=plural, name=name)
+
+
+def already_exists(plural: str, group: str, name: str) -> StatusError:
+    text = f'{_qualified(plural, group)} "{name}" already exists'
+    return StatusError(HTTPStatus.CONFLICT, "AlreadyExists", text, group=group, kind=plural, name=name)
+
+
+def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> StatusError:
+    text = f'Operation cannot be fulfilled on {_qualified(plural, group)} "{name}": {why}'
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", text, group=group, kind=plural, name=name)
+
+
+def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
+    named = f'{_qualified(plural, group)} "{name}"' if name else _qualified(plural, group)
+    text = f"{named} is forbidden: {why}"
+    return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", text, group=group, kind=plural, name=name)
+
+
+def invalid(kind: str, group: str, name: str, causes: Iterable[Cause]) -> StatusError:
+    """What is wrong with an object, as `Pod "p" is invalid: spec.containers: Required value`."""
+    found = tuple(causes)
+    each = [f"{cause.field}: {cause.message}" for cause in found]
+    text = each[0] if len(each) == 1 else f"[{', '.join(each)}]"
+    return StatusError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "Invalid",
+        f'{_qualified(kind, group)} "{name}" is invalid: {text}',
+        group=group,
+        kind=kind,
+        name=name,
+        causes=found,
+    )
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(HTTPStatus.GONE, "Expired", message)
+
+
+def method_not_allowed(plural: str, group: str, verb: str) -> StatusError:
+    text = f"{verb} is not supported on resources of kind {_qualified(plural, group)!r}".replace("'", '"')
+    return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", text, group=group, kind=plural)
+
+
+def too_many_requests(message: str, retry_after_s: int = 1) -> StatusError:
+    return StatusError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, retry_after_s=retry_after_s)
