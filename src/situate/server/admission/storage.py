@@ -1,0 +1,43 @@
+"""DefaultStorageClass: a claim that names no class gets the default one, if there is one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.asking import Caller, Object, Target
+from situate.server.registry.cache import Cache
+from situate.server.registry.ports import Action
+from situate.server.resources import BY_KIND
+
+__all__ = ["DefaultStorageClass"]
+
+CLAIM: Final = BY_KIND["v1", "PersistentVolumeClaim"]
+CLASS: Final = BY_KIND["storage.k8s.io/v1", "StorageClass"]
+BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+IS_DEFAULT: Final = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+class DefaultStorageClass:
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    async def admit(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        if new is None or target.resource is not CLAIM or action != "create":
+            return
+        spec = new.setdefault("spec", {})
+        named = "storageClassName" in spec or BETA_CLASS in new["metadata"].get("annotations", {})
+        if not named and (name := self._default()):
+            spec["storageClassName"] = name
+
+    def _default(self) -> str:
+        """Of several, the newest; of those of one second, the first by name."""
+        found: list[tuple[str, str]] = []
+        for held in self._cache.all(CLASS):
+            metadata = held.object(CLASS)["metadata"]
+            annotations = metadata.get("annotations", {})
+            if any(annotations.get(name) == "true" for name in IS_DEFAULT):
+                found.append((metadata["creationTimestamp"], held.name))
+        newest = max((time for time, _ in found), default="")
+        return min((name for time, name in found if time == newest), default="")

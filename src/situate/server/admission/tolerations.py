@@ -1,0 +1,22 @@
+"""DefaultTolerationSeconds: a pod stays a while on a node that is not ready or not reached."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.core.reconcile.admission import with_default_tolerations
+from situate.server.asking import Caller, Object, Target
+from situate.server.registry.ports import Action
+from situate.server.resources import BY_KIND
+
+__all__ = ["DefaultTolerations"]
+
+POD: Final = BY_KIND["v1", "Pod"]
+
+
+class DefaultTolerations:
+    async def admit(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        if new is not None and target.resource is POD and not target.subresource:
+            new["spec"] = with_default_tolerations(new.get("spec", {}))

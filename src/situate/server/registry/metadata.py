@@ -1,0 +1,126 @@
+"""What the server writes into every object's metadata, whatever its kind. Objects are changed in place.
+
+Whether metadata is as it should be is asked in `kinds/metadata.py`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from situate.server.asking import Object, Target
+from situate.server.problems import bad_request, conflict
+from situate.server.registry.held import Held
+from situate.wire.patching.schema import resets
+
+__all__ = [
+    "begin",
+    "carry_over",
+    "check_version",
+    "random_suffix",
+    "restore_unwritable",
+    "settle_generation",
+    "settle_place",
+]
+
+LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Kubernetes' letters of generated names: no vowels, so no words."""
+SUFFIX: Final = 5
+LONGEST_BASE: Final = 63 - SUFFIX
+
+VERSION_ON_CREATE: Final = "resourceVersion should not be set on objects to be created"
+OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
+OTHER_NAME: Final = "the name of the object ({body}) does not match the name on the URL ({url})"
+NO_NAME: Final = "the name of the object ({url} based on URL) was undeterminable: name must be provided"
+OTHER_UID: Final = "Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+_NOT_THE_CLIENTS: Final = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def random_suffix() -> str:
+    return "".join([secrets.choice(LETTERS) for _ in range(SUFFIX)])
+
+
+def settle_place(obj: Object, target: Target) -> None:
+    """The namespace is the URL's, the name too if it has one; 400 for an object that says otherwise."""
+    metadata = obj.setdefault("metadata", {})
+    if not target.resource.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.setdefault("namespace", target.namespace) != target.namespace:
+        if metadata["namespace"]:
+            raise bad_request(OTHER_NAMESPACE)
+        metadata["namespace"] = target.namespace
+    if target.name and metadata.get("name") != target.name:
+        if not metadata.get("name"):
+            raise bad_request(NO_NAME.format(url=target.name))
+        raise bad_request(OTHER_NAME.format(body=metadata["name"], url=target.name))
+
+
+def begin(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted: bool) -> None:
+    """A new object's own: name, uid, time, generation."""
+    metadata = obj["metadata"]
+    if metadata.pop("resourceVersion", ""):
+        raise bad_request(VERSION_ON_CREATE)
+    for name in _NOT_THE_CLIENTS:
+        metadata.pop(name, None)
+    if not metadata.get("name") and (base := metadata.get("generateName")):
+        metadata["name"] = base[:LONGEST_BASE] + suffix()
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = now
+    if counted:
+        metadata["generation"] = 1
+
+
+def check_version(target: Target, asked_version: str, asked_uid: str, held: Held) -> None:
+    """409 if the object is not the one that was meant, or not as it was seen."""
+    group, plural = target.resource.group, target.resource.plural
+    if asked_uid and asked_uid != held.uid:
+        raise conflict(plural, group, held.name, OTHER_UID.format(asked=asked_uid, found=held.uid))
+    if asked_version and asked_version != str(held.revision):
+        raise conflict(plural, group, held.name)
+
+
+def carry_over(new: Object, old: Object) -> None:
+    """What no update changes. A uid that is another, or a deletion that was not asked for, is for validation to see."""
+    metadata, was = new["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
+    metadata.setdefault("uid", was.get("uid", ""))
+    for name in ("creationTimestamp", "generation"):
+        _restore(metadata, was, name)
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in was:
+            metadata[name] = was[name]
+
+
+def restore_unwritable(new: Object, old: Object, kind: str) -> None:
+    """What of the metadata a write to the status leaves alone. managedFields are kept: they say who wrote it."""
+    for path in resets(kind, "status"):
+        match path:
+            case ("metadata",):
+                managed = new["metadata"].get("managedFields")
+                new["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+                if managed is not None:
+                    new["metadata"]["managedFields"] = managed
+            case ("metadata", name):
+                _restore(new["metadata"], old["metadata"], name)
+            case _:
+                pass  # the specification: the kind's own strategy keeps it
+
+
+def _restore(new: Object, old: Object, name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def settle_generation(new: Object, old: Object, kind: str) -> None:
+    """One more if what is wanted has changed; of a Deployment, its annotations are part of that."""
+    changed = any(new.get(name) != old.get(name) for name in {**new, **old} if name not in _NOT_WANTED)
+    if kind == "Deployment":
+        changed = changed or new["metadata"].get("annotations") != old["metadata"].get("annotations")
+    if changed:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+_NOT_WANTED: Final = ("apiVersion", "kind", "metadata", "status")

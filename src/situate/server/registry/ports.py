@@ -1,0 +1,49 @@
+"""What others plug into the registry: admission, and what must be written together with an object."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+from situate.server.asking import Caller, Object, Target
+from situate.server.resources import Resource
+from situate.store.transactions import Guard, Write
+
+if TYPE_CHECKING:
+    from situate.server.registry.cache import Cache
+
+__all__ = ["Action", "Admission", "Companions", "TakesTurns"]
+
+Action: TypeAlias = Literal["create", "update", "delete"]
+
+
+class Admission(Protocol):
+    """Somebody who may change a request, or refuse it."""
+
+    async def admit(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        """Change `new` in place, or raise StatusError. Asked again when a write lost a race.
+
+        `new` is None for a deletion, and for the creation of a subresource's answer; `old` is None for a creation.
+        """
+
+
+class Companions(Protocol):
+    """What must hold, and what is written, in the same transaction as an object."""
+
+    def accompany(
+        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None
+    ) -> tuple[list[Guard], list[Write]]:
+        """Asked for each write of a resource in `transacting.ACCOMPANIED`. StatusError refuses the write; a guard that
+        does not hold when it is committed has everything read and asked again."""
+
+
+@runtime_checkable
+class TakesTurns(Companions, Protocol):
+    """Companions that may want a write to wait for others."""
+
+    def turn(
+        self, resource: Resource, before: Object | None, after: Object | None
+    ) -> AbstractAsyncContextManager[None] | None:
+        """Open from before `accompany` is asked until the transaction is done. None: there is nothing to wait for."""

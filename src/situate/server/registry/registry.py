@@ -1,0 +1,172 @@
+"""The API without HTTP: what the server does, for whoever lives in the same process.
+
+An answer to a write comes when it is durable and the cache has seen it, so whoever was answered reads its own writes.
+Objects that are given here are not changed. StatusError is the only no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from situate.server.asking import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
+from situate.server.kinds import STRATEGIES
+from situate.server.kinds.strategy import Strategy
+from situate.server.problems import not_found
+from situate.server.registry.asked import revision_of
+from situate.server.registry.cache import Cache
+from situate.server.registry.creating import created
+from situate.server.registry.deleting import collection_deleted, deleted
+from situate.server.registry.expiring import Expiring
+from situate.server.registry.held import Deleted, Held, Listing, Patched
+from situate.server.registry.listing import listed, wait_for
+from situate.server.registry.means import Means
+from situate.server.registry.metadata import random_suffix
+from situate.server.registry.observing import watched
+from situate.server.registry.own import encode, own
+from situate.server.registry.owners import Owners
+from situate.server.registry.patching import PatchType, patched
+from situate.server.registry.ports import Admission, Companions, TakesTurns
+from situate.server.registry.updating import Made, modified, replaced
+from situate.server.registry.warning import collecting, warn
+from situate.server.registry.watching import Watching
+from situate.store.contract import Store
+from situate.wire.patching import Writer
+
+__all__ = ["BOOKMARKS_S", "PatchType", "Registry", "collecting", "warn"]
+
+BOOKMARKS_S: Final = 60.0
+"""How often watches that asked for it are told how far they are."""
+
+_LIST: Final = ListOptions()
+_WATCH: Final = WatchOptions()
+_WRITE: Final = WriteOptions()
+_DELETE: Final = DeleteOptions()
+
+
+class Registry:
+    """Objects over a store. `start` it before use; `aclose` ends all watches, and leaves the store open."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        wall_ns: Callable[[], int],
+        new_uid: Callable[[], str],
+        cache: Cache | None = None,
+        strategies: Mapping[str, Strategy] = STRATEGIES,
+        admission: Sequence[Admission] = (),
+        companions: Companions | None = None,
+        new_suffix: Callable[[], str] = random_suffix,
+        bookmarks_s: float = BOOKMARKS_S,
+    ) -> None:
+        """`cache`: one of the same store that others, as admission, were given already."""
+        self.cache: Final = Cache(store) if cache is None else cache
+        self._store: Final = store
+        self._means = Means(
+            store=store,
+            cache=self.cache,
+            strategies=strategies,
+            admission=admission,
+            companions=companions,
+            turns=companions if isinstance(companions, TakesTurns) else None,
+            owners=Owners(),
+            expiring=Expiring(store),
+            wall_ns=wall_ns,
+            new_uid=new_uid,
+            new_suffix=new_suffix,
+        )
+        self._bookmarks_s = bookmarks_s
+        self._bookmarking: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load what is stored, and follow it from there."""
+        await self.cache.start()
+        self._bookmarking = asyncio.create_task(self._bookmark(), name="bookmarks")
+
+    async def aclose(self) -> None:
+        if self._bookmarking is not None:
+            self._bookmarking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._bookmarking
+        await self.cache.aclose()
+
+    async def _bookmark(self) -> None:
+        while True:
+            await asyncio.sleep(self._bookmarks_s)
+            self.cache.bookmark()
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def get(self, target: Target, resource_version: str = "") -> Held:
+        """The newest; with a version, one that is not older; with "0", whatever is at hand."""
+        if not resource_version:
+            await self.cache.fresh()
+        else:
+            await wait_for(self.cache, revision_of(resource_version))
+        held = self.cache.get(target.resource, target.namespace, target.name)
+        if held is None:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        return held
+
+    async def list(self, target: Target, options: ListOptions = _LIST) -> Listing:
+        return await listed(self.cache, self._store, target, options)
+
+    async def watch(self, target: Target, options: WatchOptions = _WATCH) -> Watching:
+        """410 at once if the revision is too old. Close it, or read it to its end."""
+        return await watched(self.cache, target, options)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE, *, fresh: bool = False
+    ) -> Held:
+        """`fresh`: the object was decoded for this, as wire/schema does it, and may be changed."""
+        return await created(self._means, target, obj, caller, options, fresh=fresh)
+
+    async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
+        """Subresources: "", "status" and "finalize"."""
+        return (await self.replace(target, obj, caller, options)).held
+
+    async def replace(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Patched:
+        """`update`, and whether that created it: some kinds allow that."""
+        given = encode(obj)
+
+        def make(_old: Object | None, _writer: Writer) -> Made:
+            return Made(own(target.resource, given))
+
+        may_create = not target.subresource and self._means.strategy(target.resource).creates_on_update
+        return await replaced(self._means, target, make, caller, options, may_create=may_create)
+
+    async def patch(
+        self, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions = _WRITE
+    ) -> Patched:
+        """`patch` is decoded JSON. An apply creates what is not there."""
+        return await patched(self._means, target, how, patch, caller, options)
+
+    async def delete(self, target: Target, caller: Caller, options: DeleteOptions = _DELETE) -> Deleted:
+        return await deleted(self._means, target, caller, options)
+
+    async def delete_collection(
+        self, target: Target, caller: Caller, list_options: ListOptions = _LIST, delete_options: DeleteOptions = _DELETE
+    ) -> Listing:
+        return await collection_deleted(self._means, target, caller, list_options, delete_options)
+
+    async def modify(
+        self,
+        target: Target,
+        change: Callable[[Object, Held], Object],
+        caller: Caller,
+        *,
+        dry_run: bool = False,
+        uid: str = "",
+        resource_version: str = "",
+    ) -> Held:
+        """The server's own change of an object, in one transaction with its companions: no admission, no validation.
+
+        `change` is given a copy that it may alter, and is asked again when a write lost a race. What it raises is
+        raised.
+        """
+        return await modified(self._means, target, change, dry_run=dry_run, uid=uid, resource_version=resource_version)

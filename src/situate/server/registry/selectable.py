@@ -1,0 +1,202 @@
+"""What selectors can ask about: labels, and by kind a few fields, read from the stored form without reading the rest.
+
+A line of the table is a resource and its fields as selectors name them. `path=where` is a field that is elsewhere,
+`path?` one that is true or false, `path#` a number; the API has a value for each, set or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from situate.server.resources import Resource
+
+__all__ = ["NODE_NAME", "PODS", "Seen", "column_of", "names_of", "seen"]
+
+PODS: Final = "/pods"
+EVENTS: Final = "/events"
+NODE_NAME: Final = "spec.nodeName"
+NAME, NAMESPACE = "metadata.name", "metadata.namespace"
+NEVER: Final = "metadata.never"
+"""Where something is that is never set."""
+
+_TABLE: Final = """
+/pods spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork? status.phase
+    status.podIP status.podIPs=- status.nominatedNodeName
+/nodes spec.unschedulable?
+/namespaces status.phase
+/secrets type
+/services spec.clusterIP spec.type
+/replicationcontrollers status.replicas#
+/events involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion
+    involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source=source.component type
+batch/jobs status.successful#=status.succeeded
+resource.k8s.io/resourceslices spec.nodeName spec.driver
+"""
+# Names that selectors may use beside those of the table.
+_ALIASES: Final = {
+    "v1/pods": {"spec.host": NODE_NAME},
+    "events.k8s.io/v1/events": {
+        **{
+            f"regarding.{field}": f"involvedObject.{field}"
+            for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
+        "reportingController": "reportingComponent",
+    },
+}
+_ONLY: Final = {"events.k8s.io/v1/events": ("reason", "type")}
+_NOT_NAMESPACED: Final = ("/nodes", "/namespaces", "resource.k8s.io/resourceslices")
+_UNKNOWN: Final = {
+    "batch/v1/jobs": 'field label "{label}" not supported for Job',
+    "resource.k8s.io/v1/resourceslices": (
+        "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}"
+    ),
+}
+_UNKNOWN_LISTED: Final = "field label not supported: {label}"
+_UNKNOWN_OTHERS: Final = '"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+class Seen(NamedTuple):
+    """What a stored object says of itself to selectors."""
+
+    uid: str
+    labels: Mapping[str, str]
+    values: tuple[str, ...]
+    """Of the fields in `names_of`, in their order."""
+
+
+class _Metadata(Struct, gc=False):
+    uid: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def never(self) -> str:
+        return ""
+
+
+class _Plain(Struct, gc=False):
+    metadata: _Metadata
+
+
+class _Reader(NamedTuple):
+    names: tuple[str, ...]
+    decode: Callable[[bytes], Any]
+    values: Callable[[Any], tuple[str, ...]]
+
+
+def seen(stored_as: str, value: bytes) -> Seen:
+    """Read a stored object as far as selectors go."""
+    reader = _READERS.get(stored_as, _PLAIN)
+    found = reader.decode(value)
+    return Seen(found.metadata.uid, _shared(found.metadata.labels), reader.values(found))
+
+
+def names_of(stored_as: str) -> tuple[str, ...]:
+    return _READERS.get(stored_as, _PLAIN).names
+
+
+def column_of(resource: Resource, label: str) -> str:
+    """The field that a selector's label means in this version; ValueError with the API's text if there is none."""
+    path = f"{resource.api_version}/{resource.plural}"
+    if label == NAME or (label == NAMESPACE and resource.stored_as not in _NOT_NAMESPACED):
+        return label
+    if (alias := _ALIASES.get(path, {}).get(label)) is not None:
+        return alias
+    names = _ONLY.get(path, names_of(resource.stored_as))
+    if label in names:
+        return label
+    default = _UNKNOWN_LISTED if resource.stored_as in _READERS else _UNKNOWN_OTHERS
+    raise ValueError(_UNKNOWN.get(path, default).format(label=label))
+
+
+# -- labels are shared: most objects have the labels of many others ---------------------------------------------------
+
+LABEL_SETS: Final = 16_384
+"""Kept to be shared; beyond, begun anew."""
+_label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+
+def _shared(labels: dict[str, str]) -> Mapping[str, str]:
+    if len(_label_sets) >= LABEL_SETS:
+        _label_sets.clear()
+    return _label_sets.setdefault(tuple(labels.items()), labels)
+
+
+# -- readers are made from the table ----------------------------------------------------------------------------------
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _reader(stored_as: str, columns: list[str]) -> _Reader:
+    names: list[str] = []
+    tree: dict[str, Any] = {}
+    paths: list[str] = []
+    shows: list[tuple[int, Callable[[Any], str]]] = []
+    for column in columns:
+        name, _, where = column.partition("=")
+        kind, show = (bool, _truth) if name.endswith("?") else (int, str) if name.endswith("#") else (str, str)
+        name = name.rstrip("?#")
+        if show is not str or kind is int:
+            shows.append((len(names), show))
+        names.append(name)
+        if where == "-":  # selectable, and never set
+            paths.append(NEVER)
+            continue
+        *outer, last = (where or name).split(".")
+        inner = tree
+        for step in outer:
+            inner = inner.setdefault(step, {})
+        inner[last] = kind
+        paths.append(where or name)
+    view = _view(stored_as, {**tree, "metadata": _Metadata})
+    together, several = attrgetter(*paths), len(paths) > 1
+
+    def values(found: Any) -> tuple[str, ...]:
+        read = together(found)
+        shown: list[Any] = list(read) if several else [read]
+        for column, show in shows:
+            shown[column] = show(shown[column])
+        return tuple(shown)
+
+    return _Reader(tuple(names), msgspec.json.Decoder(view).decode, values)
+
+
+def _view(name: str, tree: Mapping[str, Any]) -> type[Struct]:
+    """A struct of what is asked for, each with its zero."""
+    fields: list[tuple[str, Any, Any]] = []
+    for field, kind in tree.items():
+        if isinstance(kind, dict):
+            inner = _view(f"{name}.{field}", kind)
+            fields.append((field, inner, msgspec.field(default_factory=inner)))
+        else:
+            fields.append((field, kind, msgspec.field(default_factory=kind)))
+    return msgspec.defstruct(name, fields, gc=False)
+
+
+def _event_values(reader: _Reader) -> _Reader:
+    """An event without a source is from its reporting component."""
+    source, component = reader.names.index("source"), reader.names.index("reportingComponent")
+
+    def values(found: Any) -> tuple[str, ...]:
+        read = list(reader.values(found))
+        read[source] = read[source] or read[component]
+        return tuple(read)
+
+    return reader._replace(values=values)
+
+
+def _readers() -> dict[str, _Reader]:
+    lines = [line.split() for line in _TABLE.replace("\n    ", " ").strip().splitlines()]
+    readers = {stored_as: _reader(stored_as, columns) for stored_as, *columns in lines}
+    readers[EVENTS] = _event_values(readers[EVENTS])
+    return readers
+
+
+_PLAIN: Final = _Reader((), msgspec.json.Decoder(_Plain).decode, lambda _: ())
+_READERS: Final = _readers()
