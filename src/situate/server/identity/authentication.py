@@ -1,0 +1,132 @@
+"""Who asks: by the certificate that TLS has verified, or by a bearer token. Whoever shows nothing is anonymous."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from situate.server.asking import Caller
+from situate.server.identity.accounts import AccountTokens, Seen, TokenError
+from situate.server.identity.files import IdentityError
+from situate.server.identity.tokens import JoinTokens, UserTokens
+from situate.server.problems import StatusError
+
+__all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
+
+AUTHENTICATED: Final = "system:authenticated"
+ANONYMOUS: Final = Caller("system:anonymous", ("system:unauthenticated",))
+MOST_REMEMBERED: Final = 10_000
+"""Certificates, each with a User-Agent, that need not be read again."""
+
+
+def unauthorized() -> StatusError:
+    return StatusError(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
+
+
+class _Known(NamedTuple):
+    caller: Caller
+    serial: int
+    start: datetime
+    end: datetime
+
+
+class Authentication:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime],
+        users: UserTokens | None = None,
+        accounts: AccountTokens | None = None,
+        joining: JoinTokens | None = None,
+        revoked: Callable[[], frozenset[int]] = frozenset,
+        anonymous: bool = True,
+    ) -> None:
+        self.trouble = ""
+        """Why tokens could not be looked up, last time that they could not."""
+        self._clock = clock
+        self._users = users
+        self._accounts = accounts
+        self._joining = joining
+        self._revoked = revoked
+        self._anonymous = anonymous
+        self._known: dict[tuple[bytes, str], _Known] = {}
+
+    def authenticate(self, peer: bytes | None, authorization: str, agent: str = "") -> Caller:
+        """Raises the 401 if what is shown is not good, or nothing is shown and that is not enough."""
+        if peer:
+            found = self._by_certificate(peer, agent)
+        else:
+            scheme, _, token = authorization.strip().partition(" ")
+            if scheme.lower() == "bearer" and token.strip():
+                found = _with_agent(self.by_token(token.strip()), agent)
+            else:
+                # Like Kubernetes: what is no bearer token is nothing.
+                found = _with_agent(ANONYMOUS, agent) if self._anonymous else None
+        if found is None:
+            raise unauthorized()
+        return found
+
+    def by_token(self, token: str) -> Caller | None:
+        try:
+            return self.review(token).caller
+        except TokenError:
+            return None
+
+    def review(self, token: str, audiences: Sequence[str] = ()) -> Seen:
+        """Whose token it is, for TokenReview. Raises TokenError."""
+        now = self._clock()
+        if self._accounts is not None and self._accounts.is_ours(token):
+            return self._accounts.see(token, now, audiences)
+        try:
+            found = self._users.find(token) if self._users is not None else None
+            if found is None and self._joining is not None:
+                found = self._joining.find(token, now)
+        except IdentityError as error:
+            # A file was damaged while the server runs. No client's fault, and no reason to let anybody in.
+            self.trouble = str(error)
+            found = None
+        if found is None:
+            raise TokenError("invalid bearer token")
+        ours = self._accounts.audiences if self._accounts is not None else ()
+        wanted = tuple(audiences) or ours
+        common = tuple(audience for audience in wanted if audience in ours)
+        if wanted and not common:
+            raise TokenError("token is not valid for any of the audiences asked for")
+        return Seen(found, common)
+
+    def _by_certificate(self, der: bytes, agent: str) -> Caller | None:
+        known = self._known.get((der, agent))
+        if known is None:
+            known = _read(der, agent)
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[der, agent] = known
+        # TLS has looked at the time when the connection was made; that may be long ago.
+        good = known.start <= self._clock() <= known.end and known.serial not in self._revoked()
+        return known.caller if good and known.caller.name else None
+
+
+def _read(der: bytes, agent: str) -> _Known:
+    certificate = x509.load_der_x509_certificate(der)
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
+    caller = Caller(
+        str(names[0].value) if names else "",
+        (*(str(group.value) for group in groups), AUTHENTICATED),
+        extra=extra,
+        agent=agent,
+    )
+    return _Known(caller, certificate.serial_number, certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+
+
+def _with_agent(caller: Caller | None, agent: str) -> Caller | None:
+    if caller is None or caller.agent == agent:
+        return caller
+    return Caller(caller.name, caller.groups, caller.uid, caller.extra, agent)

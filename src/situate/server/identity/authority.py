@@ -1,0 +1,229 @@
+"""The server's own authority: made at first start, in a folder for its owner only; what it signs is trusted here.
+
+    ca.crt  ca.key           the authority, for ten years
+    service-accounts.key     signs the tokens of service accounts
+    server.pem               the server's certificate and key, for a year; made anew when a third of that is left
+    revoked                  serial numbers of certificates that are no longer good, one a line
+
+The folder appears as a whole or not at all. What is in it and cannot be read, or belongs to somebody else, is told in
+one line and left as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import shutil
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from situate.server.identity import certificates
+from situate.server.identity.certificates import Credential
+from situate.server.identity.files import PRIVATE_FOLDER, IdentityError, Watched, private_text, replace, sync_folder
+
+__all__ = ["Authority", "Revocations", "open_authority"]
+
+CERTIFICATE: Final = "ca.crt"
+KEY: Final = "ca.key"
+ACCOUNTS_KEY: Final = "service-accounts.key"
+SERVER: Final = "server.pem"
+REVOKED: Final = "revoked"
+READABLE: Final = 0o644
+
+NAMES: Final = (
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+)
+"""What the server is called, beside the machine's name and what it is told."""
+NODE_PREFIX: Final = "system:node:"
+NODES_GROUP: Final = "system:nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    folder: Path
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+    accounts_key: ec.EllipticCurvePrivateKey
+
+    @property
+    def pem(self) -> bytes:
+        """The authority's certificate, for whoever is to trust what it signs."""
+        return certificates.pem(self.certificate)
+
+    def client(self, user: str, groups: Iterable[str], now: datetime) -> Credential:
+        """A certificate for a client of this server, and its key, which is kept nowhere else."""
+        key, name = certificates.new_key(), certificates.subject(user, groups)
+        made = certificates.client_certificate(self.certificate, self.key, name, key.public_key(), now)
+        return Credential(certificates.pem(made), certificates.key_pem(key))
+
+    def sign_node(self, request: bytes, node: str, now: datetime) -> bytes:
+        """A certificate for the agent of a node, by its signing request: for exactly that node, and nothing else."""
+        name, key = certificates.read_request(request)
+        wanted = certificates.subject(f"{NODE_PREFIX}{node}", [NODES_GROUP])
+        if sorted(map(str, name.rdns)) != sorted(map(str, wanted.rdns)):
+            raise IdentityError(
+                f"the subject must be O={NODES_GROUP}, CN={NODE_PREFIX}{node}; it is {name.rfc4514_string() or 'empty'}"
+            )
+        return certificates.pem(certificates.client_certificate(self.certificate, self.key, wanted, key, now))
+
+    def serve_as(self, names: Sequence[str], now: datetime) -> Path:
+        """The file with the server's certificate and key; made anew if it is due, or lacks one of the names."""
+        path = self.folder / SERVER
+        host = socket.gethostname()
+        wanted = [*dict.fromkeys(map(_plain, (*NAMES, *([host] if host.isascii() and host else []), *names)))]
+        if path.exists():
+            held = self._own_server(path)
+            if not certificates.due(held, now) and set(wanted) <= _names(held):
+                return path
+            wanted = [*dict.fromkeys((*wanted, *sorted(_names(held))))]
+        made, key = certificates.server_certificate(self.certificate, self.key, wanted, now)
+        replace(path, certificates.pem(made) + certificates.key_pem(key))
+        return path
+
+    def tls(self, names: Sequence[str], now: datetime) -> ssl.SSLContext:
+        """TLS for the server: 1.2 or newer; a client may show a certificate, and if it does it must be ours and good.
+
+        To renew a running server, call `serve_as` and give the file to the context's `load_cert_chain`.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.pem.decode())
+        context.load_cert_chain(self.serve_as(names, now))
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def revoked(self) -> frozenset[int]:
+        path = self.folder / REVOKED
+        if not path.exists():
+            return frozenset()
+        try:
+            return frozenset(int(line, 16) for line in private_text(path).split())
+        except ValueError as error:
+            raise IdentityError(f"{path} is damaged: {error}") from error
+
+    def revocations(self) -> Revocations:
+        return Revocations(self)
+
+    def revoke(self, certificate: bytes) -> None:
+        """From the next request on, this certificate (PEM) is nobody's."""
+        serials = {*self.revoked(), x509.load_pem_x509_certificate(certificate).serial_number}
+        replace(self.folder / REVOKED, "".join(f"{serial:x}\n" for serial in sorted(serials)).encode())
+
+    def _own_server(self, path: Path) -> x509.Certificate:
+        text = private_text(path).encode()
+        held = _certificate(path, text)
+        key = _key(path, text)
+        if held.public_key() != key.public_key():
+            raise IdentityError(f"{path} is damaged: its certificate and its key do not belong together")
+        try:
+            held.verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature) as error:
+            raise IdentityError(f"{path} was not signed by {self.folder / CERTIFICATE}; move it away") from error
+        return held
+
+
+class Revocations:
+    """The serial numbers that are no longer good, for a server that runs: read again when the file has changed."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+        self._file = Watched(authority.folder / REVOKED)
+        self._file.changed()
+        self._known = authority.revoked()
+
+    def __call__(self) -> frozenset[int]:
+        if self._file.changed():
+            # What was revoked stays so, whatever becomes of the file.
+            with contextlib.suppress(IdentityError):
+                self._known |= self._authority.revoked()
+        return self._known
+
+
+def open_authority(folder: Path, now: datetime) -> Authority:
+    """The authority in this folder; if there is no such folder, a new one."""
+    if not folder.exists():
+        _make(folder, now)
+    for name in (CERTIFICATE, KEY, ACCOUNTS_KEY):
+        if not (folder / name).exists():
+            raise IdentityError(f"{folder / name} is missing; bring it back, or move {folder} away to begin anew")
+    try:
+        text = (folder / CERTIFICATE).read_bytes()
+    except OSError as error:
+        raise IdentityError(f"{folder / CERTIFICATE} cannot be read: {error.strerror}") from error
+    certificate = _certificate(folder / CERTIFICATE, text)
+    key = _key(folder / KEY, private_text(folder / KEY).encode())
+    if certificate.public_key() != key.public_key():
+        raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not belong together")
+    if now > certificate.not_valid_after_utc:
+        raise IdentityError(f"{folder / CERTIFICATE} ended on {certificate.not_valid_after_utc:%Y-%m-%d}")
+    accounts = _key(folder / ACCOUNTS_KEY, private_text(folder / ACCOUNTS_KEY).encode())
+    return Authority(folder, certificate, key, accounts)
+
+
+def _make(folder: Path, now: datetime) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        new.chmod(PRIVATE_FOLDER)
+        key = certificates.new_key()
+        replace(new / KEY, certificates.key_pem(key))
+        replace(new / ACCOUNTS_KEY, certificates.key_pem(certificates.new_key()))
+        replace(new / CERTIFICATE, certificates.pem(certificates.authority_certificate(key, now)), READABLE)
+        new.rename(folder)
+    except BaseException as error:
+        shutil.rmtree(new, ignore_errors=True)
+        # Somebody else who started at the same time was faster: theirs it is.
+        if not (isinstance(error, OSError) and folder.exists()):
+            raise
+    sync_folder(folder.parent)
+
+
+def _certificate(path: Path, text: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(text)
+    except ValueError as error:
+        raise IdentityError(f"{path} is damaged: no certificate in it") from error
+
+
+def _key(path: Path, text: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(text[max(0, text.find(b"-----BEGIN PRIVATE KEY")) :], None)
+    except (ValueError, TypeError) as error:
+        raise IdentityError(f"{path} is damaged: no private key in it") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise IdentityError(f"{path} holds a key of another kind; ECDSA is needed")
+    return key
+
+
+def _plain(name: str) -> str:
+    """An address in the one way in which certificates have it."""
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return name
+
+
+def _names(certificate: x509.Certificate) -> set[str]:
+    try:
+        held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
+    return {*held.get_values_for_type(x509.DNSName), *map(str, held.get_values_for_type(x509.IPAddress))}

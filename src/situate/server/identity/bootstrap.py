@@ -1,0 +1,126 @@
+"""What a cluster begins with: namespaces, their default accounts, roles and bindings. Made at start if not there.
+
+What is there is completed and never cut back: a rule, a subject or a label that somebody added stays. Roles and
+bindings whose autoupdate annotation says false are left alone, as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from copy import deepcopy
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.identity.objects import Objects, served
+from situate.server.identity.rbac import Rbac
+from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
+from situate.server.identity.rules import rules_of, uncovered
+from situate.server.problems import StatusError
+from situate.server.resources import BY_KIND
+
+__all__ = ["Writing", "begin", "gather", "objects_at_start"]
+
+SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+DELEGATION: Final = "extension-apiserver-authentication"
+CLUSTER_ROLES: Final = served("rbac.authorization.k8s.io/v1", "clusterroles")
+
+
+class Writing(Protocol):
+    """The registry, as far as it is needed here."""
+
+    @property
+    def cache(self) -> Objects: ...
+
+    async def create(self, target: Target, obj: Object, caller: Caller) -> Any: ...
+
+    async def update(self, target: Target, obj: Object, caller: Caller) -> Any: ...
+
+
+async def begin(registry: Writing, client_ca: str, more: Iterable[Object] = ()) -> int:
+    """Make or complete all of it; says how many objects were written."""
+    first = [one for one in objects_at_start(client_ca) if one["kind"] == "Namespace"]
+    rest = [one for one in (*objects_at_start(client_ca), *more) if one["kind"] != "Namespace"]
+    written = sum(await asyncio.gather(*(_ensure(registry, one) for one in first)))
+    written += sum(await asyncio.gather(*(_ensure(registry, one) for one in rest)))
+    return written + await gather(registry)
+
+
+async def gather(registry: Writing) -> int:
+    """Write into ClusterRoles that gather others what they have come to: for whoever reads them. Says how many changed.
+
+    Decisions do not wait for it, they gather for themselves.
+    """
+    rbac, changed = Rbac(registry.cache), 0
+    for kept in list(registry.cache.all(CLUSTER_ROLES)):
+        role = kept.object(CLUSTER_ROLES)
+        if not role.get("aggregationRule"):
+            continue
+        rules = [rule.shown() for rule in rbac.gathered(role)]
+        if rules != (role.get("rules") or []):
+            await registry.update(Target(CLUSTER_ROLES, "", kept.name), {**role, "rules": rules}, SYSTEM)
+            changed += 1
+    return changed
+
+
+def objects_at_start(client_ca: str) -> list[Object]:
+    return [
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SYSTEM_NAMESPACES),
+        *(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
+            for namespace in SYSTEM_NAMESPACES
+        ),
+        *(role.object() for role in ROLES),
+        *(binding.object() for binding in BINDINGS),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": DELEGATION, "namespace": "kube-system"},
+            "data": {"client-ca-file": client_ca},
+        },
+    ]
+
+
+async def _ensure(registry: Writing, wanted: Object) -> int:
+    resource = BY_KIND[wanted["apiVersion"], wanted["kind"]]
+    metadata = wanted["metadata"]
+    target = Target(resource, metadata.get("namespace", ""), metadata["name"])
+    found = registry.cache.get(resource, target.namespace, target.name)
+    if found is None:
+        try:
+            await registry.create(Target(resource, target.namespace), deepcopy(wanted), SYSTEM)
+        except StatusError as error:
+            # Another server on the same store was faster.
+            if error.code == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
+                return 0
+            raise
+        return 1
+    completed = _completed(found.object(resource), wanted)
+    if completed is None:
+        return 0
+    await registry.update(target, completed, SYSTEM)
+    return 1
+
+
+def _completed(found: Object, wanted: Object) -> Object | None:
+    """What is there with what should be; None if nothing is missing, or it is not to be touched."""
+    made = deepcopy(found)
+    kind, annotations = found["kind"], found["metadata"].get("annotations") or {}
+    if kind == "ConfigMap":
+        made.setdefault("data", {}).update(wanted["data"])
+    elif not kind.startswith(("Role", "ClusterRole")) or annotations.get(AUTOUPDATE) == "false":
+        return None
+    else:
+        for key in ("labels", "annotations"):
+            made["metadata"][key] = {**wanted["metadata"].get(key, {}), **(found["metadata"].get(key) or {})}
+        if wanted.get("aggregationRule"):
+            made.setdefault("aggregationRule", wanted["aggregationRule"])
+        elif not made.get("aggregationRule"):
+            missing = uncovered(rules_of(found), rules_of(wanted))
+            if missing:
+                made["rules"] = (found.get("rules") or []) + [rule.shown() for rule in missing]
+        if wanted.get("subjects") and found.get("roleRef") == wanted.get("roleRef"):
+            present = found.get("subjects") or []
+            made["subjects"] = present + [one for one in wanted["subjects"] if one not in present]
+    return None if made == found else made

@@ -1,0 +1,181 @@
+"""Certificates: how an authority, a server and a client look like, and for how long. Makes them; keeps none."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from situate.server.identity.files import IdentityError
+
+__all__ = [
+    "AUTHORITY_LIFE",
+    "LEAF_LIFE",
+    "Credential",
+    "authority_certificate",
+    "client_certificate",
+    "due",
+    "key_pem",
+    "new_key",
+    "pem",
+    "read_request",
+    "server_certificate",
+    "subject",
+]
+
+AUTHORITY_LIFE: Final = timedelta(days=3650)
+LEAF_LIFE: Final = timedelta(days=365)
+CLOCKS_DIFFER: Final = timedelta(minutes=5)
+"""How far the clock of whoever is shown a certificate may be behind ours."""
+LEAST_RSA_BITS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A certificate and its key, both as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def subject(user: str, groups: Iterable[str] = ()) -> x509.Name:
+    """CN is the user, each O a group."""
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+
+
+def due(certificate: x509.Certificate, now: datetime) -> bool:
+    """A third of its life is left, or less."""
+    start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return now >= end - (end - start) / 3
+
+
+def authority_certificate(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    name = subject("situate")
+    usage = _usage(signs_certificates=True)
+    return (
+        _begun(name, name, key.public_key(), now, AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def server_certificate(
+    issuer: x509.Certificate, signer: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    key = new_key()
+    alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+    builder = _leaf(issuer, subject("situate-server"), key.public_key(), now, ExtendedKeyUsageOID.SERVER_AUTH)
+    return builder.add_extension(alternatives, critical=False).sign(signer, hashes.SHA256()), key
+
+
+def client_certificate(
+    issuer: x509.Certificate,
+    signer: ec.EllipticCurvePrivateKey,
+    name: x509.Name,
+    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    now: datetime,
+) -> x509.Certificate:
+    return _leaf(issuer, name, key, now, ExtendedKeyUsageOID.CLIENT_AUTH).sign(signer, hashes.SHA256())
+
+
+def read_request(
+    request: bytes,
+) -> tuple[x509.Name, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey]:
+    """Who a certificate is asked for, and the key of whoever asks: proven by the request's signature."""
+    try:
+        csr = x509.load_pem_x509_csr(request)
+        key = csr.public_key()
+        valid = csr.is_signature_valid
+    except (ValueError, TypeError, InvalidSignature, x509.UnsupportedGeneralNameType) as error:
+        raise IdentityError(f"not a certificate signing request: {error}") from error
+    if not valid:
+        raise IdentityError("the certificate signing request is not signed with its own key")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < LEAST_RSA_BITS:
+        raise IdentityError(f"a key of {key.key_size} bits is too short; at least {LEAST_RSA_BITS}")
+    if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey):
+        raise IdentityError("the key must be of ECDSA, RSA or Ed25519")
+    return csr.subject, key
+
+
+def _begun(
+    name: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    now: datetime,
+    life: timedelta,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS_DIFFER)
+        .not_valid_after(now + life)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _leaf(
+    issuer: x509.Certificate,
+    name: x509.Name,
+    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    now: datetime,
+    purpose: x509.ObjectIdentifier,
+) -> x509.CertificateBuilder:
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    # Nothing lives longer than the authority that vouches for it.
+    life = min(LEAF_LIFE, issuer.not_valid_after_utc - now)
+    return (
+        _begun(name, issuer.subject, key, now, life)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool = False) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

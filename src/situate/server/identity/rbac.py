@@ -1,0 +1,213 @@
+"""RBAC: who may what, by the Roles, ClusterRoles and bindings in the cache.
+
+Roles are read again only when one of them changed, and then only those that did; what they say of a caller in a
+namespace is worked out when first asked. After that a decision is a look-up: by everything that was asked but the
+object's name, which few rules mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from situate.server.asking import Caller, Object
+from situate.server.identity.attributes import NO, YES, Asking, Decision
+from situate.server.identity.objects import Objects, served
+from situate.server.identity.rules import Rule, aggregated, matches, rules_of
+from situate.server.problems import not_found
+from situate.server.resources import Resource
+
+__all__ = ["MASTERS", "Rbac"]
+
+MASTERS: Final = "system:masters"
+API: Final = "rbac.authorization.k8s.io/v1"
+GROUP: Final = "rbac.authorization.k8s.io"
+CLUSTER_ROLES: Final = served(API, "clusterroles")
+ROLES: Final = served(API, "roles")
+CLUSTER_BINDINGS: Final = served(API, "clusterrolebindings")
+BINDINGS: Final = served(API, "rolebindings")
+KINDS: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
+
+MOST_REMEMBERED: Final = 100_000
+"""Decisions kept; then all are forgotten and worked out again as they are asked."""
+
+
+class Granted(NamedTuple):
+    """A rule that somebody has, and how they came to it."""
+
+    rule: Rule
+    by: str
+
+
+class Remembered(NamedTuple):
+    whatever_name: Decision
+    by_name: Mapping[str, Decision]
+
+
+class Rbac:
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._seen: tuple[int, ...] = ()
+        self._decoded: dict[tuple[str, str, str], tuple[int, Object]] = {}
+        self._book = _Book({}, {}, {})
+        self._remembered: dict[tuple[object, ...], Remembered] = {}
+
+    def allows(self, caller: Caller, asked: Asking) -> Decision:
+        # Here each part of a microsecond is paid for by every request.
+        if MASTERS in caller.groups:
+            return YES
+        shelf = self._objects.shelf
+        seen = (
+            shelf(CLUSTER_ROLES).changed,
+            shelf(ROLES).changed,
+            shelf(CLUSTER_BINDINGS).changed,
+            shelf(BINDINGS).changed,
+        )
+        if seen != self._seen:
+            self._read(seen)
+        key = (
+            caller.name,
+            caller.groups,
+            asked.verb,
+            asked.resource,
+            asked.namespace,
+            asked.subresource,
+            asked.group,
+            asked.path,
+        )
+        found = self._remembered.get(key)
+        if found is None:
+            found = self._remember(key, caller, asked)
+        return found.by_name.get(asked.name, found.whatever_name) if found.by_name else found.whatever_name
+
+    def rules_for(self, caller: Caller, namespace: str) -> tuple[list[Granted], list[str]]:
+        """Every rule the caller has there, and what is wrong with bindings that lead nowhere."""
+        self._fresh()
+        return self._book.granted(caller, namespace)
+
+    def rules_of_role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...]:
+        """The rules of a role that a binding in that namespace refers to. Raises the 404 if it is not there."""
+        self._fresh()
+        found = self._book.rules(kind, name, namespace)
+        if found is None:
+            raise not_found("rolebindings" if namespace else "clusterrolebindings", GROUP, name)
+        return found
+
+    def gathered(self, role: Object) -> tuple[Rule, ...]:
+        """What a ClusterRole with an aggregationRule has, from the roles that are there now."""
+        self._fresh()
+        name = role.get("metadata", {}).get("name", "")
+        return aggregated(name, {**self._book.cluster_roles, name: role})
+
+    def _fresh(self) -> None:
+        seen = tuple(self._objects.shelf(kind).changed for kind in KINDS)
+        if seen != self._seen:
+            self._read(seen)
+
+    def _read(self, seen: tuple[int, ...]) -> None:
+        before, self._decoded = self._decoded, {}
+        found: dict[str, list[Object]] = {}
+        for resource in KINDS:
+            found[resource.plural] = [*self._objects_of(resource, before)]
+        self._book = _booked(found)
+        self._remembered.clear()
+        self._seen = seen
+
+    def _objects_of(
+        self, resource: Resource, before: Mapping[tuple[str, str, str], tuple[int, Object]]
+    ) -> Iterator[Object]:
+        for kept in self._objects.all(resource):
+            key = (resource.plural, kept.namespace, kept.name)
+            old = before.get(key)
+            entry = old if old is not None and old[0] == kept.revision else (kept.revision, kept.object(resource))
+            self._decoded[key] = entry
+            yield entry[1]
+
+    def _remember(self, key: tuple[object, ...], caller: Caller, asked: Asking) -> Remembered:
+        granted, wrong = self._book.granted(caller, asked.namespace)
+        otherwise = Decision(False, f"RBAC: {_together(wrong)}") if wrong else NO
+        named: dict[str, Decision] = {}
+        for rule, by in granted:
+            if not matches(rule, asked):
+                continue
+            yes = Decision(True, f"RBAC: allowed by {by}")
+            if not rule.names or not asked.resource:
+                # Rules before this one that name names say yes to the same; no need to keep which.
+                otherwise = yes
+                break
+            for name in rule.names:
+                named.setdefault(name, yes)
+        if len(self._remembered) >= MOST_REMEMBERED:
+            self._remembered.clear()
+        found = self._remembered[key] = Remembered(otherwise, named)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """All of it at one time, by whom it is about."""
+
+    cluster_roles: dict[str, Object]
+    resolved: dict[tuple[str, str, str], tuple[Rule, ...]]
+    """By kind, namespace and name."""
+    bound: dict[tuple[str, str, str], list[tuple[str, Object]]]
+    """By the binding's namespace ("": the cluster), the subject's kind and name: bindings, and how to tell of them."""
+
+    def rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        return self.resolved.get((kind, namespace if kind == "Role" else "", name))
+
+    def granted(self, caller: Caller, namespace: str) -> tuple[list[Granted], list[str]]:
+        found: list[Granted] = []
+        wrong: list[str] = []
+        for where in ("", namespace) if namespace else ("",):
+            bindings: dict[str, tuple[str, Object]] = {}
+            for subject in (("User", caller.name), *(("Group", group) for group in caller.groups)):
+                for by, binding in self.bound.get((where, *subject), ()):
+                    bindings.setdefault(binding["metadata"]["name"], (by, binding))
+            for _, (by, binding) in sorted(bindings.items()):
+                reference = binding["roleRef"]
+                kind, name = reference.get("kind", ""), reference.get("name", "")
+                rules = self.rules(kind, name, where)
+                if rules is None:
+                    wrong.append(f'{kind.lower()}.{GROUP} "{name}" not found')
+                    continue
+                found += [Granted(rule, by) for rule in rules]
+        return found, wrong
+
+
+def _booked(found: Mapping[str, list[Object]]) -> _Book:
+    cluster_roles = {role["metadata"]["name"]: role for role in found["clusterroles"]}
+    resolved = {("ClusterRole", "", name): aggregated(name, cluster_roles) for name in cluster_roles}
+    for role in found["roles"]:
+        resolved["Role", role["metadata"]["namespace"], role["metadata"]["name"]] = rules_of(role)
+    bound: dict[tuple[str, str, str], list[tuple[str, Object]]] = {}
+    for binding in [*found["clusterrolebindings"], *found["rolebindings"]]:
+        where = binding["metadata"].get("namespace", "")
+        for subject in binding.get("subjects") or ():
+            key = _subject(subject, where)
+            if key is not None:
+                bound.setdefault((where, *key), []).append((_described(binding, subject, where), binding))
+    return _Book(cluster_roles, resolved, bound)
+
+
+def _subject(subject: Mapping[str, str], where: str) -> tuple[str, str] | None:
+    kind, name = subject.get("kind", ""), subject.get("name", "")
+    if kind == "ServiceAccount":
+        namespace = subject.get("namespace") or where
+        return ("User", f"system:serviceaccount:{namespace}:{name}") if namespace else None
+    return (kind, name) if kind in ("User", "Group") else None
+
+
+def _described(binding: Object, subject: Mapping[str, str], where: str) -> str:
+    name, reference = binding["metadata"]["name"], binding["roleRef"]
+    kind, who = subject.get("kind", ""), subject.get("name", "")
+    if kind == "ServiceAccount":
+        who = f"{who}/{subject.get('namespace') or where}"
+    shown = f'RoleBinding "{name}/{where}"' if where else f'ClusterRoleBinding "{name}"'
+    return f'{shown} of {reference.get("kind", "")} "{reference.get("name", "")}" to {kind} "{who}"'
+
+
+def _together(wrong: list[str]) -> str:
+    different = list(dict.fromkeys(wrong))
+    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"

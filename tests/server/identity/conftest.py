@@ -1,0 +1,35 @@
+"""What a real kube-apiserver said, and the same cluster in memory."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.identity.memory import Memory
+from server.identity.world import objects
+from situate.server.identity import files
+from situate.server.identity.bootstrap import begin
+
+
+@pytest.fixture(scope="session")
+def facts() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "facts.json").read_text())
+    return found
+
+
+@pytest.fixture
+def world() -> Memory:
+    """What every cluster begins with, and the small cluster of world.py."""
+    memory = Memory()
+    asyncio.run(begin(memory, "a certificate"))
+    for thing in objects():
+        memory.put(thing)
+    return memory
+
+
+@pytest.fixture(autouse=True)
+def every_look_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are looked at whenever somebody asks, so that no test has to wait."""
+    monkeypatch.setattr(files, "LOOK_S", 0.0)

@@ -1,0 +1,83 @@
+"""Objects in memory for the tests: what identity reads of the registry's cache, and a registry that only keeps."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from situate.server.asking import Caller, Object, Target
+from situate.server.problems import already_exists
+from situate.server.resources import BY_KIND, Resource
+
+
+@dataclass(frozen=True)
+class Kept:
+    namespace: str
+    name: str
+    revision: int
+    value: Object
+
+    def object(self, resource: Resource) -> Object:
+        return {"apiVersion": resource.api_version, "kind": resource.kind, **deepcopy(self.value)}
+
+
+@dataclass
+class Shelf:
+    changed: int = 0
+
+
+class Memory:
+    """A cache and a registry in one."""
+
+    def __init__(self, *objects: Object) -> None:
+        self.revision = 0
+        self.kept: dict[tuple[str, str, str], Kept] = {}
+        self.shelves: dict[str, Shelf] = {}
+        for thing in objects:
+            self.put(thing)
+
+    @property
+    def cache(self) -> "Memory":
+        return self
+
+    def put(self, thing: Object) -> Kept:
+        resource = BY_KIND[thing["apiVersion"], thing["kind"]]
+        self.revision += 1
+        metadata = {"uid": f"uid-{self.revision}", **thing["metadata"]}
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        held = Kept(namespace, name, self.revision, deepcopy({**thing, "metadata": metadata}))
+        self.kept[resource.stored_as, namespace, name] = held
+        self.shelf(resource).changed = self.revision
+        return held
+
+    def remove(self, resource: Resource, namespace: str, name: str) -> None:
+        self.revision += 1
+        del self.kept[resource.stored_as, namespace, name]
+        self.shelf(resource).changed = self.revision
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Kept | None:
+        return self.kept.get((resource.stored_as, namespace, name))
+
+    def all(self, resource: Resource, namespace: str = "") -> Iterator[Kept]:
+        for key in sorted(self.kept):
+            if key[0] == resource.stored_as and (not namespace or key[1] == namespace):
+                yield self.kept[key]
+
+    def on_node(self, node: str) -> list[Kept]:
+        return [
+            held
+            for (stored_as, _, _), held in sorted(self.kept.items())
+            if stored_as == "/pods" and held.value.get("spec", {}).get("nodeName") == node
+        ]
+
+    def shelf(self, resource: Resource) -> Shelf:
+        return self.shelves.setdefault(resource.stored_as, Shelf())
+
+    async def create(self, target: Target, obj: Object, caller: Caller) -> Any:
+        name = obj["metadata"]["name"]
+        if self.get(target.resource, target.namespace, name) is not None:
+            raise already_exists(target.resource.plural, target.resource.group, name)
+        return self.put(obj)
+
+    async def update(self, target: Target, obj: Object, caller: Caller) -> Any:
+        return self.put(obj)
