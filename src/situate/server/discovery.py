@@ -1,0 +1,224 @@
+"""Which groups, versions and resources are served: the documents that clients read before anything else.
+
+Both ways: the old one (a document for the groups, and one for each version) and the aggregated one (everything at once,
+with an ETag). The bytes are made once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from situate.server.resources import RESOURCES, Resource
+
+__all__ = ["Discovery", "Document", "subresource_kind", "subresource_verbs"]
+
+AGGREGATED: Final = ("v2", "v2beta1")
+GROUPS: Final = (
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+)
+"""In kube-apiserver's order, which decides whose kind a short name means; all others come after, as they stand."""
+_STABLE: Final = {"": 0, "beta": 1, "alpha": 2}
+_SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
+    "binding": ("", "", "Binding", ("create",)),
+    "eviction": ("policy", "v1", "Eviction", ("create",)),
+    "finalize": ("", "", "", ("update",)),
+    "log": ("", "", "", ("get",)),
+    "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
+    "status": ("", "", "", ("get", "patch", "update")),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
+}
+"""Group, version and kind, if others than the resource's own; and verbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    body: bytes
+    etag: str
+    """Quoted, as the header has it."""
+
+
+def document(value: Any) -> Document:
+    body = msgspec.json.encode(value) + b"\n"
+    return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
+
+
+def subresource_kind(resource: Resource, name: str) -> tuple[str, str, str]:
+    """Group, version and kind of what a subresource takes and gives; the first two empty if they are the resource's."""
+    group, version, kind, _ = _SUBRESOURCES[name]
+    return group, version, kind or resource.kind
+
+
+def subresource_verbs(name: str) -> tuple[str, ...]:
+    return _SUBRESOURCES[name][3]
+
+
+def _version_order(version: str) -> tuple[int, int, int]:
+    """v2 before v1, both before v1beta1, that before v1alpha2."""
+    for word in ("alpha", "beta"):
+        number, found, minor = version.partition(word)
+        if found:
+            return _STABLE[word], -int(number[1:]), -int(minor)
+    return 0, -int(version[1:]), 0
+
+
+class Discovery:
+    """The documents of a table of resources."""
+
+    def __init__(self, resources: Sequence[Resource] = RESOURCES) -> None:
+        found: dict[str, dict[str, list[Resource]]] = {}
+        for one in resources:
+            found.setdefault(one.group, {}).setdefault(one.version, []).append(one)
+        self._versions = {
+            group: {version: versions[version] for version in sorted(versions, key=_version_order)}
+            for group, versions in found.items()
+        }
+        known = [group for group in GROUPS if group in found]
+        self._groups = [*known, *(group for group in found if group and group not in GROUPS)]
+        self._legacy_api = self._versions.get("", {})
+        self._documents: dict[str, Document] = {}
+        self._aggregated: dict[tuple[str, str], Document] = {}
+        self._make()
+
+    def _make(self) -> None:
+        self._documents["/apis"] = document({"kind": "APIGroupList", "apiVersion": "v1", "groups": self._group_list()})
+        for group in self._groups:
+            whole = {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+            self._documents[f"/apis/{group}"] = document(whole)
+        for group, versions in self._versions.items():
+            for version, resources in versions.items():
+                path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+                self._documents[path] = document(_resource_list(resources))
+        for version in AGGREGATED:
+            core = [_group_discovery("", self._legacy_api)] if self._legacy_api else []
+            others = [_group_discovery(group, self._versions[group]) for group in self._groups]
+            self._aggregated["/api", version] = _discovery_list(version, core)
+            self._aggregated["/apis", version] = _discovery_list(version, others)
+
+    def _group_list(self) -> list[dict[str, Any]]:
+        return [self._group(group) for group in self._groups]
+
+    def _group(self, group: str) -> dict[str, Any]:
+        versions = [{"groupVersion": f"{group}/{one}", "version": one} for one in self._versions[group]]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    @property
+    def paths(self) -> list[str]:
+        """All there are, for whoever asks for `/`."""
+        return sorted(["/api", *self._documents])
+
+    def plain(self, path: str, address: str) -> Document | None:
+        """`address` is where the client reached the server, which /api tells."""
+        if path == "/api":
+            reached = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+            versions = list(self._legacy_api)
+            return document({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": reached})
+        return self._documents.get(path)
+
+    def aggregated(self, path: str, version: str) -> Document | None:
+        """`path` is /api or /apis."""
+        return self._aggregated.get((path, version))
+
+
+# -- the old way -------------------------------------------------------------------------------------------------------
+
+
+def _resource_list(resources: Iterable[Resource]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for one in resources:
+        rows.append(_row(one))
+        rows.extend(_subresource_row(one, name) for name in sorted(one.subresources))
+    rows.sort(key=lambda row: row["name"])
+    version = next(iter(resources)).api_version
+    # Only lists of named groups say their own version.
+    start = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if "/" in version else {})
+    return start | {"groupVersion": version, "resources": rows}
+
+
+def _row(one: Resource) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": one.plural,
+        "singularName": one.singular,
+        "namespaced": one.namespaced,
+        "kind": one.kind,
+        "verbs": sorted(one.verbs),
+    }
+    if one.short_names:
+        row["shortNames"] = one.short_names
+    if one.categories:
+        row["categories"] = one.categories
+    return row
+
+
+def _subresource_row(one: Resource, name: str) -> dict[str, Any]:
+    group, version, kind = subresource_kind(one, name)
+    row: dict[str, Any] = {"name": f"{one.plural}/{name}", "singularName": "", "namespaced": one.namespaced}
+    if group:
+        row |= {"group": group, "version": version}
+    return row | {"kind": kind, "verbs": subresource_verbs(name)}
+
+
+# -- everything at once ------------------------------------------------------------------------------------------------
+
+
+def _discovery_list(version: str, items: list[dict[str, Any]]) -> Document:
+    kind, api = "APIGroupDiscoveryList", f"apidiscovery.k8s.io/{version}"
+    return document({"kind": kind, "apiVersion": api, "metadata": {}, "items": items})
+
+
+def _group_discovery(group: str, versions: Mapping[str, Sequence[Resource]]) -> dict[str, Any]:
+    metadata = {"name": group} if group else {}
+    shown = [
+        {
+            "version": version,
+            "resources": [_resource_discovery(one) for one in sorted(resources, key=lambda one: one.plural)],
+            "freshness": "Current",
+        }
+        for version, resources in versions.items()
+    ]
+    return {"metadata": metadata, "versions": shown}
+
+
+def _response_kind(group: str, version: str, kind: str) -> dict[str, str]:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _resource_discovery(one: Resource) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "resource": one.plural,
+        "responseKind": _response_kind("", "", one.kind),
+        "scope": "Namespaced" if one.namespaced else "Cluster",
+        "singularResource": one.singular,
+        "verbs": sorted(one.verbs),
+    }
+    if one.short_names:
+        found["shortNames"] = one.short_names
+    if one.categories:
+        found["categories"] = one.categories
+    if one.subresources:
+        found["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": _response_kind(*subresource_kind(one, name)),
+                "verbs": subresource_verbs(name),
+            }
+            for name in sorted(one.subresources)
+        ]
+    return found

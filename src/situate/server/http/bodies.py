@@ -1,0 +1,210 @@
+"""Request bodies: read with a bound, then decoded as JSON, YAML or protobuf into an object of the promised kind."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from situate.server.asking import Object, WriteOptions
+from situate.server.http.answers import encode
+from situate.server.http.negotiation import body_type
+from situate.server.problems import StatusError, bad_request
+from situate.server.registry.warning import warn
+from situate.wire.errors import InputError
+from situate.wire.protobuf import from_protobuf
+from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal
+from situate.wire.yaml import load_yaml
+
+__all__ = ["delete_body", "object_of", "patch_of", "read"]
+
+UNSUPPORTED: Final = "the body of the request has a Content-Encoding, and none is supported"
+ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+MAX_DEPTH: Final = 512
+_decode: Final = msgspec.json.Decoder().decode
+_YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+async def read(request: web.BaseRequest, most: int) -> bytes:
+    """The whole body. Raises StatusError (413) before more than `most` bytes are held, whatever the headers say."""
+    headers = request.headers
+    length = request.content_length
+    if length is not None and length > most:
+        raise _too_large(most)
+    if headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", UNSUPPORTED)
+    content = request.content
+    if content.at_eof():
+        return b""
+    if headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(CONTINUE)
+    piece = await content.readany()
+    if content.at_eof() and len(piece) <= most:
+        return piece
+    pieces, size = [piece], len(piece)
+    while True:
+        if size > most:
+            raise _too_large(most)
+        if content.at_eof():
+            return b"".join(pieces)
+        piece = await content.readany()
+        pieces.append(piece)
+        size += len(piece)
+
+
+def _too_large(most: int) -> StatusError:
+    text = f"Request entity too large: limit is {most}"
+    return StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", text)
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------
+
+
+def object_of(body: bytes, content_type: str, api_version: str, kind: str, options: WriteOptions) -> Object:
+    """The object in a body, normalised. Raises StatusError; warns of fields that are not known."""
+    form = body_type(content_type)
+    try:
+        if form == "protobuf":
+            return _expected(from_protobuf(body), api_version, kind)
+        if form == "yaml":
+            body = encode(_yaml(body))
+        strict = options.field_validation != "Ignore"
+        found = decode(api_version, kind, body, strict=strict)
+    except DecodeError as error:
+        _other_kind(body, form, api_version, kind)
+        raise bad_request(str(error)) from None
+    except RecursionError:
+        raise bad_request("the body of the request is nested too deeply") from None
+    obj = _expected(found.object, api_version, kind)
+    if found.problems and strict:
+        if options.field_validation == "Strict":
+            raise bad_request(strict_refusal(api_version, kind, found.problems))
+        warn(found.problems)
+    return obj
+
+
+def _expected(obj: Object, api_version: str, kind: str) -> Object:
+    """The object, if it is of the kind that belongs at this path, or says nothing of its kind."""
+    given_version, given_kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
+    if given_version == api_version and given_kind == kind:
+        return obj
+    raise bad_request(_mismatch(given_version, given_kind, api_version, kind))
+
+
+def _mismatch(given_version: str, given_kind: str, api_version: str, kind: str) -> str:
+    version = given_version.rpartition("/")[2]
+    if (given_version, given_kind) not in kinds():
+        where = f'no kind "{given_kind}" is registered for version "{given_version}"'
+        return f'{given_kind} in version "{version}" cannot be handled as a {kind}: {where}'
+    if given_kind == kind:
+        return f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+    inside = api_version.rpartition("/")[0].partition(".")[0] or "core"
+    why = f"converting ({version}.{given_kind}) to ({inside}.{kind}): unknown conversion"
+    return f'{given_kind} in version "{version}" cannot be handled as a {kind}: {why}'
+
+
+def _other_kind(body: bytes, form: str, api_version: str, kind: str) -> None:
+    """If a body that could not be read is of another kind, that is what to say about it."""
+    if form == "protobuf":
+        return
+    try:
+        loose = _decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return
+    if isinstance(loose, dict):
+        named = {key: value for key in ("apiVersion", "kind") if isinstance(value := loose.get(key), str)}
+        _expected(named, api_version, kind)
+
+
+def _yaml(body: bytes) -> Any:
+    """One document. Aliases are refused: a small body must not stand for a large object."""
+    try:
+        if b"*" in body:
+            for event in yaml.parse(body, Loader=_YamlLoader):
+                if isinstance(event, yaml.AliasEvent):
+                    raise bad_request(ALIASES)
+        documents = list(load_yaml(body))
+    except InputError as error:
+        raise bad_request(f"error decoding YAML: {error}") from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise bad_request(f"error decoding YAML: {str(error).splitlines()[0]}") from None
+    if len(documents) > 1:
+        raise bad_request("error decoding YAML: more than one document")
+    return documents[0] if documents else None
+
+
+# -- patches -----------------------------------------------------------------------------------------------------------
+
+
+def patch_of(body: bytes, how: str) -> Any:
+    """A patch as values. Raises StatusError."""
+    if how == "apply" and not body.lstrip().startswith(b"{"):
+        patch = _yaml(body)
+    else:
+        try:
+            patch = _decode(body)
+        except msgspec.DecodeError as error:
+            what = "error decoding YAML" if how == "apply" else "error decoding patch"
+            raise bad_request(f"{what}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise bad_request(f"error decoding patch: {error}") from None
+    if _depth_over(patch, MAX_DEPTH):
+        raise bad_request(f"error decoding patch: nested deeper than {MAX_DEPTH} levels")
+    if how == "json":
+        if not isinstance(patch, list):
+            raise bad_request("error decoding patch: a JSON patch is a list of operations")
+    elif not isinstance(patch, dict):
+        raise bad_request("error decoding patch: a patch is an object")
+    return patch
+
+
+def _depth_over(value: Any, most: int) -> bool:
+    """Whether lists and objects are nested deeper. Level by level, so that it cannot itself go too deep."""
+    level = [value]
+    for _ in range(most):
+        following: list[Any] = []
+        for one in level:
+            if type(one) is dict:
+                following.extend(inner for inner in one.values() if type(inner) in (dict, list))
+            elif type(one) is list:
+                following.extend(inner for inner in one if type(inner) in (dict, list))
+        if not following:
+            return False
+        level = following
+    return True
+
+
+# -- options of a delete -----------------------------------------------------------------------------------------------
+
+
+def delete_body(body: bytes, content_type: str) -> Object:
+    """DeleteOptions from a body, or nothing. Raises StatusError."""
+    form = body_type(content_type)
+    if not body:
+        return {}
+    try:
+        if form == "protobuf":
+            obj = from_protobuf(body)
+        else:
+            raw = encode(_yaml(body)) if form == "yaml" else body
+            loose = _decode(raw)
+            if loose is None:
+                return {}
+            if not isinstance(loose, dict):
+                raise bad_request("the body of the request is no DeleteOptions")
+            obj = loose
+        version, kind = obj.get("apiVersion") or "v1", obj.get("kind") or "DeleteOptions"
+        if kind != "DeleteOptions":
+            raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
+        return normalised("v1", "DeleteOptions", {**obj, "apiVersion": "v1", "kind": "DeleteOptions"})
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None

@@ -1,0 +1,102 @@
+"""One client's connection: aiohttp's, with a deadline on headers, a Status for what is no HTTP, and word of its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import RequestHandler
+
+from situate.server.http.answers import of_status
+from situate.server.problems import StatusError, bad_request
+
+__all__ = ["Connection", "Listener"]
+
+
+class Connection(RequestHandler):
+    __slots__ = ("head_since", "on_lost", "peer")
+
+    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+        super().__init__(manager, loop=loop, **options)
+        self.on_lost: Callable[[], None] | None = None
+        self.head_since = 0.0
+        """When a request began whose headers are not there yet; 0: none."""
+        self.peer: bytes | bool | None = False
+        """The client's certificate (DER), None if it showed none; False: not looked up yet."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the client has more to read than is good."""
+        return self._paused
+
+    def certificate(self) -> bytes | None:
+        if self.peer is False:
+            found = self.transport.get_extra_info("ssl_object") if self.transport is not None else None
+            self.peer = found.getpeercert(True) if found is not None else None
+        return cast("bytes | None", self.peer)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if isinstance(self._manager, Listener) and self._manager.full:
+            self.force_close()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            if not self.head_since:
+                self.head_since = self._loop.time()
+        else:
+            self.head_since = 0.0
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        tell, self.on_lost = self.on_lost, None
+        super().connection_lost(exc)
+        if tell is not None:
+            tell()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What could not be parsed. Our own handler answers everything else itself."""
+        if isinstance(exc, LineTooLong):
+            text = "the request line or a header of the request is too large"
+            error = StatusError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "RequestHeaderFieldsTooLarge", text)
+        else:
+            first = (message or "").strip().splitlines()[:1]
+            error = bad_request(f"the request is not HTTP/1.1: {first[0].rstrip(':') if first else 'malformed'}")
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer was begun already")
+        answer = of_status(error)
+        answer.close = True
+        return cast(web.StreamResponse, answer)
+
+
+class Listener(web.Server):
+    """Makes connections up to a number, and closes those whose headers never end."""
+
+    def __init__(self, handler: Any, *, head_s: float, most: int, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self._head_s = head_s
+        self._most = most
+
+    @property
+    def full(self) -> bool:
+        return len(self._connections) > self._most
+
+    def __call__(self) -> RequestHandler:
+        return Connection(self, loop=self._loop, **self._kwargs)
+
+    def sweep(self, now: float) -> None:
+        for connection in self.connections:
+            began = connection.head_since if isinstance(connection, Connection) else 0.0
+            if began and now - began > self._head_s:
+                connection.force_close()

@@ -1,0 +1,128 @@
+"""Accept and Content-Type: which form an answer takes, and which one a body has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, Literal, TypeAlias
+
+from situate.server.problems import StatusError
+
+__all__ = ["JSON", "Form", "accepted", "body_type", "not_acceptable", "patch_type", "wants_discovery"]
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+SERVED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
+"""What bodies may be; answers are JSON."""
+META: Final = "meta.k8s.io"
+DISCOVERY: Final = "apidiscovery.k8s.io"
+DISCOVERY_VERSIONS: Final = ("v2", "v2beta1")
+_ANY: Final = ("*/*", "application/*", JSON)
+_PATCHES: Final = {
+    "application/merge-patch+json": "merge",
+    "application/json-patch+json": "json",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+    "application/apply-patch": "apply",
+}
+
+Shape: TypeAlias = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is shown. The shape is empty for the object as it is."""
+
+    shape: Shape = ""
+    version: str = "v1"
+
+
+PLAIN: Final = Form()
+
+
+def not_acceptable(message: str = f"only the following media types are accepted: {JSON}") -> StatusError:
+    return StatusError(HTTPStatus.NOT_ACCEPTABLE, "NotAcceptable", message)
+
+
+def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:
+    """Media types with their parameters, the most wanted first."""
+    found = []
+    for clause in header.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        named = dict(part.split("=", 1) for part in parameters if "=" in part)
+        try:
+            weight = float(named.get("q", "1"))
+        except ValueError:
+            weight = 0.0
+        if media:
+            found.append((weight, media.lower(), named))
+    found.sort(key=lambda one: -one[0])
+    return [(media, named) for _, media, named in found]
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str) -> Form:
+    """The first form that is asked for and can be given. Raises StatusError (406)."""
+    if not header:
+        return PLAIN
+    for media, named in _clauses(header):
+        if media not in _ANY:
+            continue
+        shape, version = named.get("as", ""), named.get("v", "")
+        if not shape:
+            return PLAIN
+        if named.get("g") == META and version in ("v1", "v1beta1"):
+            if shape == "Table":
+                return Form("Table", version)
+            if shape == "PartialObjectMetadata":
+                return Form("PartialObjectMetadata", version)
+            if shape == "PartialObjectMetadataList":
+                return Form("PartialObjectMetadataList", version)
+    raise not_acceptable()
+
+
+@lru_cache(maxsize=256)
+def wants_discovery(header: str) -> str:
+    """The version of APIGroupDiscoveryList that is asked for before plain JSON; "": none. Raises StatusError (406)."""
+    if not header:
+        return ""
+    for media, named in _clauses(header):
+        if media not in _ANY:
+            continue
+        if named.get("as") == "APIGroupDiscoveryList":
+            if named.get("g") == DISCOVERY and named.get("v") in DISCOVERY_VERSIONS:
+                return named["v"]
+            continue
+        return ""
+    raise not_acceptable()
+
+
+def _media(header: str) -> str:
+    return header.partition(";")[0].strip().lower()
+
+
+@lru_cache(maxsize=64)
+def body_type(header: str) -> Literal["json", "yaml", "protobuf"]:
+    """Raises StatusError (415). No header means JSON."""
+    media = _media(header)
+    if media in ("", JSON):
+        return "json"
+    if media == YAML:
+        return "yaml"
+    if media == PROTOBUF:
+        return "protobuf"
+    text = f"the body of the request was in an unknown format - accepted media types include: {SERVED}"
+    raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", text)
+
+
+@lru_cache(maxsize=64)
+def patch_type(header: str) -> str:
+    """merge, json, strategic or apply. Raises StatusError (415)."""
+    found = _PATCHES.get(_media(header), "")
+    if not found:
+        known = ", ".join(list(_PATCHES)[:4])
+        text = f"the body of the request was in an unknown format - accepted media types include: {known}"
+        raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", text)
+    return found

@@ -1,0 +1,97 @@
+"""Answers that go on: watches and logs, written in chunks, to clients that may be slow or gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from situate.server.http.answers import Answer, head
+from situate.server.http.connection import Connection
+
+__all__ = ["Stream"]
+
+LAST: Final = b"0\r\n\r\n"
+
+
+class Stream:
+    """One chunked answer. Ends early by `stop`, or when its client is gone; both cancel whoever writes it."""
+
+    def __init__(self, request: web.BaseRequest, slow_s: float) -> None:
+        self._request = request
+        self._slow_s = slow_s
+        self._task: asyncio.Task[object] | None = asyncio.current_task()
+        self._connection = request.protocol if isinstance(request.protocol, Connection) else None
+        self.stopped = False
+        """By us or by the client leaving: a cancellation that follows is no accident."""
+        self.gone = False
+        self.started = False
+        if self._connection is not None:
+            self._connection.on_lost = self._lost
+
+    def _lost(self) -> None:
+        self.gone = True
+        self.stop()
+
+    def stop(self) -> None:
+        if not self.stopped:
+            self.stopped = True
+            if self._task is not None:
+                self._task.cancel()
+
+    def start(self, content_type: str, headers: str = "") -> None:
+        closing = "" if self._request.keep_alive else "Connection: close\r\n"
+        lines = f"Content-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n{closing}"
+        self._write(head(HTTPStatus.OK, f"{lines}Cache-Control: no-cache, private\r\n{headers}"))
+        self.started = True
+
+    async def send(self, pieces: Sequence[bytes]) -> None:
+        """As one chunk. Raises ConnectionError if the client is gone, or has read nothing for too long."""
+        size = sum(map(len, pieces))
+        if not size:
+            return
+        self._write(b"".join((b"%x\r\n" % size, *pieces, b"\r\n")))
+        if self._connection is not None and self._connection.paused:
+            try:
+                async with asyncio.timeout(self._slow_s):
+                    await self._request.writer.drain()
+            except TimeoutError:
+                self.cut()
+                raise ConnectionAbortedError("the client does not read") from None
+
+    def cut(self) -> None:
+        """Throw the connection away, with all that waits to be sent."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def _write(self, data: bytes) -> None:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        self._request.writer.output_size += len(data)
+        transport.write(data)
+
+    def finish(self) -> Answer:
+        """The end of the body, if there is still somebody to see it; what is left to give to aiohttp."""
+        if self._connection is not None:
+            self._connection.on_lost = None
+        answer = Answer(HTTPStatus.OK)
+        answer.written = True
+        transport = self._request.transport
+        if transport is not None and not transport.is_closing():
+            transport.write(LAST)
+        return answer
+
+    def forget(self) -> None:
+        if self._connection is not None:
+            self._connection.on_lost = None
+
+    def cancelled(self) -> bool:
+        """In `except CancelledError`: whether it was `stop`, so that the answer can be finished."""
+        if self.stopped and self._task is not None:
+            self._task.uncancel()
+            return True
+        return False

@@ -1,0 +1,367 @@
+"""OpenAPI v3: one document for each group and version, made from the table of messages when it is first asked for.
+
+Good for `kubectl explain`, for its validation and for clients that are generated; not a copy of Kubernetes' texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from situate.server.discovery import Document, document, subresource_kind, subresource_verbs
+from situate.server.openapi_values import GIVEN, NOT_GIVEN, VALUES
+from situate.server.openapi_words import FIELDS, MESSAGES
+from situate.server.resources import RESOURCES, Resource
+from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, message
+
+__all__ = ["PROTOBUF_V2", "OpenApi"]
+
+PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+"""As clients ask for it. An @ is not allowed in the name of a type, so it is not answered so."""
+REF: Final = "#/components/schemas/"
+META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_PREFIXES: Final = {
+    "meta.v1": META,
+    "situate.v1alpha1": "dev.situate.v1alpha1.",
+    "x.v1alpha1": "io.x-k8s.scheduling.v1alpha1.",
+    "types": "io.k8s.apimachinery.pkg.types.",
+}
+_SCALARS: Final[Mapping[str, Mapping[str, str]]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+_SPECIAL: Final = {
+    "Quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "Amount": "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "IntOrString": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    "Time": f"{META}Time",
+    "MicroTime": f"{META}MicroTime",
+    "Raw": "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    "Free": f"{META}FieldsV1",
+}
+_FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
+    _SPECIAL["Quantity"]: {
+        "description": "A number with a unit, as 500m, 2 or 128Mi.",
+        "oneOf": [{"type": "string"}, {"type": "number"}],
+    },
+    _SPECIAL["IntOrString"]: {
+        "description": "A number, or text such as a percentage or a name.",
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+    _SPECIAL["Time"]: {"description": "A point in time, to the second.", "type": "string", "format": "date-time"},
+    _SPECIAL["MicroTime"]: {
+        "description": "A point in time, to the microsecond.",
+        "type": "string",
+        "format": "date-time",
+    },
+    _SPECIAL["Raw"]: {"description": "Any object.", "type": "object"},
+    _SPECIAL["Free"]: {"description": "Which fields a manager has set.", "type": "object"},
+    f"{META}Patch": {"description": "A change to an object.", "type": "object"},
+    f"{META}ListMeta": {
+        "description": "What every list has.",
+        "type": "object",
+        "properties": {
+            "continue": {"description": "The token that asks for the rest.", "type": "string"},
+            "remainingItemCount": {"description": "How many are to come.", "type": "integer", "format": "int64"},
+            "resourceVersion": {"description": "The revision of the list.", "type": "string"},
+        },
+    },
+}
+# Without the strategic type: where a document lists it, kubectl computes such patches from the document's extensions,
+# and not from what it knows about Kubernetes' kinds.
+_PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_BODIES: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_METHODS: Final = {
+    "get": "get",
+    "list": "get",
+    "create": "post",
+    "update": "put",
+    "patch": "patch",
+    "delete": "delete",
+    "deletecollection": "delete",
+}
+_ACTIONS: Final = {"create": "post", "update": "put"}
+
+
+def _parameter(name: str, text: str, kind: str = "string", where: str = "query") -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "in": where, "description": text}
+    if where == "path":
+        found["required"] = True
+    return found | {"schema": {"type": kind, "uniqueItems": True}}
+
+
+_NAME: Final = _parameter("name", "the object's name", where="path")
+_NAMESPACE: Final = _parameter("namespace", "the object's namespace", where="path")
+_WRITE: Final = (
+    _parameter("dryRun", "`All`: do everything but keep it"),
+    _parameter("fieldManager", "who makes the change: at most 128 characters; must be given for apply"),
+    _parameter("fieldValidation", "what to do about unknown fields: Ignore, Warn (if not given) or Strict"),
+)
+_FORCE: Final = (_parameter("force", "take over fields that others manage; for apply only", "boolean"),)
+_LIST: Final = (
+    _parameter("allowWatchBookmarks", "tell how far a watch has come, when nothing happens", "boolean"),
+    _parameter("continue", "go on with a list, by the token that came with its beginning"),
+    _parameter("fieldSelector", "only objects with these values in their fields"),
+    _parameter("labelSelector", "only objects with these labels"),
+    _parameter("limit", "how many objects at once", "integer"),
+    _parameter("resourceVersion", "how new the answer has to be, or where a watch begins"),
+    _parameter("resourceVersionMatch", "Exact or NotOlderThan"),
+    _parameter("sendInitialEvents", "begin a watch with all there is", "boolean"),
+    _parameter("timeoutSeconds", "when a watch ends", "integer"),
+    _parameter("watch", "tell of changes as they happen", "boolean"),
+)
+_DELETE: Final = (
+    _parameter("dryRun", "`All`: do everything but keep it"),
+    _parameter("gracePeriodSeconds", "how long to wait; 0: not at all", "integer"),
+    _parameter("propagationPolicy", "what becomes of what it owns: Background, Foreground or Orphan"),
+)
+_GET: Final = (_parameter("resourceVersion", "how new the answer has to be"),)
+_PARAMETERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
+    "get": _GET,
+    "list": _LIST,
+    "create": _WRITE,
+    "update": _WRITE,
+    "patch": (*_WRITE, *_FORCE),
+    "delete": _DELETE,
+    "deletecollection": (*_DELETE, *_LIST),
+}
+
+
+class OpenApi:
+    """All documents, and the list of them."""
+
+    def __init__(self, resources: Sequence[Resource] = RESOURCES, version: str = "1.36") -> None:
+        self._version = version
+        self._resources: dict[str, list[Resource]] = {}
+        for one in resources:
+            path = f"apis/{one.api_version}" if one.group else f"api/{one.version}"
+            self._resources.setdefault(path, []).append(one)
+        self._documents: dict[str, Document] = {}
+        self._index: Document | None = None
+
+    def index(self) -> Document:
+        if self._index is None:
+            paths = {}
+            for name in sorted(self._resources):
+                found = self._made(name)
+                paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={found.etag.strip(chr(34))}"}
+            self._index = document({"paths": paths})
+        return self._index
+
+    def document(self, name: str) -> Document | None:
+        """Of `api/v1` or `apis/apps/v1`."""
+        return self._made(name) if name in self._resources else None
+
+    def empty_v2(self, protobuf: bool) -> tuple[Document, str]:
+        """The older kind of document, with nothing in it, and its type. kubectl asks for it when a file holds a List or
+        a kind that is not served, and then leaves all checking to the server; without an answer it gives up."""
+        title, version = b"Kubernetes", self._version.encode()
+        if protobuf:
+            info = b"\x0a%c%b\x12%c%b" % (len(title), title, len(version), version)
+            body = b"\x0a\x032.0\x12%c%b" % (len(info), info)
+            return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"'), PROTOBUF_V2.replace("@", ".")
+        whole = {"swagger": "2.0", "info": {"title": title.decode(), "version": self._version}, "paths": {}}
+        return document(whole), "application/json"
+
+    def _made(self, name: str) -> Document:
+        if name not in self._documents:
+            self._documents[name] = self._make(name)
+        return self._documents[name]
+
+    def _make(self, name: str) -> Document:
+        resources = self._resources[name]
+        api_version = resources[0].api_version
+        wanted = [known for (version, _), known in kinds().items() if version == api_version]
+        for one in resources:
+            for sub in one.subresources:
+                group, version, kind = subresource_kind(one, sub)
+                known = kinds().get((f"{group}/{version}" if group else one.api_version, kind))
+                wanted.extend([known] if known else [])
+        lists = {f"{_schema_name(kinds()[api_version, one.kind])}List": _list_schema(one) for one in _listed(resources)}
+        wanted.append("meta.v1.DeleteOptions")
+        schemas: dict[str, Any] = {found: _schema(found) for found in _reached(wanted)}
+        named: dict[str, Any] = {_schema_name(found): raw for found, raw in schemas.items()}
+        whole = {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": self._version},
+            "paths": {path: item for one in resources for path, item in _paths(one)},
+            "components": {"schemas": dict(sorted((named | lists | dict(_FIXED)).items()))},
+        }
+        body = msgspec.json.encode(whole)
+        return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
+
+
+# -- schemas -----------------------------------------------------------------------------------------------------------
+
+
+def _schema_name(name: str) -> str:
+    section, _, own = name.rpartition(".")
+    return _PREFIXES.get(section, f"io.k8s.api.{section}.") + own
+
+
+def _listed(resources: Sequence[Resource]) -> Iterator[Resource]:
+    for one in resources:
+        if "list" in one.verbs and (one.api_version, one.kind) in kinds():
+            yield one
+
+
+def _list_schema(one: Resource) -> dict[str, Any]:
+    items = {"type": "array", "items": {"$ref": REF + _schema_name(kinds()[one.api_version, one.kind])}}
+    return {
+        "description": f"A list of objects of kind {one.kind}.",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"description": FIELDS["apiVersion"], "type": "string"},
+            "items": {"description": "The objects.", **items},
+            "kind": {"description": FIELDS["kind"], "type": "string"},
+            "metadata": {"description": "The revision of the list.", "allOf": [{"$ref": f"{REF}{META}ListMeta"}]},
+        },
+        "x-kubernetes-group-version-kind": [{"group": one.group, "kind": f"{one.kind}List", "version": one.version}],
+    }
+
+
+def _inner(kind: Type) -> Iterator[str]:
+    """The messages in a type."""
+    if kind.form == "message":
+        yield kind.name
+    elif kind.of is not None:
+        yield from _inner(kind.of)
+
+
+def _reached(names: Sequence[str]) -> list[str]:
+    """All messages that objects of these can have in them."""
+    found: dict[str, None] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting.extend(inner for field in flat_fields(message(name)) for inner in _inner(field.type))
+    return list(found)
+
+
+@cache
+def _schema(name: str) -> msgspec.Raw:
+    """Encoded once: most documents have the pod's in them."""
+    one = message(name)
+    properties = {field.name: _property(one, field) for field in flat_fields(one)}
+    schema: dict[str, Any] = {
+        "description": MESSAGES.get(one.go, f"{one.go} is a part of other kinds."),
+        "type": "object",
+    }
+    if one.is_kind and one.go not in MESSAGES:
+        schema["description"] = f"{one.go} is a kind of object."
+    if required := [field.name for field in flat_fields(one) if _is_required(one, field)]:
+        schema["required"] = required
+    schema["properties"] = dict(sorted(properties.items()))
+    if one.is_kind:
+        schema["x-kubernetes-group-version-kind"] = [
+            {"group": version.rpartition("/")[0], "kind": kind, "version": version.rpartition("/")[2]}
+            for (version, kind), known in kinds().items()
+            if known == name
+        ]
+    return msgspec.Raw(msgspec.json.encode(schema))
+
+
+def _is_required(one: Message, field: Field) -> bool:
+    """What is always written must be given, but for objects and times, which Go writes even when they are not there."""
+    named = f"{one.go}.{field.name}"
+    if named in GIVEN or named in NOT_GIVEN:
+        return named in GIVEN
+    return field.always and field.type.form not in ("message", "special")
+
+
+def _property(one: Message, field: Field) -> dict[str, Any]:
+    text = FIELDS.get(f"{one.go}.{field.name}") or FIELDS.get(field.name, "")
+    shown = _type(field.type)
+    if "$ref" in shown:
+        shown = {"allOf": [shown]}
+    values = VALUES.get(f"{one.go}.{field.name}")
+    if values and "allOf" not in shown:
+        shown.get("items", shown)["enum"] = values
+    return {"description": text, **shown} if text else shown
+
+
+def _type(kind: Type) -> dict[str, Any]:
+    if kind.form == "message":
+        return {"$ref": REF + _schema_name(kind.name)}
+    if kind.form == "special":
+        return {"$ref": REF + _SPECIAL[kind.name]}
+    if kind.form == "scalar" or kind.of is None:
+        return dict(_SCALARS[kind.name])
+    inner = _type(kind.of)
+    return (
+        {"type": "array", "items": inner} if kind.form == "list" else {"type": "object", "additionalProperties": inner}
+    )
+
+
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+def _paths(one: Resource) -> Iterator[tuple[str, dict[str, Any]]]:
+    root = f"/apis/{one.api_version}" if one.group else f"/api/{one.version}"
+    within = f"{root}/namespaces/{{namespace}}" if one.namespaced else root
+    scope = (_NAMESPACE,) if one.namespaced else ()
+    if one.namespaced and "list" in one.verbs:
+        yield f"{root}/{one.plural}", _item(one, ("list",), (), own="")
+    some = [verb for verb in ("list", "create", "deletecollection") if verb in one.verbs]
+    if some:
+        yield f"{within}/{one.plural}", _item(one, some, scope)
+    single = [verb for verb in ("get", "update", "patch", "delete") if verb in one.verbs]
+    if single:
+        yield f"{within}/{one.plural}/{{name}}", _item(one, single, (_NAME, *scope))
+    for sub in one.subresources:
+        path = f"{within}/{one.plural}/{{name}}/{sub}"
+        yield path, _item(one, subresource_verbs(sub), (_NAME, *scope), sub)
+
+
+def _item(
+    one: Resource, verbs: Sequence[str], parameters: Sequence[Mapping[str, Any]], sub: str = "", own: str = "Namespaced"
+) -> dict[str, Any]:
+    group, version, kind = subresource_kind(one, sub) if sub else ("", "", one.kind)
+    if not group:
+        group, version = one.group, one.version
+    item: dict[str, Any] = {}
+    for verb in verbs:
+        item[_METHODS[verb]] = _operation(one, verb, (group, version, kind), sub, own)
+    if parameters:
+        item["parameters"] = parameters
+    return item
+
+
+def _operation(one: Resource, verb: str, about: tuple[str, str, str], sub: str, own: str) -> dict[str, Any]:
+    group, version, kind = about
+    known = kinds().get((f"{group}/{version}" if group else version, kind))
+    schema = {"$ref": REF + _schema_name(known)} if known else {"type": "object"}
+    answer = {"$ref": schema["$ref"] + "List"} if verb in ("list", "deletecollection") and known else schema
+    word = {"create": "create", "update": "replace", "get": "read", "deletecollection": "deleteCollection"}.get(
+        verb, verb
+    )
+    scope = own if one.namespaced else ""
+    called = "".join(part.capitalize() for part in one.group.split(".")[0].split("-")) or "Core"
+    across = "ForAllNamespaces" if one.namespaced and not own else ""
+    operation: dict[str, Any] = {
+        "tags": [f"{one.group.split('.')[0] or 'core'}_{one.version}"],
+        "description": f"{word} {kind}",
+        "operationId": f"{word}{called}{one.version.capitalize()}{scope}{one.kind}{sub.capitalize()}{across}",
+        "parameters": _PARAMETERS[verb],
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}},
+        "x-kubernetes-action": _ACTIONS.get(verb, verb),
+        "x-kubernetes-group-version-kind": {"group": group, "kind": kind, "version": version},
+    }
+    if verb in ("create", "update"):
+        content = {media: {"schema": schema} for media in _BODIES}
+        operation["requestBody"] = {"content": content, "required": True}
+    elif verb == "patch":
+        change = {"$ref": f"{REF}{META}Patch"}
+        operation["requestBody"] = {"content": {media: {"schema": change} for media in _PATCHES}, "required": True}
+    return operation

@@ -1,0 +1,237 @@
+"""A server on loopback with a registry over memory, and a client that writes bytes: what the tests of HTTP share."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from situate.server import tables
+from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.http.contracts import Check, LogSource, Special
+from situate.server.http.serving import Server, serve
+from situate.server.http.settings import Limits, Settings
+from situate.server.identity.attributes import Attributes, refusal
+from situate.server.problems import StatusError
+from situate.server.registry.registry import Registry
+from situate.server.resources import BY_KIND
+from situate.store.memory import MemoryStore
+
+NOW_NS = 1_700_000_000_000_000_000
+PODS = "/api/v1/namespaces/default/pods"
+WITHIN_S = 10.0
+
+
+def told(story: Callable[[], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await story()
+
+    asyncio.run(within())
+
+
+@dataclass
+class Noted:
+    """An audit log in a list."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def record(self, caller: Caller | None, asked: Attributes, **rest: Any) -> None:
+        self.records.append({"caller": caller, "asked": asked, **rest})
+
+
+@dataclass
+class Door:
+    """Lets everybody in who does not say `wrong`; and they may do everything but what is `barred`."""
+
+    audit: Noted = field(default_factory=Noted)
+    groups: tuple[str, ...] = ("system:authenticated",)
+    barred: tuple[str, ...] = ()
+    broken: bool = False
+
+    def authenticate(self, peer: bytes | None, authorization: str, agent: str = "") -> Caller:
+        if authorization == "Bearer wrong":
+            raise StatusError(401, "Unauthorized", "Unauthorized")
+        if self.broken:
+            raise ZeroDivisionError("a fault of our own")
+        return Caller("certified" if peer else "alice", self.groups, agent=agent)
+
+    def impersonate(self, caller: Caller, headers: Iterable[tuple[str, str]]) -> Caller:
+        return Caller(dict(headers)["Impersonate-User"], (), agent=caller.agent)
+
+    def authorize(self, caller: Caller, asked: Attributes) -> None:
+        if asked.verb in self.barred:
+            raise refusal(caller, asked, "")
+
+
+@dataclass
+class Reply:
+    code: int
+    headers: dict[str, str]
+    body: bytes
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def message(self) -> str:
+        status = self.json
+        assert status["kind"] == "Status", status
+        assert status["code"] == self.code
+        return str(status["message"])
+
+
+class Line:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        host: str = "localhost",
+    ) -> None:
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = {"Host": host, "Content-Type": "application/json"} | dict(headers or {})
+        if body is not None and "Transfer-Encoding" not in given:
+            given["Content-Length"] = str(len(data))
+        lines = "".join(f"{key}: {value}\r\n" for key, value in given.items() if value)
+        self.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + data)
+
+    async def head(self) -> Reply:
+        first, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+        pairs = [line.split(": ", 1) for line in lines]
+        warnings = [value for key, value in pairs if key == "Warning"]
+        return Reply(int(first.split()[1]), {key.lower(): value for key, value in pairs}, b"", warnings)
+
+    async def reply(self, *, to_head: bool = False) -> Reply:
+        reply = await self.head()
+        if reply.headers.get("transfer-encoding") == "chunked":
+            while piece := await self.chunk():
+                reply.body += piece
+        elif not to_head:
+            reply.body = await self.reader.readexactly(int(reply.headers.get("content-length", "0")))
+        return reply
+
+    async def chunk(self) -> bytes:
+        size = int(await self.reader.readline(), 16)
+        return (await self.reader.readexactly(size + 2))[:-2]
+
+    async def ended(self) -> bool:
+        """Whether the server has closed the connection, and sent nothing more."""
+        try:
+            return await self.reader.read() == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+@dataclass
+class World:
+    server: Server
+    registry: Registry
+    door: Door
+    client_tls: ssl.SSLContext | None = None
+
+    @asynccontextmanager
+    async def line(self, limit: int = 1 << 20) -> AsyncIterator[Line]:
+        host, port = self.server.address
+        line = Line(*await asyncio.open_connection(host, port, ssl=self.client_tls, limit=limit))
+        try:
+            yield line
+        finally:
+            line.close()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        host: str = "localhost",
+    ) -> Reply:
+        async with self.line() as line:
+            line.request(method, path, body, headers, host)
+            return await line.reply(to_head=method == "HEAD")
+
+    async def get(self, path: str, accept: str = "") -> Reply:
+        return await self.ask("GET", path, headers={"Accept": accept})
+
+
+@asynccontextmanager
+async def world(
+    *,
+    limits: Limits | None = None,
+    door: Door | None = None,
+    tls: ssl.SSLContext | None = None,
+    client_tls: ssl.SSLContext | None = None,
+    specials: Mapping[tuple[str, str, str], Special] | None = None,
+    logs: LogSource | None = None,
+    checks: Mapping[str, list[Check]] | None = None,
+    store: MemoryStore | None = None,
+) -> AsyncIterator[World]:
+    """`store`: one in which there is a namespace already."""
+    door = door or Door()
+    uids = count(1)
+    registry = Registry(store or MemoryStore(), wall_ns=lambda: NOW_NS, new_uid=lambda: f"uid-{next(uids)}")
+    await registry.start()
+    namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    if store is None:
+        await registry.create(Target(BY_KIND["v1", "Namespace"], "", "default"), namespace, SYSTEM)
+    settings = Settings(port=0, limits=limits or Limits())
+    server = await serve(
+        settings,
+        registry,
+        door,
+        tables,
+        tls=tls,
+        specials=specials,
+        logs=logs,
+        checks=checks,
+        wall_ns=lambda: NOW_NS,
+        dice=lambda: 0.5,
+    )
+    try:
+        yield World(server, registry, door, client_tls)
+    finally:
+        await server.stop()
+        await registry.aclose()
+        # A fault of the server is a fault, whatever the test was about.
+        assert server.meter.panics == 0 or door.broken
+
+
+def pod(name: str = "p", **metadata: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+
+
+def deployment(name: str = "web", replicas: int = 3) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    }
