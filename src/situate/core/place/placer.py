@@ -49,6 +49,10 @@ class Placer:
         """Whether less than all nodes are looked at: then the nodes to leave out have to be known at once."""
         return self.profile.sampling is not ALL_NODES and samples(self.profile, len(self._cluster.nodes.rows))
 
+    def standing(self, pod: PodClass) -> Standing | None:
+        """The answers that are kept for a class, to look at: as they were when last asked for. None: none are."""
+        return self._standings.get(pod)
+
     def choose(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> int:
         """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE.
 

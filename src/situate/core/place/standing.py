@@ -96,6 +96,29 @@ class Standing:
         return self._base_total + self._load_total
 
     @property
+    def rank(self) -> IntColumn:
+        """The same, and -1 where the pod does not fit. To look at: it changes with the next question."""
+        return self._rank
+
+    def load_parts(self, row: int) -> dict[str, int]:
+        """What the scorers that answer by row add to the sum at a row, which is feasible."""
+        return {one.scorer.name: one.weight * one.score_at(row) for one in self._by_row_scorers}  # type: ignore[misc]
+
+    def base_parts(self, row: int) -> dict[str, int]:
+        """What the others add there."""
+        return {
+            one.scorer.name: one.weight * int(one.scores[row])
+            for one in self._scorers
+            if one.score_at is None and one.scores is not None
+        }
+
+    @property
+    def settled(self) -> tuple[Codes | Scores | None, ...]:
+        """The answers of all plugins that do not answer by row: while these are the same, only touched rows change."""
+        scores = tuple([one.scores for one in self._scorers if one.score_at is None])
+        return (*self.codes, *scores)
+
+    @property
     def codes(self) -> tuple[Codes | None, ...]:
         return tuple(filtering.codes for filtering in self._filters)
 

@@ -1,0 +1,47 @@
+"""Adds up everything again, from the pods themselves, and says where a ledger or a decision says otherwise.
+
+For tests, and for whoever doubts a store that came from elsewhere. Repairs nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from situate.core.model.pod import Pod
+from situate.server.placing import decisions, snapshots
+from situate.server.placing.asks import Reads
+from situate.server.placing.companions import PODS
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
+from situate.server.placing.ledger import amounts_of
+from situate.server.placing.life import holds_node, phase_of
+from situate.server.placing.snapshots import NODE_SNAPSHOTS
+
+__all__ = ["audit"]
+
+
+def audit(cache: Reads) -> list[str]:
+    """What is wrong, a line each, in the order of nodes and pods; empty if nothing is."""
+    total: dict[str, dict[str, int]] = {}
+    there: dict[str, set[str]] = {}
+    problems = []
+    for held in cache.all(PODS):
+        pod = held.object(PODS)
+        found = cache.get(PLACEMENT_DECISIONS, held.namespace, held.name)
+        decision = None if found is None else decisions.decoded(found.value)
+        if decision is not None and phase_of(pod, decision.phase) != decision.phase:
+            problems.append(f"pod {held.namespace}/{held.name}: its decision is {decision.phase}, and it is not")
+        if node := holds_node(pod):
+            there.setdefault(node, set()).add(held.uid)
+            sums = total.setdefault(node, {})
+            for resource, amount in amounts_of(msgspec.convert(pod, Pod)).items():
+                sums[resource] = sums.get(resource, 0) + amount
+    told = {held.name: snapshots.decoded(held.value)[1] for held in cache.all(NODE_SNAPSHOTS)}
+    for node in sorted({*there, *told}):
+        ledger = told.get(node)
+        listed = set() if ledger is None else {one.uid for one in ledger.pods}
+        said = {} if ledger is None else dict(ledger.allocated)
+        if listed != there.get(node, set()):
+            problems.append(f"node {node}: its snapshot has {len(listed)} pods, and it has {len(there.get(node, ()))}")
+        if said != total.get(node, {}):
+            problems.append(f"node {node}: its snapshot says {said}, and its pods ask for {total.get(node, {})}")
+    return problems

@@ -1,0 +1,218 @@
+"""Binds a pod to a node: one transaction, and every check in it.
+
+    BindWorkload(pod uid, expected binding version, node)
+
+Refused with 409 that says which: another uid or revision, a stale binding version or term, a pod that is bound, going
+or gated, a node that is not there, not eligible or full. Bound: the pod, the node's snapshot and the decision are
+written at one revision, and the answer comes after that is durable. The same (uid, binding version, node) again has the
+same answer, whether or not the first one was heard: whoever lost an answer asks again.
+
+A crash before the commit leaves a waiting pod; after it, a bound one whose binder may not know. There is nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.placing import decisions
+from situate.server.placing.asks import Ask, Joining, aim, asking, joins_nothing
+from situate.server.placing.companions import BINDING_VERSION, PODS
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
+from situate.server.placing.refusing import already_assigned, being_deleted, gated, other_revision, other_uid
+from situate.server.placing.turns import Turns
+from situate.server.problems import Cause, StatusError, bad_request, invalid
+from situate.server.registry.held import Held
+from situate.server.registry.registry import Registry
+from situate.wire.bodies import seconds_time
+
+if TYPE_CHECKING:
+    from situate.server.http.contracts import Asked
+
+__all__ = ["SUCCESS", "TERM", "Binder", "with_condition"]
+
+TERM: Final = "situate.dev/term"
+"""Annotation of a Binding: the term of the scheduler's lease in which it was decided."""
+SUCCESS: Final[Mapping[str, Any]] = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
+_OURS: Final = (BINDING_VERSION, TERM)
+
+
+class _SameError(Exception):
+    """The bind that is asked for has been carried out before."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__()
+        self.held = held
+
+
+class Binder:
+    """Binds, through one registry."""
+
+    def __init__(self, registry: Registry, wall_ns: Callable[[], int], turns: Turns) -> None:
+        """`turns`: those of the registry's Placing."""
+        self._registry = registry
+        self._wall_ns = wall_ns
+        self._turns = turns
+
+    async def bind(
+        self,
+        namespace: str,
+        name: str,
+        node: str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        binding_version: int | None = None,
+        term: int | None = None,
+        caller: Caller = SYSTEM,
+        scheduler: str = "",
+        details: Details | None = None,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        joining: Joining = joins_nothing,
+        dry_run: bool = False,
+    ) -> Held:
+        """Bind; the pod as it was written. Raises StatusError: 404, or 409 that says which check failed."""
+
+        def change(obj: Object, held: Held) -> Object:
+            self._check(obj, held, node, uid, resource_version, binding_version)
+            if uid != held.uid:
+                aim(replace(ask, uid=held.uid))
+            return self._bound(obj, node, annotations or {}, labels or {})
+
+        target = Target(PODS, namespace, name)
+        ask = Ask(uid, True, binding_version, term, scheduler, details, joining)
+        with asking(ask):
+            async with self._turns.of(node):
+                try:
+                    return await self._registry.modify(target, change, caller, dry_run=dry_run)
+                except _SameError as same:
+                    return same.held
+
+    def _check(
+        self, pod: Object, held: Held, node: str, uid: str, resource_version: str, binding_version: int | None
+    ) -> None:
+        """What can be said of the pod alone. Raises StatusError, or _SameError."""
+        if uid and uid != held.uid:
+            raise other_uid(held.name, uid, held.uid)
+        there = pod.get("spec", {}).get("nodeName", "")
+        if there:
+            if there == node and uid and binding_version is not None and self._is_version(held, binding_version):
+                raise _SameError(held)
+            raise already_assigned(held.name, there)
+        if resource_version and resource_version != str(held.revision):
+            raise other_revision(held.name, resource_version, str(held.revision))
+        if "deletionTimestamp" in pod["metadata"]:
+            raise being_deleted(held.name)
+        if pod.get("spec", {}).get("schedulingGates"):
+            raise gated(held.name)
+
+    def _is_version(self, pod: Held, binding_version: int) -> bool:
+        held = self._registry.cache.get(PLACEMENT_DECISIONS, pod.namespace, pod.name)
+        if held is None:
+            return False
+        spec = decisions.decoded(held.value).spec
+        return (spec.pod_uid, spec.binding_version) == (pod.uid, binding_version)
+
+    def _bound(self, pod: Object, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Object:
+        """The pod as the API server writes it when it is bound."""
+        pod["spec"]["nodeName"] = node
+        status = pod.setdefault("status", {})
+        status.pop("nominatedNodeName", None)
+        with_condition(status, {"type": "PodScheduled", "status": "True"}, seconds_time(self._wall_ns()))
+        given = {key: value for key, value in annotations.items() if key not in _OURS}
+        if given:
+            pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), **given}
+        if labels:
+            pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **labels}
+        return pod
+
+    async def create_binding(self, asked: Asked) -> Object:
+        """POST of a Binding, to a pod or to `bindings`. Of any scheduler: what is ours is in annotations."""
+        body, target = asked.body, asked.target
+        meta = body.get("metadata", {})
+        name = meta.get("name", "")
+        if target.resource.kind == "Pod" and name != target.name:
+            raise bad_request("name in URL does not match name in Binding object")
+        if meta.get("namespace", target.namespace) != target.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        node = _checked_target(name, body.get("target", {}))
+        annotations = meta.get("annotations", {})
+        await self.bind(
+            target.namespace,
+            name,
+            node,
+            uid=meta.get("uid", ""),
+            resource_version=meta.get("resourceVersion", ""),
+            binding_version=_number(annotations, BINDING_VERSION),
+            term=_number(annotations, TERM),
+            caller=asked.caller,
+            scheduler=asked.caller.name,
+            annotations=annotations,
+            labels=meta.get("labels", {}),
+            dry_run=asked.dry_run or asked.options.dry_run,
+        )
+        return dict(SUCCESS)
+
+
+def with_condition(status: Object, condition: Mapping[str, Any], at: str, *, probed: bool = True) -> bool:
+    """Set a condition; the time of its last change moves with its status only. Whether anything is new.
+
+    `probed`: it has a lastProbeTime, as those of pods do, which nobody uses and the API server writes all the same.
+    """
+    conditions: list[Object] = status.setdefault("conditions", [])
+    for index, held in enumerate(conditions):
+        if held.get("type") == condition["type"]:
+            same = held.get("status") == condition["status"]
+            made = _condition(condition, held.get("lastTransitionTime") or at if same else at, probed=probed)
+            if {**made, "lastProbeTime": None} == {**held, "lastProbeTime": None}:
+                return False
+            conditions[index] = made
+            return True
+    conditions.append(_condition(condition, at, probed=probed))
+    return True
+
+
+def _condition(condition: Mapping[str, Any], since: str, *, probed: bool) -> Object:
+    """In the order in which Kubernetes writes it."""
+    made: Object = {"type": condition["type"]}
+    if "observedGeneration" in condition:
+        made["observedGeneration"] = condition["observedGeneration"]
+    made["status"] = condition["status"]
+    if probed:
+        made["lastProbeTime"] = None
+    made["lastTransitionTime"] = since
+    for name in ("reason", "message"):
+        if condition.get(name):
+            made[name] = condition[name]
+    return made
+
+
+def _checked_target(name: str, target: Mapping[str, Any]) -> str:
+    kind, node = target.get("kind", ""), target.get("name", "")
+    problems = []
+    if kind not in ("", "Node"):
+        text = f'Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+        problems.append(Cause("target.kind", text, "FieldValueNotSupported"))
+    if not node:
+        problems.append(Cause("target.name", "Required value", "FieldValueRequired"))
+    if problems:
+        raise invalid("Binding", "", name, problems)
+    return str(node)
+
+
+def _number(annotations: Mapping[str, str], key: str) -> int | None:
+    text = annotations.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise StatusError(400, "BadRequest", f'annotation {key}: "{text}" is not a number')
+    return int(text)

@@ -1,0 +1,407 @@
+"""What joins the transaction of every write of a pod or a node: the node's ledger and the pod's decision.
+
+    a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; if there is room, else 409
+    it ends, or is gone                                  snapshot - pod; decision moves on, or goes with the pod
+    its phase changes                                    decision moves on; 409 if it must not
+    a node is created                                    an empty snapshot
+    a node is deleted                                    its snapshot, if nobody is on it; else with the last pod there
+
+Each is guarded by the revision of what it was judged by: the snapshot, the node, the scheduler's lease, the decision.
+If one of them has moved, nothing is written, and all is read and judged again. So no revision of the store has a node
+that holds more than it had to give when the last pod came. A node whose allocatable shrinks may hold more than it has
+to give from then on: nobody comes until there is room again, and nobody is made to leave.
+
+Judges by the cache and writes nothing itself. Makes no exception for anybody's pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+import msgspec
+
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.server.asking import Object
+from situate.server.placing import decisions, snapshots
+from situate.server.placing.asks import Ask, Reads, asked
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
+from situate.server.placing.eligibility import bind_refusals, run_refusals
+from situate.server.placing.ledger import (
+    Amounts,
+    Bound,
+    Ledger,
+    add,
+    allocatable_of,
+    amounts_of,
+    ports_of,
+    remove,
+    room,
+    taken_ports,
+)
+from situate.server.placing.life import holds_node, legal, phase_of, returns_from_end
+from situate.server.placing.refusing import (
+    clashes,
+    full,
+    ineligible,
+    no_node,
+    not_again,
+    stale_report,
+    stale_term,
+    stale_version,
+)
+from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
+from situate.server.placing.turns import Turns
+from situate.server.registry.held import Held
+from situate.server.registry.keys import key_of
+from situate.server.resources import BY_KIND, Resource
+from situate.store.entries import ABSENT, Revision
+from situate.store.transactions import At, Delete, Guard, Put, Write
+from situate.wire.bodies import seconds_time
+from situate.wire.objects import decode_node
+
+__all__ = ["BINDING_VERSION", "LEASE", "Placing", "Reads"]
+
+PODS: Final = BY_KIND["v1", "Pod"]
+NODES: Final = BY_KIND["v1", "Node"]
+LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
+STATEFUL_SETS: Final = BY_KIND["apps/v1", "StatefulSet"]
+"""Whose pods come back under the same name."""
+LEASE: Final = ("kube-system", "situate-scheduler")
+"""The lease whose `leaseTransitions` is the term of the scheduler that binds with one."""
+BINDING_VERSION: Final = "situate.dev/binding-version"
+"""Annotation: of a Binding, the version that it is to have; of a pod, the version that its status is about."""
+REMEMBERED: Final = 1 << 16
+"""Of how many nodes the decoded form is remembered. One that is forgotten is decoded again."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A node, decoded."""
+
+    revision: int
+    node: Node
+    allocatable: Amounts
+
+
+class Placing:
+    """The registry's Companions. One for each registry: what it remembers is only what it need not decode again."""
+
+    def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str]) -> None:
+        self.turns = Turns()
+        self._wall_ns = wall_ns
+        self._new_uid = new_uid
+        self._ledgers: dict[str, tuple[bytes, Identity, Ledger]] = {}
+        self._nodes: dict[str, _Seen] = {}
+        self._lease = (0, 0)
+        """The revision of the scheduler's lease, and its term."""
+
+    def accompany(
+        self, cache: Reads, resource: Resource, before: Object | None, after: Object | None
+    ) -> tuple[list[Guard], list[Write]]:
+        """Guards and writes for one write of one object. Raises StatusError."""
+        if resource.kind == "Pod" and not resource.group:
+            return _Writing(self, cache, before, after).all()
+        if resource.kind == "Node" and not resource.group:
+            return self._node_written(cache, before, after)
+        return [], []
+
+    def turn(
+        self, resource: Resource, before: Object | None, after: Object | None
+    ) -> AbstractAsyncContextManager[None] | None:
+        """To be open from before `accompany` is asked until its transaction is done: one at a time for each node.
+
+        Not needed for safety, which the guards are for: many who write to one node at once need fewer tries.
+        """
+        node = "" if resource.kind != "Pod" or resource.group else self._moved(before, after)
+        ask = asked((after or before or {})["metadata"]["uid"]) if node else None
+        if not node or (ask is not None and ask.binds):  # who binds has the turn already
+            return None
+        return self.turns.of(node)
+
+    @staticmethod
+    def _moved(before: Object | None, after: Object | None) -> str:
+        held, came = holds_node(before), holds_node(after)
+        return "" if held == came else came or held
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def _node_written(
+        self, cache: Reads, before: Object | None, after: Object | None
+    ) -> tuple[list[Guard], list[Write]]:
+        if before is not None and after is not None:
+            return [], []
+        name = (after or before or {})["metadata"]["name"]
+        held = cache.get(NODE_SNAPSHOTS, "", name)
+        key = key_of(NODE_SNAPSHOTS, "", name)
+        if after is not None:
+            if held is not None:
+                return [], []  # of an earlier node of this name, whose pods are there still
+            return [At(key, ABSENT)], [Put(key, snapshots.encoded(self.identity(name), Ledger()))]
+        if held is None or self.ledger(held)[1].pods:
+            return [], []
+        return [At(key, Revision(held.revision))], [Delete(key)]
+
+    # -- what was decoded before -------------------------------------------------------------------------------------
+
+    def identity(self, node: str) -> Identity:
+        return Identity(node, self._new_uid(), self.now())
+
+    def now(self) -> str:
+        return seconds_time(self._wall_ns())
+
+    def new_uid(self) -> str:
+        return self._new_uid()
+
+    def ledger(self, held: Held) -> tuple[Identity, Ledger]:
+        """A snapshot, decoded: most were encoded here, and are only recognised."""
+        known = self._ledgers.get(held.name)
+        if known is not None and known[0] == held.value:
+            return known[1], known[2]
+        identity, ledger = snapshots.decoded(held.value)
+        self.remember(held.name, held.value, identity, ledger)
+        return identity, ledger
+
+    def remember(self, node: str, value: bytes, identity: Identity, ledger: Ledger) -> None:
+        self._ledgers[node] = (value, identity, ledger)
+        if len(self._ledgers) > REMEMBERED:
+            del self._ledgers[next(iter(self._ledgers))]
+
+    def term(self, lease: Held) -> int:
+        if self._lease[0] != lease.revision:
+            self._lease = (lease.revision, lease.object(LEASES).get("spec", {}).get("leaseTransitions", 0))
+        return self._lease[1]
+
+    def node(self, held: Held) -> _Seen:
+        seen = self._nodes.get(held.name)
+        if seen is None or seen.revision != held.revision:
+            node = decode_node(held.value)
+            seen = self._nodes[held.name] = _Seen(held.revision, node, allocatable_of(node))
+            if len(self._nodes) > REMEMBERED:
+                del self._nodes[next(iter(self._nodes))]
+        return seen
+
+
+class _Writing:
+    """One write of one pod."""
+
+    def __init__(self, placing: Placing, cache: Reads, before: Object | None, after: Object | None) -> None:
+        self._placing = placing
+        self._cache = cache
+        self._before = before
+        self._after = after
+        meta = (after or before or {})["metadata"]
+        self._namespace: str = meta["namespace"]
+        self._name: str = meta["name"]
+        self._uid: str = meta["uid"]
+        self._ask = asked(self._uid)
+        self._guards: list[Guard] = []
+        self._writes: list[Write] = []
+        held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
+        self._revision = ABSENT if held is None else Revision(held.revision)
+        self._decision = None if held is None else decisions.decoded(held.value)
+
+    def all(self) -> tuple[list[Guard], list[Write]]:
+        if self._ask is not None:
+            guards, writes = self._ask.joining(self._cache, self._before, self._after)
+            self._guards.extend(guards)
+            self._writes.extend(writes)
+        after = self._after
+        if after is None:
+            self._leave()
+            self._end_decision()
+            return self._guards, self._writes
+        if self._before is not None and returns_from_end(self._before, after):
+            raise not_again(self._name, self._before["status"]["phase"])
+        version = self._version()
+        self._check_report(after)
+        came, held = holds_node(after), holds_node(self._before)
+        snapshot_version = ""
+        if held and held != came:
+            self._leave()
+        if came and held != came:
+            snapshot_version = self._come(after, came, version)
+        elif came and self._before is not None and self._before["spec"] != after["spec"]:
+            self._stay(self._before, after, came)
+        self._decide(after, version, snapshot_version)
+        return self._guards, self._writes
+
+    # -- versions ----------------------------------------------------------------------------------------------------
+
+    def _own_decision(self) -> Decision | None:
+        """The decision, if it is about this very pod."""
+        found = self._decision
+        return found if found is not None and found.spec.pod_uid == self._uid else None
+
+    def _version(self) -> int:
+        """The binding version that the pod has after this write."""
+        held = 0 if self._decision is None else self._decision.spec.binding_version
+        bound = self._before is not None and bool(self._before.get("spec", {}).get("nodeName"))
+        binds = not bound and bool((self._after or {}).get("spec", {}).get("nodeName"))
+        if not binds:
+            return held
+        ask = self._ask
+        if ask is not None and ask.binding_version is not None and ask.binding_version != held + 1:
+            raise stale_version(self._name, ask.binding_version, held + 1)
+        return held + 1
+
+    def _check_report(self, after: Object) -> None:
+        """What is said of a binding that is not the pod's is not taken."""
+        if self._before is None or (self._ask is not None and self._ask.binds):
+            return
+        said = after["metadata"].get("annotations", {}).get(BINDING_VERSION)
+        if said in (None, self._before["metadata"].get("annotations", {}).get(BINDING_VERSION)):
+            return  # it is not said, or has been before: a pod is bound once, so it holds as it did then
+        own = self._own_decision()
+        if own is not None and said != str(own.spec.binding_version):
+            raise stale_report(self._name, str(said), own.spec.binding_version)
+
+    def _check_term(self, ask: Ask) -> None:
+        if ask.term is None:
+            return
+        held = self._cache.get(LEASES, *LEASE)
+        term = None if held is None else self._placing.term(held)
+        if held is None or term != ask.term:
+            raise stale_term(self._name, ask.term, term)
+        self._guards.append(At(held.key, Revision(held.revision)))
+
+    # -- the node's ledger -------------------------------------------------------------------------------------------
+
+    def _come(self, after: Object, node: str, version: int) -> str:
+        """The pod takes room of a node; the version of the snapshot that was judged."""
+        ask = self._ask if self._ask is not None and self._ask.binds else None
+        if ask is not None:
+            self._check_term(ask)
+        found = self._cache.get(NODES, "", node)
+        if found is None:
+            raise no_node(self._name, node, bind=ask is not None)
+        seen = self._placing.node(found)
+        pod = msgspec.convert(after, Pod)
+        refusals = run_refusals(pod, seen.node) if ask is None else bind_refusals(pod, seen.node)
+        if refusals:
+            raise ineligible(self._name, node, refusals, bind=ask is not None)
+        held = self._cache.get(NODE_SNAPSHOTS, "", node)
+        if held is None:
+            identity, ledger, revision = self._placing.identity(node), Ledger(), ABSENT
+        else:
+            identity, ledger = self._placing.ledger(held)
+            revision = Revision(held.revision)
+        amounts, ports = amounts_of(pod), ports_of(pod)
+        if short := room(seen.allocatable, ledger.allocated, amounts):
+            raise full(self._name, node, short, bind=ask is not None)
+        if taken := taken_ports(ledger, ports):
+            raise clashes(self._name, node, taken, bind=ask is not None)
+        self._guards.append(At(found.key, Revision(found.revision)))
+        self._put_snapshot(
+            node,
+            identity,
+            add(ledger, Bound(self._namespace, self._name, self._uid, version, ports), amounts),
+            revision,
+        )
+        return str(revision)
+
+    def _leave(self) -> None:
+        """The pod takes no more room of its node."""
+        before = self._before
+        node = holds_node(before)
+        held = self._cache.get(NODE_SNAPSHOTS, "", node) if node else None
+        if before is None or held is None:
+            return
+        identity, ledger = self._placing.ledger(held)
+        if not any(one.uid == self._uid for one in ledger.pods):
+            return
+        left = remove(ledger, self._uid, amounts_of(msgspec.convert(before, Pod)))
+        if left.pods or self._cache.get(NODES, "", node) is not None:
+            self._put_snapshot(node, identity, left, Revision(held.revision))
+        else:
+            self._guards.append(At(held.key, Revision(held.revision)))
+            self._writes.append(Delete(held.key))
+
+    def _stay(self, before: Object, after: Object, node: str) -> None:
+        """The pod is where it was. If it takes more by now, there must be room for it."""
+        was, pod = msgspec.convert(before, Pod), msgspec.convert(after, Pod)
+        amounts, ports = amounts_of(pod), ports_of(pod)
+        held, found = self._cache.get(NODE_SNAPSHOTS, "", node), self._cache.get(NODES, "", node)
+        if held is None or (amounts == amounts_of(was) and ports == ports_of(was)):
+            return
+        identity, ledger = self._placing.ledger(held)
+        version = next((one.binding_version for one in ledger.pods if one.uid == self._uid), None)
+        if version is None:
+            return
+        others = remove(ledger, self._uid, amounts_of(was))
+        if found is not None:
+            self._guards.append(At(found.key, Revision(found.revision)))
+        short = room({} if found is None else self._placing.node(found).allocatable, others.allocated, amounts)
+        if grown := [one for one in short if one.asked > amounts_of(was).get(one.resource, 0)]:
+            raise full(self._name, node, grown, bind=False)
+        if taken := taken_ports(others, ports):
+            raise clashes(self._name, node, taken, bind=False)
+        bound = Bound(self._namespace, self._name, self._uid, version, ports)
+        self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
+
+    def _put_snapshot(self, node: str, identity: Identity, ledger: Ledger, revision: Revision) -> None:
+        key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger)
+        self._guards.append(At(key, revision))
+        self._writes.append(Put(key, value))
+        self._placing.remember(node, value, identity, ledger)
+
+    # -- the decision ------------------------------------------------------------------------------------------------
+
+    def _decide(self, after: Object, version: int, snapshot_version: str) -> None:
+        """Write what was decided, and the phase that the pod is in, if either is new."""
+        held, ask, placing = self._decision, self._ask, self._placing
+        other = held is not None and held.spec.pod_uid != self._uid
+        details = None if ask is None else ask.details
+        if self._before is None and not after.get("spec", {}).get("nodeName") and held is None:
+            return  # nothing was decided yet
+        phase = phase_of(after, None if held is None else held.phase)
+        if other and phase == "pending":
+            phase = "rebinding"
+        if held is not None and not legal(held.phase, phase) and not (other and legal("rebinding", phase)):
+            raise not_again(self._name, str(held.phase), phase)
+        node = after.get("spec", {}).get("nodeName") or after.get("status", {}).get("nominatedNodeName") or ""
+        same = held is not None and not other and held.phase == phase and held.spec.node == node
+        if (same or (held is None and phase == "pending")) and details is None and not snapshot_version:
+            return
+        at = placing.now()
+        decision = decisions.decided(after, held, "" if held is not None else placing.new_uid(), at)
+        decision = decisions.moved(
+            decision,
+            phase,
+            at,
+            node=node,
+            binding_version=version,
+            scheduler="" if ask is None else ask.scheduler,
+            snapshot_version=snapshot_version,
+            details=details,
+        )
+        self._put_decision(decision)
+
+    def _put_decision(self, decision: Decision) -> None:
+        key = key_of(PLACEMENT_DECISIONS, self._namespace, self._name)
+        self._guards.append(At(key, self._revision))
+        self._writes.append(Put(key, decisions.encoded(decision)))
+
+    def _end_decision(self) -> None:
+        """A decision goes with its pod; unless that failed or was evicted, and another of its name is to come."""
+        held = self._decision
+        if held is None or self._before is None:
+            return
+        phase = phase_of(self._before, held.phase)
+        if phase in ("failed", "evicted") and _comes_back(self._cache, self._before):
+            return
+        key = key_of(PLACEMENT_DECISIONS, self._namespace, self._name)
+        self._guards.append(At(key, self._revision))
+        self._writes.append(Delete(key))
+
+
+def _comes_back(cache: Reads, pod: Object) -> bool:
+    """Whether somebody is there who will make another pod of this name."""
+    meta = pod["metadata"]
+    for owner in meta.get("ownerReferences", ()):
+        if owner.get("controller") and owner.get("kind") == STATEFUL_SETS.kind:
+            held = cache.get(STATEFUL_SETS, meta["namespace"], owner["name"])
+            if held is not None and held.uid == owner.get("uid"):
+                return "deletionTimestamp" not in held.object(STATEFUL_SETS)["metadata"]
+    return False

@@ -1,0 +1,177 @@
+"""PlacementDecision as it is stored: which node a pod was given and why, or why none, and how that binding lives.
+
+It is written with its pod, at the same revision, and goes with it; of a pod that failed or was evicted and whose name
+will come back, it stays until then, so that the next binding counts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import astuple, replace
+
+from situate.core.model.base import EMPTY
+from situate.server.placing.life import Phase
+from situate.server.resources import BY_KIND, Resource
+
+__all__ = [
+    "PHASES_KEPT",
+    "PLACEMENT_DECISIONS",
+    "Decision",
+    "Details",
+    "Refusals",
+    "Score",
+    "decided",
+    "decoded",
+    "encoded",
+    "moved",
+]
+
+PLACEMENT_DECISIONS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementDecision"]
+PHASES_KEPT: Final = 16
+"""How many of its last phases a decision tells."""
+
+
+class Score(msgspec.Struct, frozen=True, rename="camel"):
+    """What a node was worth: the sum, and each plugin's weighed part of it."""
+
+    node: str
+    total: int
+    plugins: Mapping[str, int] = EMPTY
+
+
+class Refusals(msgspec.Struct, frozen=True, rename="camel"):
+    """How many nodes were refused for one reason; each node counts once, for the first plugin that refused it."""
+
+    reason: str
+    plugin: str
+    nodes: int
+
+
+class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Why: what a scheduler saw when it decided. Empty for a bind that somebody else decided."""
+
+    reason: str = ""
+    """Of a pod that waits: `Unschedulable` or `SchedulerError`."""
+    message: str = ""
+    score: int | None = None
+    """Of the node that was chosen."""
+    nodes: int = 0
+    """How many there were."""
+    feasible: int = 0
+    """How many would have done."""
+    attempts: int = 0
+    scores: tuple[msgspec.Raw, ...] = ()
+    """The best ten, best first: each a Score, encoded."""
+    alternatives: tuple[str, ...] = ()
+    """The best of the others."""
+    refusals: tuple[Refusals, ...] = ()
+    wakes_on: tuple[str, ...] = ()
+    """What would have it tried again."""
+
+
+NO_DETAILS: Final = Details()
+
+
+class _Owner(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    creation_timestamp: str
+    owner_references: tuple[_Owner, ...]
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    pod_uid: str = msgspec.field(name="podUID")
+    node: str = ""
+    binding_version: int = 0
+    scheduler: str = ""
+    snapshot_version: str = ""
+    """The version of the node's snapshot that the binding was checked against."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """When a phase began."""
+
+    phase: Phase
+    at: str
+
+
+class _Status(Details, frozen=True, rename="camel", omit_defaults=True):
+    phase: Phase | None = None
+    phases: tuple[Moved, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The whole object, in its stored form."""
+
+    metadata: _Meta
+    spec: _Spec
+    status: _Status
+
+    @property
+    def phase(self) -> Phase | None:
+        return self.status.phase
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Decision).decode
+
+
+def encoded(decision: Decision) -> bytes:
+    return _encode(decision)
+
+
+def decoded(value: bytes) -> Decision:
+    return _decode(value)
+
+
+def decided(pod: Mapping[str, Any], held: Decision | None, new_uid: str, at: str) -> Decision:
+    """The decision about this pod, nothing decided yet: anew, or carried over from an earlier pod of its name."""
+    meta = pod["metadata"]
+    owner = _Owner("v1", "Pod", meta["name"], meta["uid"])
+    if held is not None:
+        if held.spec.pod_uid == meta["uid"]:
+            return held
+        kept = replace(held.metadata, owner_references=(owner,))
+        spec = _Spec(meta["uid"], "", held.spec.binding_version)
+        return Decision(kept, spec, _Status(phase=held.phase, phases=held.status.phases))
+    made = _Meta(meta["name"], meta["namespace"], new_uid, at, (owner,))
+    return Decision(made, _Spec(meta["uid"]), _Status())
+
+
+def moved(
+    decision: Decision,
+    phase: Phase,
+    at: str,
+    *,
+    node: str | None = None,
+    binding_version: int | None = None,
+    scheduler: str = "",
+    snapshot_version: str = "",
+    details: Details | None = None,
+) -> Decision:
+    """The decision in this phase; what is not given stays."""
+    spec, status = decision.spec, decision.status
+    if node is not None:
+        version = spec.binding_version if binding_version is None else binding_version
+        spec = _Spec(
+            spec.pod_uid, node, version, scheduler or spec.scheduler, snapshot_version or spec.snapshot_version
+        )
+    phases = status.phases
+    if phase != status.phase:
+        phases = (*phases[-(PHASES_KEPT - 1) :], Moved(phase, at))
+    if details is None:
+        status = replace(status, phase=phase, phases=phases)
+    else:
+        status = _Status(*astuple(details), phase, phases)  # type: ignore[call-arg]
+    return Decision(decision.metadata, spec, status)

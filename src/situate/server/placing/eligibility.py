@@ -1,0 +1,75 @@
+"""Whether a node may have a pod, asked of the one node and the one pod, with the reasons. Pure.
+
+The scheduler's plugins answer the same for all nodes at once; a test compares the two. Room and host ports are the
+ledger's.
+
+Two askers: a bind is refused what a scheduler must not do. A pod that is created with a node's name chose it itself,
+and is refused only what a kubelet would not run: cordons and NoSchedule taints do not concern it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from situate.core.model.node import Node
+from situate.core.model.nodeselector import NodeSelector, matches
+from situate.core.model.pod import Pod, PodSpec
+from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
+
+__all__ = ["bind_refusals", "run_refusals"]
+
+CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+CORDONED: Final = "it is unschedulable"
+NOT_SELECTED: Final = "its labels do not have {}, which the pod's nodeSelector asks for"
+NOT_MATCHED: Final = "it does not match the pod's required node affinity"
+NOT_TOLERATED: Final = "it has the taint {}, which the pod does not tolerate"
+
+
+def bind_refusals(pod: Pod, node: Node) -> list[str]:
+    """Why this pod must not be bound to this node; empty if it may."""
+    refusals = []
+    tolerations = pod.spec.tolerations
+    if node.spec.unschedulable and not any_tolerates(tolerations, CORDON):
+        refusals.append(CORDONED)
+    refusals.extend(_untolerated(pod, node, (NO_SCHEDULE, NO_EXECUTE)))
+    refusals.extend(_unmatched(pod.spec, node))
+    return refusals
+
+
+def run_refusals(pod: Pod, node: Node) -> list[str]:
+    """Why this pod cannot run on this node, which it names itself; empty if it can."""
+    return [*_untolerated(pod, node, (NO_EXECUTE,)), *_unmatched(pod.spec, node)]
+
+
+def _untolerated(pod: Pod, node: Node, effects: Iterable[str]) -> list[str]:
+    if not node.spec.taints:
+        return []
+    return [
+        NOT_TOLERATED.format(_written(taint))
+        for taint in node.spec.taints
+        if taint.effect in effects and not any_tolerates(pod.spec.tolerations, taint)
+    ]
+
+
+def _unmatched(spec: PodSpec, node: Node) -> list[str]:
+    labels = node.metadata.labels
+    refusals = [
+        NOT_SELECTED.format(f"{key}={value}") for key, value in spec.node_selector.items() if labels.get(key) != value
+    ]
+    required = _required(spec)
+    if required is not None and not matches(required, labels, node.metadata.name):
+        refusals.append(NOT_MATCHED)
+    return refusals
+
+
+def _required(spec: PodSpec) -> NodeSelector | None:
+    if spec.affinity is None or spec.affinity.node_affinity is None:
+        return None
+    return spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _written(taint: Taint) -> str:
+    """As `kubectl taint` has it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

@@ -1,0 +1,165 @@
+"""Evicts a pod if its disruption budget allows it: the eviction subresource.
+
+    1. one transaction: the pod's condition DisruptionTarget and, if it takes one of the budget's disruptions, the
+       budget's status, judged at that very revision
+    2. another: the pod's deletion, with the grace it asks for, and its decision `evicted`
+
+A crash between the two leaves a budget that waits for the pod to go; after DELETION_TIMEOUT it is given back, as in
+Kubernetes. Pods that wait or have ended need no budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from situate.core.model.managed import Budget, ManagedPod
+from situate.core.reconcile.disruption import CAUSE, Answer, budgets_of, granted, may_evict
+from situate.core.reconcile.objects import written
+from situate.server.asking import Caller, DeleteOptions, Object, Target
+from situate.server.placing.asks import Ask, Reads, asking
+from situate.server.placing.binding import SUCCESS, with_condition
+from situate.server.placing.companions import PODS
+from situate.server.placing.refusing import other_revision, other_uid
+from situate.server.problems import Cause, StatusError, bad_request
+from situate.server.registry import stored
+from situate.server.registry.held import Held
+from situate.server.registry.registry import Registry
+from situate.server.resources import BY_KIND
+from situate.store.entries import Revision
+from situate.store.transactions import At, Guard, Put, Write
+from situate.wire.bodies import seconds_time
+
+if TYPE_CHECKING:
+    from situate.server.http.contracts import Asked
+
+__all__ = ["Evictor"]
+
+BUDGETS: Final = BY_KIND["policy/v1", "PodDisruptionBudget"]
+EVICTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+REASONS: Final = {403: "Forbidden", 429: "TooManyRequests", 500: "InternalError"}
+MILLION: Final = 1_000_000
+OK: Final = 200
+
+T = TypeVar("T")
+
+
+class Evictor:
+    """Evicts, through one registry."""
+
+    def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
+        self._registry = registry
+        self._wall_ns = wall_ns
+
+    async def evict(self, namespace: str, name: str, caller: Caller, options: DeleteOptions = DeleteOptions()) -> None:  # noqa: B008
+        """Raises StatusError: 404; 409 for another uid or revision; 429 if the budget does not allow it."""
+        target = Target(PODS, namespace, name)
+        found = await self._registry.get(target)
+        _check(found, options)
+        if options.dry_run:
+            self._judge(self._registry.cache, found.object(PODS), None)
+            await self._registry.delete(target, caller, options)
+            return
+
+        marks: list[bool] = []
+
+        def change(pod: Object, held: Held) -> Object:
+            _check(held, options)
+            marks.append(with_condition(pod.setdefault("status", {}), EVICTED, seconds_time(self._wall_ns())))
+            return pod
+
+        with asking(Ask(found.uid, joining=self._judge)):
+            marked = await self._registry.modify(target, change, caller, uid=found.uid)
+        if not marks[-1]:
+            await self._pay_again(marked, caller)
+        version = str(marked.revision) if options.resource_version else ""
+        await self._registry.delete(target, caller, replace(options, uid=marked.uid, resource_version=version))
+
+    async def _pay_again(self, pod: Held, caller: Caller) -> None:
+        """It was marked before and is there still: unless its budget waits for it yet, it is asked once more."""
+        guards, writes = self._judge(self._registry.cache, pod.object(PODS), None)
+        for budget in [one for one in self._registry.cache.all(BUDGETS, pod.namespace) if writes]:
+            if not any(isinstance(guard, At) and guard.key == budget.key for guard in guards):
+                continue
+            if pod.name in budget.object(BUDGETS).get("status", {}).get("disruptedPods", {}):
+                return
+
+            def change(obj: Object, _held: Held) -> Object:
+                one = msgspec.convert(obj, Budget)
+                answer = may_evict(msgspec.convert(pod.object(PODS), ManagedPod), [one])
+                if answer.code != OK:
+                    raise _refused(answer)
+                obj["status"] = written(granted(one, pod.name, self._wall_ns() // MILLION), *NUMBERS)
+                return obj
+
+            await self._registry.modify(Target(BUDGETS, budget.namespace, budget.name), change, caller)
+
+    def _judge(self, cache: Reads, before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
+        """Whether the pod may go, by the budgets as they are; and what that does to its budget. Raises StatusError."""
+        pod = msgspec.convert(before, ManagedPod)
+        budgets = _Budgets(cache, pod.metadata.namespace)
+        matching = budgets_of(pod, budgets)  # type: ignore[arg-type]
+        answer = may_evict(pod, matching)
+        if answer.code != OK:
+            raise _refused(answer)
+        if not answer.takes:
+            return [], []
+        one = matching[0]
+        held = budgets.held[one.metadata.name]
+        status = granted(one, pod.metadata.name, self._wall_ns() // MILLION)
+        body = held.object(BUDGETS)
+        body["status"] = dict(written(status, *NUMBERS))
+        return [At(held.key, Revision(held.revision))], [Put(held.key, stored.encoded(body))]
+
+    async def create_eviction(self, asked: Asked) -> Object:
+        """POST of an Eviction of policy/v1 to a pod."""
+        body, target = asked.body, asked.target
+        meta = body.get("metadata", {})
+        if meta.get("name", target.name) != target.name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        given = body.get("deleteOptions") or {}
+        dry = list(given.get("dryRun") or ())
+        asked_dry = asked.dry_run or asked.options.dry_run
+        before = given.get("preconditions") or {}
+        options = DeleteOptions(
+            dry_run=asked_dry or bool(dry),
+            grace_s=given.get("gracePeriodSeconds"),
+            uid=before.get("uid") or "",
+            resource_version=before.get("resourceVersion") or "",
+            propagation=given.get("propagationPolicy") or "",
+        )
+        await self.evict(target.namespace, target.name, asked.caller, options)
+        return dict(SUCCESS)
+
+
+class _Budgets:
+    """The budgets of one namespace, decoded, as a controller would be shown them."""
+
+    def __init__(self, cache: Reads, namespace: str) -> None:
+        self.held = {one.name: one for one in cache.all(BUDGETS, namespace)}
+
+    def among(self, kind: type[T], _namespace: str | None = None) -> Sequence[T]:
+        return [msgspec.json.decode(one.value, type=kind) for one in self.held.values()]
+
+
+def _check(held: Held, options: DeleteOptions) -> None:
+    if options.uid and options.uid != held.uid:
+        raise other_uid(held.name, options.uid, held.uid)
+    if options.resource_version and options.resource_version != str(held.revision):
+        raise other_revision(held.name, options.resource_version, str(held.revision))
+
+
+def _refused(answer: Answer) -> StatusError:
+    causes = (Cause("", answer.cause, CAUSE),) if answer.cause else ()
+    return StatusError(
+        answer.code, REASONS[answer.code], answer.message, causes=causes, retry_after_s=answer.retry_after or 0
+    )

@@ -1,0 +1,186 @@
+"""What is bound to a node, summed exactly; what a pod takes of it; what is left. Pure, and in whole numbers only.
+
+cpu counts in thousandths, everything else in units: bytes, devices, pods. A pod counts with what its spec asks for,
+from the transaction that binds it to the one in which it is finished or gone. What is reported of a resize is not
+counted: no report can overfill a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
+
+from situate.core.model.base import EMPTY
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.requests import allocatable as node_resources
+from situate.core.model.requests import fit_requests
+from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+__all__ = [
+    "Amounts",
+    "Bound",
+    "Ledger",
+    "LedgerError",
+    "Port",
+    "Short",
+    "add",
+    "allocatable_of",
+    "amount_of",
+    "amounts_of",
+    "ports_of",
+    "quantity",
+    "remove",
+    "room",
+    "taken_ports",
+]
+
+Amounts: TypeAlias = Mapping[str, int]
+"""By resource; what is not listed is 0."""
+Port: TypeAlias = str
+"""`TCP/80` on every address, `TCP/80/10.0.0.1` on one."""
+
+EVERY_ADDRESS: Final = "0.0.0.0"
+
+
+class LedgerError(Exception):
+    """What was to be taken off a ledger is not on it: a fault of ours."""
+
+
+class Bound(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One pod on a node, as it is stored, too."""
+
+    namespace: str
+    name: str
+    uid: str
+    binding_version: int
+    host_ports: tuple[Port, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """All pods on a node, in the order in which they came, and the sum of what they take."""
+
+    pods: tuple[Bound, ...] = ()
+    allocated: Amounts = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A resource that a node has too little of."""
+
+    resource: str
+    asked: int
+    free: int
+    allocatable: int
+
+    def __str__(self) -> str:
+        asked, free, whole = (quantity(self.resource, one) for one in (self.asked, self.free, self.allocatable))
+        return f"{self.resource}: asked {asked}, free {free}, allocatable {whole}"
+
+
+def amounts_of(pod: Pod) -> dict[str, int]:
+    """What a pod takes of its node. No zeros."""
+    asked = fit_requests(pod)
+    amounts = {PODS: 1}
+    if asked.milli_cpu:
+        amounts[CPU] = asked.milli_cpu
+    if asked.memory:
+        amounts[MEMORY] = asked.memory
+    if asked.ephemeral_storage:
+        amounts[EPHEMERAL_STORAGE] = asked.ephemeral_storage
+    if asked.scalar:
+        amounts.update(asked.scalar)
+    return amounts
+
+
+def allocatable_of(node: Node) -> dict[str, int]:
+    """What a node has to give."""
+    has = node_resources(node)
+    return {
+        CPU: has.milli_cpu,
+        MEMORY: has.memory,
+        EPHEMERAL_STORAGE: has.ephemeral_storage,
+        PODS: has.pods,
+        **has.scalar,
+    }
+
+
+def room(allocatable: Amounts, allocated: Amounts, request: Amounts) -> list[Short]:
+    """What is short, if this came on top. Whoever asks for nothing of a resource fits, even where it is overfull."""
+    short = []
+    for resource, asked in request.items():
+        has = allocatable.get(resource, 0)
+        free = has - allocated.get(resource, 0)
+        if asked > free and asked > 0:
+            short.append(Short(resource, asked, free, has))
+    return short
+
+
+def add(ledger: Ledger, pod: Bound, amounts: Amounts) -> Ledger:
+    """The ledger with one more pod on it."""
+    allocated = dict(ledger.allocated)
+    for resource, amount in amounts.items():
+        allocated[resource] = allocated.get(resource, 0) + amount
+    return Ledger((*ledger.pods, pod), allocated)
+
+
+def remove(ledger: Ledger, uid: str, amounts: Amounts) -> Ledger:
+    """The ledger without a pod. Raises LedgerError if that is not on it, or less than it takes."""
+    left = tuple(one for one in ledger.pods if one.uid != uid)
+    if len(left) != len(ledger.pods) - 1:
+        raise LedgerError(f"pod {uid} is {len(ledger.pods) - len(left)} times on the ledger")
+    allocated = dict(ledger.allocated)
+    for resource, amount in amounts.items():
+        rest = allocated.get(resource, 0) - amount
+        if rest < 0:
+            raise LedgerError(f"{-rest} less {resource} on the ledger than pod {uid} takes")
+        if rest:
+            allocated[resource] = rest
+        else:
+            allocated.pop(resource, None)
+    return Ledger(left, allocated)
+
+
+def ports_of(pod: Pod) -> tuple[Port, ...]:
+    """The host ports that a pod takes: of its containers and sidecars, as the scheduler counts them."""
+    found: dict[Port, None] = {}
+    sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        for port in container.ports:
+            if port.host_port > 0:
+                every = port.host_ip in ("", EVERY_ADDRESS)
+                found[f"{port.protocol or 'TCP'}/{port.host_port}" + ("" if every else f"/{port.host_ip}")] = None
+    return tuple(found)
+
+
+def taken_ports(ledger: Ledger, ports: tuple[Port, ...]) -> list[tuple[Port, Bound]]:
+    """Of these ports, those that clash with a pod on the ledger: same protocol and number, and a shared address."""
+    if not ports:
+        return []
+    return [(port, pod) for port in ports for pod in ledger.pods if any(_clash(port, held) for held in pod.host_ports)]
+
+
+def _clash(one: Port, other: Port) -> bool:
+    """Also if one is of every address, which is to say the beginning of the other."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+
+
+def quantity(resource: str, amount: int) -> str:
+    """An amount, as Kubernetes writes it: `1500m` of cpu, plain units of everything else."""
+    if resource == CPU and amount % 1000:
+        return f"{amount}m"
+    return str(amount // 1000 if resource == CPU else amount)
+
+
+def amount_of(resource: str, text: str) -> int:
+    """The amount that `quantity` wrote."""
+    if text.endswith("m"):
+        return int(text[:-1])
+    return int(text) * 1000 if resource == CPU else int(text)

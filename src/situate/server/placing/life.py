@@ -1,0 +1,90 @@
+"""The life of a binding: its phases, which may follow which, and what a pod says of its own. Pure.
+
+                     ┌──────────► failed ──┐
+    pending ─► reserved ─► bound ─► running ─► succeeded        rebinding ─► reserved, bound
+       ▲___________│          └──────┴───► evicted ─┴──► rebinding
+
+A binding's phase is read off its pod, in the transaction that writes the pod, so the two cannot differ: whatever a
+crash interrupts, it leaves both as they were or both as they are to be. `rebinding` is the only way back, and begins
+only with another pod under the name of one that was seen to fail or be evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+__all__ = ["MOVES", "Phase", "holds_node", "is_finished", "legal", "phase_of", "returns_from_end"]
+
+Phase: TypeAlias = Literal["pending", "reserved", "bound", "running", "succeeded", "failed", "evicted", "rebinding"]
+
+MOVES: Final[Mapping[Phase | None, frozenset[Phase]]] = MappingProxyType(
+    {
+        None: frozenset({"pending", "reserved", "bound", "running", "succeeded", "failed", "evicted", "rebinding"}),
+        "pending": frozenset({"pending", "reserved", "bound", "failed", "evicted"}),
+        "reserved": frozenset({"pending", "reserved", "bound", "failed", "evicted", "rebinding"}),
+        # A node may report a pod done before it ever reported it running.
+        "bound": frozenset({"bound", "running", "succeeded", "failed", "evicted"}),
+        # Back to bound: its sandbox was lost, and its init containers run once more, on the same node.
+        "running": frozenset({"running", "bound", "succeeded", "failed", "evicted"}),
+        "succeeded": frozenset({"succeeded", "rebinding"}),
+        "failed": frozenset({"failed", "evicted", "rebinding"}),
+        # While it is going it may still end one way or the other; it was evicted all the same.
+        "evicted": frozenset({"evicted", "rebinding"}),
+        "rebinding": frozenset({"rebinding", "reserved", "bound", "failed", "evicted"}),
+    }
+)
+"""What may follow; None: nothing was ever decided."""
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_EVICTED: Final = ("Evicted", "Preempting", "NodeShutdown")
+"""Reasons in a failed pod's status that say that it was made to go."""
+
+
+def legal(before: Phase | None, after: Phase) -> bool:
+    return after in MOVES[before]
+
+
+def is_finished(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod has ended, and holds nothing of its node any more."""
+    status = pod.get("status")
+    return status is not None and status.get("phase") in _FINISHED
+
+
+def holds_node(pod: Mapping[str, Any] | None) -> str:
+    """The node that a pod takes room of; "" if none."""
+    if pod is None or is_finished(pod):
+        return ""
+    name: str = pod.get("spec", {}).get("nodeName", "")
+    return name
+
+
+def returns_from_end(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a write would have a pod that has ended do something else: it may only stay as it ended."""
+    ended = before.get("status", {}).get("phase", "")
+    return ended in _FINISHED and after.get("status", {}).get("phase", "") != ended
+
+
+def phase_of(pod: Mapping[str, Any], held: Phase | None) -> Phase:
+    """What a pod says of its binding, which was `held` so far. One without a node waits as it did."""
+    status = pod.get("status", {})
+    phase = status.get("phase", "")
+    disrupted = _is_disrupted(status)
+    if phase == "Succeeded":
+        return "evicted" if held == "evicted" else "succeeded"
+    if phase == "Failed":
+        return "evicted" if held == "evicted" or disrupted or status.get("reason") in _EVICTED else "failed"
+    if disrupted and "deletionTimestamp" in pod["metadata"]:
+        return "evicted"
+    if pod.get("spec", {}).get("nodeName"):
+        return "running" if phase == "Running" else "bound"
+    if status.get("nominatedNodeName"):
+        return "reserved"
+    return "rebinding" if held == "rebinding" else "pending"
+
+
+def _is_disrupted(status: Mapping[str, Any]) -> bool:
+    return any(
+        one.get("type") == "DisruptionTarget" and one.get("status") == "True" for one in status.get("conditions", ())
+    )

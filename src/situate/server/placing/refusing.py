@@ -1,0 +1,104 @@
+"""Why a write is refused for where a pod is, or would be: 409, in words that name the check, and in causes.
+
+Texts are Kubernetes' where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from situate.server.placing.ledger import Bound, Port, Short
+from situate.server.problems import Cause, StatusError
+
+__all__ = [
+    "already_assigned",
+    "being_deleted",
+    "clashes",
+    "full",
+    "gated",
+    "ineligible",
+    "no_node",
+    "not_again",
+    "other_revision",
+    "other_uid",
+    "stale_report",
+    "stale_term",
+    "stale_version",
+]
+
+BINDING: Final = "pods/binding"
+STALE_VERSION, STALE_TERM, STALE_REVISION = "StaleBindingVersion", "StaleTerm", "StaleRevision"
+INELIGIBLE, FULL, ILLEGAL_MOVE = "IneligibleNode", "FullNode", "IllegalMove"
+ASSIGNED, DELETING, GATED = "AlreadyAssigned", "BeingDeleted", "SchedulingGated"
+
+
+def _refused(pod: str, why: str, reason: str, causes: Sequence[Cause] = (), *, bind: bool = True) -> StatusError:
+    what = BINDING if bind else "pods"
+    text = f'Operation cannot be fulfilled on {what} "{pod}": {why}'
+    listed = tuple(causes) or (Cause("", why, reason),)
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", text, kind=what, name=pod, causes=listed)
+
+
+def already_assigned(pod: str, node: str) -> StatusError:
+    return _refused(pod, f'pod {pod} is already assigned to node "{node}"', ASSIGNED)
+
+
+def being_deleted(pod: str) -> StatusError:
+    return _refused(pod, f"pod {pod} is being deleted, cannot be assigned to a host", DELETING)
+
+
+def gated(pod: str) -> StatusError:
+    return _refused(pod, f"pod {pod} has non-empty .spec.schedulingGates", GATED)
+
+
+def other_uid(pod: str, asked: str, found: str) -> StatusError:
+    why = f"Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    return _refused(pod, why, STALE_REVISION, bind=False)
+
+
+def other_revision(pod: str, asked: str, found: str) -> StatusError:
+    text = "Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}"
+    return _refused(pod, text.format(asked, found), STALE_REVISION, bind=False)
+
+
+def stale_version(pod: str, asked: int, next_one: int) -> StatusError:
+    why = f"binding version {asked} is stale: the next binding of pod {pod} is version {next_one}"
+    return _refused(pod, why, STALE_VERSION)
+
+
+def stale_report(pod: str, said: str, found: int) -> StatusError:
+    why = f"the report is about binding version {said}, and pod {pod} is at version {found}"
+    return _refused(pod, why, STALE_VERSION, bind=False)
+
+
+def stale_term(pod: str, asked: int, found: int | None) -> StatusError:
+    now = "nobody holds the scheduler's lease" if found is None else f"the scheduler's lease is in term {found}"
+    return _refused(pod, f"term {asked} is stale: {now}", STALE_TERM)
+
+
+def no_node(pod: str, node: str, *, bind: bool) -> StatusError:
+    return _refused(pod, f'node "{node}" not found', INELIGIBLE, bind=bind)
+
+
+def ineligible(pod: str, node: str, refusals: Sequence[str], *, bind: bool) -> StatusError:
+    causes = [Cause("spec.nodeName", one, INELIGIBLE) for one in refusals]
+    return _refused(pod, f'node "{node}" is not eligible: {"; ".join(refusals)}', INELIGIBLE, causes, bind=bind)
+
+
+def full(pod: str, node: str, short: Sequence[Short], *, bind: bool) -> StatusError:
+    causes = [Cause(one.resource, str(one), FULL) for one in short]
+    why = f'node "{node}" has no room: {"; ".join(map(str, short))}'
+    return _refused(pod, why, FULL, causes, bind=bind)
+
+
+def clashes(pod: str, node: str, taken: Sequence[tuple[Port, Bound]], *, bind: bool) -> StatusError:
+    each = [f"host port {port} is taken by pod {by.key}" for port, by in taken]
+    causes = [Cause("hostPort", one, FULL) for one in each]
+    return _refused(pod, f'node "{node}" has no room: {"; ".join(each)}', FULL, causes, bind=bind)
+
+
+def not_again(pod: str, ended: str, wanted: str = "") -> StatusError:
+    goes_on = f", and cannot become {wanted}" if wanted else ", and stays so"
+    return _refused(pod, f"pod {pod} is {ended}{goes_on}", ILLEGAL_MOVE, bind=False)

@@ -1,0 +1,55 @@
+"""NodeSnapshot as it is stored: a node's ledger, and, by its revision, the version of it that agents follow.
+
+The bytes are the registry's stored form. The sums in it are exact, so a ledger that is read back is the one written.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from situate.core.model.base import EMPTY
+from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
+from situate.server.resources import BY_KIND, Resource
+
+__all__ = ["NODE_SNAPSHOTS", "Identity", "decoded", "encoded"]
+
+NODE_SNAPSHOTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
+
+
+class Identity(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata of a snapshot, which stays as it was when it was made."""
+
+    name: str
+    uid: str
+    creation_timestamp: str
+
+
+class _Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+    pods: tuple[Bound, ...] = ()
+
+
+class _Status(msgspec.Struct, frozen=True):
+    allocated: dict[str, str]
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    metadata: Identity
+    spec: _Spec
+    status: _Status
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(_Snapshot).decode
+
+
+def encoded(identity: Identity, ledger: Ledger) -> bytes:
+    allocated = {resource: quantity(resource, amount) for resource, amount in sorted(ledger.allocated.items())}
+    return _encode(_Snapshot(identity, _Spec(ledger.pods), _Status(allocated)))
+
+
+def decoded(value: bytes) -> tuple[Identity, Ledger]:
+    found = _decode(value)
+    allocated = {resource: amount_of(resource, text) for resource, text in found.status.allocated.items()}
+    return found.metadata, Ledger(found.spec.pods, allocated or EMPTY)

@@ -1,0 +1,19 @@
+"""The subresources of pods that are served from here, for whoever routes requests."""
+
+from __future__ import annotations
+
+from situate.server.http.contracts import Special, Specials
+from situate.server.placing.binding import Binder
+from situate.server.placing.eviction import Evictor
+
+__all__ = ["specials"]
+
+
+def specials(binder: Binder, evictor: Evictor) -> Specials:
+    """By group, plural and subresource."""
+    binding = Special(binder.create_binding, "v1", "Binding")
+    return {
+        ("", "pods", "binding"): binding,
+        ("", "bindings", ""): binding,
+        ("", "pods", "eviction"): Special(evictor.create_eviction, "policy/v1", "Eviction"),
+    }

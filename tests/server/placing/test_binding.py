@@ -1,0 +1,375 @@
+"""Binding: one transaction that checks everything, and says which check failed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from server.placing.conftest import Tell
+from server.placing.witness import witnessed
+from server.placing.world import World
+from server.placing.world import tell as in_memory
+from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.http.contracts import Asked
+from situate.server.placing.companions import LEASE, LEASES, PODS
+from situate.server.placing.specials import specials
+from situate.server.problems import StatusError
+from situate.server.registry.held import Held
+from situate.server.resources import BY_KIND
+
+BINDINGS = BY_KIND["v1", "Binding"]
+
+
+async def refusal(call: Awaitable[object]) -> StatusError:
+    with pytest.raises(StatusError) as caught:
+        await call
+    return caught.value
+
+
+async def lease(world: World, term: int) -> None:
+    def change(obj: Object, _held: Held) -> Object:
+        obj["spec"]["leaseTransitions"] = term
+        return obj
+
+    meta = {"namespace": LEASE[0], "name": LEASE[1]}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {"leaseTransitions": 0}}
+    if world.registry.cache.get(LEASES, *LEASE) is None:
+        await world.create(body)
+    await world.registry.modify(Target(LEASES, *LEASE), change, SYSTEM)
+
+
+def test_a_bind_writes_the_pod_the_snapshot_and_the_decision_at_one_revision(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        before = await world.pod()
+        bound = await world.binder.bind("default", "p", "n1", uid=before.uid, scheduler="mine")
+        pod, decision = world.read("p"), world.decision("p")
+        assert pod["spec"]["nodeName"] == "n1"
+        assert pod["status"]["conditions"] == [
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": "2023-11-14T22:13:20Z",
+            }
+        ]
+        ledger = world.ledger()
+        assert ledger is not None
+        assert ledger.allocated == {"cpu": 1000, "memory": 1 << 30, "pods": 1}
+        assert [(one.name, one.uid, one.binding_version) for one in ledger.pods] == [("p", before.uid, 1)]
+        assert decision is not None
+        assert (decision.spec.pod_uid, decision.spec.node, decision.spec.binding_version) == (before.uid, "n1", 1)
+        assert (decision.spec.scheduler, decision.phase) == ("mine", "bound")
+        reading = await world.store.read(
+            ["/objects/core/pods/default/p", "/objects/situate.dev/nodesnapshots/n1"]
+            + ["/objects/situate.dev/placementdecisions/default/p"]
+        )
+        assert {entry and entry.modified for entry in reading.entries} == {bound.revision}
+
+    tell(story)
+
+
+def test_a_bind_clears_the_nomination_and_what_was_said_of_waiting(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+
+        def waits(pod: Object, _held: Held) -> Object:
+            said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+            pod["status"] = {**pod["status"], "nominatedNodeName": "n1", "conditions": [said]}
+            return pod
+
+        await world.registry.modify(Target(PODS, "default", "p"), waits, SYSTEM)
+        decision = world.decision("p")
+        assert decision is not None
+        assert (decision.phase, decision.spec.node) == ("reserved", "n1")
+        await world.binder.bind("default", "p", "n1")
+        status = world.read("p")["status"]
+        assert "nominatedNodeName" not in status
+        assert [(one["status"], one.get("reason")) for one in status["conditions"]] == [("True", None)]
+        decision = world.decision("p")
+        assert decision is not None
+        assert [one.phase for one in decision.status.phases] == ["reserved", "bound"]
+
+    tell(story)
+
+
+def test_the_same_bind_again_has_the_same_answer(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        uid = (await world.pod()).uid
+        first = await world.binder.bind("default", "p", "n1", uid=uid, binding_version=1)
+        again = await world.binder.bind("default", "p", "n1", uid=uid, binding_version=1, resource_version="1")
+        assert again.revision == first.revision
+        assert await world.store.revision() == first.revision
+
+    tell(story)
+
+
+def test_a_bind_of_an_assigned_pod_is_refused_in_kubernetes_words(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node("n1")
+        await world.node("n2")
+        uid = (await world.pod()).uid
+        await world.binder.bind("default", "p", "n1")
+        no = await refusal(world.binder.bind("default", "p", "n1"))
+        assert no.code == 409
+        expected = 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1"'
+        assert no.message == expected
+        elsewhere = await refusal(world.binder.bind("default", "p", "n2", uid=uid, binding_version=1))
+        assert elsewhere.message == expected
+        later = await refusal(world.binder.bind("default", "p", "n1", uid=uid, binding_version=2))
+        assert later.message == expected
+
+    tell(story)
+
+
+Prepare = Callable[[World], Awaitable[None]]
+
+
+async def _nothing(world: World) -> None:
+    """As it is."""
+
+
+async def _going(world: World) -> None:
+    await world.registry.modify(
+        Target(PODS, "default", "p"),
+        lambda pod, _: {**pod, "metadata": {**pod["metadata"], "finalizers": ["example.com/x"]}},
+        SYSTEM,
+    )
+    await world.delete_pod("p", grace_s=30)
+
+
+async def _gated(world: World) -> None:
+    await world.registry.modify(
+        Target(PODS, "default", "p"),
+        lambda pod, _: {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": "g"}]}},
+        SYSTEM,
+    )
+
+
+async def _cordoned(world: World) -> None:
+    await world.change_node("n1", unschedulable=True)
+
+
+async def _tainted(world: World) -> None:
+    await world.change_node("n1", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+
+
+async def _full(world: World) -> None:
+    await world.report_node("n1", {"cpu": "500m", "memory": "8Gi", "pods": "0"})
+
+
+async def _second_term(world: World) -> None:
+    await lease(world, 2)
+
+
+@pytest.mark.parametrize(
+    "prepare, asked, text, cause",
+    [
+        pytest.param(_going, {}, "pod p is being deleted, cannot be assigned to a host", "BeingDeleted", id="going"),
+        pytest.param(_gated, {}, "pod p has non-empty .spec.schedulingGates", "SchedulingGated", id="gated"),
+        pytest.param(
+            _nothing,
+            {"binding_version": 2},
+            "binding version 2 is stale: the next binding of pod p is version 1",
+            "StaleBindingVersion",
+            id="another binding version",
+        ),
+        pytest.param(
+            _second_term,
+            {"term": 1},
+            "term 1 is stale: the scheduler's lease is in term 2",
+            "StaleTerm",
+            id="an older term",
+        ),
+        pytest.param(
+            _nothing, {"term": 1}, "term 1 is stale: nobody holds the scheduler's lease", "StaleTerm", id="no term"
+        ),
+        pytest.param(_nothing, {"node": "n9"}, 'node "n9" not found', "IneligibleNode", id="a node that is not there"),
+        pytest.param(_cordoned, {}, 'node "n1" is not eligible: it is unschedulable', "IneligibleNode", id="cordoned"),
+        pytest.param(
+            _tainted,
+            {},
+            'node "n1" is not eligible: it has the taint gpu=yes:NoSchedule, which the pod does not tolerate',
+            "IneligibleNode",
+            id="tainted",
+        ),
+        pytest.param(
+            _full,
+            {},
+            'node "n1" has no room: pods: asked 1, free 0, allocatable 0; cpu: asked 1, free 500m, allocatable 500m',
+            "FullNode",
+            id="full",
+        ),
+    ],
+)
+def test_a_refusal_is_a_conflict_that_names_the_check(
+    tell: Tell, prepare: Prepare, asked: dict[str, object], text: str, cause: str
+) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        await prepare(world)
+        before = await world.store.revision()
+        no = await refusal(world.binder.bind("default", "p", **{"node": "n1", **asked}))  # type: ignore[arg-type]
+        assert (no.code, no.reason) == (409, "Conflict")
+        assert no.message == f'Operation cannot be fulfilled on pods/binding "p": {text}'
+        assert {one.reason for one in no.causes} == {cause}
+        assert await world.store.revision() == before, "nothing was written"
+
+    tell(story)
+
+
+def test_another_uid_or_revision_is_refused(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        held = await world.pod()
+        no = await refusal(world.binder.bind("default", "p", "n1", uid="other"))
+        assert no.code == 409
+        assert f"UID in precondition: other, UID in object meta: {held.uid}" in no.message
+        no = await refusal(world.binder.bind("default", "p", "n1", resource_version="1"))
+        assert no.code == 409
+        assert f"ResourceVersion in precondition: 1, ResourceVersion in object meta: {held.revision}" in no.message
+        assert (await refusal(world.binder.bind("default", "none", "n1"))).code == 404
+
+    tell(story)
+
+
+def test_host_ports_are_given_once(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod("a", ports=[{"containerPort": 80, "hostPort": 80}])
+        await world.pod("b", ports=[{"containerPort": 80, "hostPort": 80, "hostIP": "10.0.0.1"}])
+        await world.binder.bind("default", "a", "n1")
+        no = await refusal(world.binder.bind("default", "b", "n1"))
+        assert "host port TCP/80/10.0.0.1 is taken by pod default/a" in no.message
+
+    tell(story)
+
+
+def test_the_current_term_binds(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        await lease(world, 3)
+        await world.binder.bind("default", "p", "n1", term=3)
+        assert world.on() == ["p"]
+
+    tell(story)
+
+
+def test_of_many_binds_to_one_node_at_once_as_many_succeed_as_there_is_room_for(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="4")
+        await asyncio.gather(*[world.pod(f"p{at}") for at in range(12)])
+        answers = await asyncio.gather(
+            *[world.binder.bind("default", f"p{at}", "n1") for at in range(12)], return_exceptions=True
+        )
+        refused = [one for one in answers if isinstance(one, StatusError)]
+        assert len(refused) == 8
+        assert all("cpu: asked 1, free 0, allocatable 4" in one.message for one in refused)
+        assert len(world.on()) == 4
+        assert (await witnessed(world.store)).problems == []
+
+    tell(story)
+
+
+def test_two_servers_on_one_store_do_not_overfill_a_node(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        other = World(world.store)
+        await other.registry.start()
+        await world.node(cpu="8")
+        await asyncio.gather(*[world.pod(f"p{at}") for at in range(20)])
+        await other.registry.cache.fresh()
+        asked = [(world if at % 2 else other).binder.bind("default", f"p{at}", "n1") for at in range(20)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        bound = [one for one in answers if not isinstance(one, BaseException)]
+        assert len(bound) == len(world.on()) <= 8
+        assert all(isinstance(one, StatusError) and one.code == 409 for one in answers if one not in bound)
+        assert (await witnessed(world.store)).problems == []
+        await other.registry.aclose()
+
+    tell(story)
+
+
+def test_a_pod_that_the_cache_has_not_seen_yet_has_every_check_of_a_bind(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        other = World(world.store)
+        await other.registry.start()
+        await world.node(unschedulable=True)
+        await other.registry.cache.fresh()
+        await world.pod()
+        no = await refusal(other.binder.bind("default", "p", "n1"))
+        assert "it is unschedulable" in no.message
+        await other.registry.aclose()
+
+    tell(story)
+
+
+def test_a_dry_run_checks_and_writes_nothing(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="1")
+        await world.pod("a")
+        await world.pod("b", cpu="2")
+        before = await world.store.revision()
+        await world.binder.bind("default", "a", "n1", dry_run=True)
+        assert "no room" in (await refusal(world.binder.bind("default", "b", "n1", dry_run=True))).message
+        assert await world.store.revision() == before
+
+    tell(story)
+
+
+def binding(name: str = "p", node: str = "n1", **meta: object) -> Object:
+    target = {"kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, **meta}, "target": target}
+
+
+def test_a_binding_that_any_scheduler_posts_is_a_bind(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        calls, caller = specials(world.binder, world.evictor), Caller("system:kube-scheduler")
+        body = binding(annotations={"a": "1", "situate.dev/binding-version": "1"}, labels={"zone": "z"})
+        asked = Asked(Target(PODS, "default", "p", "binding"), body, caller)
+        answer = await calls["", "pods", "binding"].call(asked)
+        assert (answer["kind"], answer["status"], answer["code"]) == ("Status", "Success", 201)
+        meta = world.read("p")["metadata"]
+        assert (meta["annotations"], meta["labels"]) == ({"a": "1"}, {"zone": "z"})
+        decision = world.decision("p")
+        assert decision is not None
+        assert decision.spec.scheduler == "system:kube-scheduler"
+        await world.pod("q")
+        await calls["", "bindings", ""].call(Asked(Target(BINDINGS, "default"), binding("q"), caller))
+        assert world.on() == ["p", "q"]
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    "body, code, text",
+    [
+        pytest.param(binding("other"), 400, "name in URL does not match name in Binding object", id="another name"),
+        pytest.param(binding(node=""), 422, "target.name: Required value", id="nowhere"),
+        pytest.param(
+            {**binding(), "target": {"kind": "Pod", "name": "n1"}},
+            422,
+            'Unsupported value: "Pod"',
+            id="no node's kind",
+        ),
+        pytest.param(binding(namespace="x"), 400, "does not match the namespace", id="another namespace"),
+        pytest.param(
+            binding(annotations={"situate.dev/term": "x"}), 400, '"x" is not a number', id="a term that is no number"
+        ),
+    ],
+)
+def test_a_binding_that_makes_no_sense_is_refused(body: Object, code: int, text: str) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        asked = Asked(Target(PODS, "default", "p", "binding"), body, SYSTEM)
+        no = await refusal(world.binder.create_binding(asked))
+        assert no.code == code
+        assert text in no.message
+
+    in_memory(story)
