@@ -205,7 +205,7 @@ class Client:
         self._observe = observe
         self._sleep = sleep
         self._shown: str | None = None
-        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._headers: dict[tuple[str, str], CIMultiDict[str]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
@@ -233,6 +233,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "application/json",
+        accept: str = "",
         timeout_s: float = REQUEST_S,
     ) -> bytes:
         """The body of an answer of success.
@@ -245,30 +246,30 @@ class Client:
         while True:
             await self._admitted(method)
             try:
-                return await self._once(tries, url, body, content_type, self._left(tries, timeout_s))
+                return await self._once(tries, url, body, content_type, accept, self._left(tries, timeout_s))
             except ApiError as error:
                 if not await self._again(tries, error):
                     raise
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, params: Mapping[str, str] | None = None, idle_s: float
+        self, path: str, *, params: Mapping[str, str] | None = None, accept: str = "", idle_s: float
     ) -> AsyncIterator[Lines]:
         """Lines for as long as they come, but never `idle_s` without a byte. The rate limit is for opening it."""
-        line, response = await self._open(self._url(path, params), idle_s)
+        line, response = await self._open(self._url(path, params), accept, idle_s)
         try:
             yield Lines(response, self._failed)
         finally:
             response.close()
             self._leave(line)
 
-    async def _open(self, url: URL, idle_s: float) -> tuple[_Line, aiohttp.ClientResponse]:
+    async def _open(self, url: URL, accept: str, idle_s: float) -> tuple[_Line, aiohttp.ClientResponse]:
         tries = _Tries("GET")
         while True:
             await self._admitted("GET")
             self._left(tries, REQUEST_S)
             try:
-                return await self._opened(tries, url, idle_s)
+                return await self._opened(tries, url, accept, idle_s)
             except ApiError as error:
                 if not await self._again(tries, error):
                     raise
@@ -276,9 +277,15 @@ class Client:
     # -- one try -------------------------------------------------------------------------------------------------------
 
     async def _once(
-        self, tries: _Tries, url: URL, body: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout
+        self,
+        tries: _Tries,
+        url: URL,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout: aiohttp.ClientTimeout,
     ) -> bytes:
-        headers = await self._shown_in(tries, "" if body is None else content_type)
+        headers = await self._shown_in(tries, "" if body is None else content_type, accept)
         line, begun, code = self._enter(), self._clock(), _NO_CODE
         response = None
         try:
@@ -298,8 +305,10 @@ class Client:
             return data
         raise self._refused(response, data)
 
-    async def _opened(self, tries: _Tries, url: URL, idle_s: float) -> tuple[_Line, aiohttp.ClientResponse]:
-        headers = await self._shown_in(tries, "")
+    async def _opened(
+        self, tries: _Tries, url: URL, accept: str, idle_s: float
+    ) -> tuple[_Line, aiohttp.ClientResponse]:
+        headers = await self._shown_in(tries, "", accept)
         line, begun, code = self._enter(), self._clock(), _NO_CODE
         response = None
         try:
@@ -341,21 +350,23 @@ class Client:
             return _timeout(timeout_s)
         return _timeout.__wrapped__(max(0.001, tries.deadline - now))
 
-    async def _shown_in(self, tries: _Tries, content_type: str) -> CIMultiDict[str]:
-        """Headers, made once for each content type for as long as the same is shown."""
+    async def _shown_in(self, tries: _Tries, content_type: str, accept: str) -> CIMultiDict[str]:
+        """Headers, made once for each pair of types for as long as the same is shown."""
         credentials = self._access.credentials
         shown = await credentials.header()
         tries.shown = credentials.version
         if shown != self._shown:
             self._shown = shown
             self._headers.clear()
-        headers = self._headers.get(content_type)
+        headers = self._headers.get((content_type, accept))
         if headers is None:
-            headers = self._headers[content_type] = CIMultiDict()
+            headers = self._headers[content_type, accept] = CIMultiDict()
             if shown is not None:
                 headers["Authorization"] = shown
             if content_type:
                 headers["Content-Type"] = content_type
+            if accept:
+                headers["Accept"] = accept
         return headers
 
     def _url(self, path: str, params: Mapping[str, str] | None) -> URL:

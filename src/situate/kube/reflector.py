@@ -30,7 +30,7 @@ from situate.kube.mirror import Mirror, older
 from situate.kube.problems import TIMEOUT, ApiError, from_status
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
-from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, Page, Reader
+from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, Page, RawReader, Reader
 
 __all__ = ["Client", "Lines", "Reflector"]
 
@@ -122,6 +122,7 @@ class Reflector:
         clock: Callable[[], float] = time.monotonic,
         dice: random.Random | None = None,
         on_contact: Callable[[], None] = lambda: None,
+        reader: Reader[Any] | RawReader | None = None,
     ) -> None:
         self.kind = kind
         self.mirror = Mirror(kind.model)
@@ -132,7 +133,7 @@ class Reflector:
         """When, on the clock, the server last said anything of this kind."""
         self.lists = self.watches = self.unreadable_frames = 0
         self._client = client
-        self._reader: Reader[Any] = Reader(kind.model)
+        self._reader = reader or Reader(kind.model)
         self._tell = tell
         self._rest = rest
         self._clock = clock

@@ -16,6 +16,7 @@ __all__ = [
     "BudgetSpec",
     "BudgetStatus",
     "ContainerState",
+    "ManagedAccount",
     "ManagedClaim",
     "ManagedNamespace",
     "ManagedPod",
@@ -63,6 +64,12 @@ class ManagedPodStatus(Model, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[PodContainerStatus, ...] = ()
     init_container_statuses: tuple[PodContainerStatus, ...] = ()
+
+
+class ManagedAccount(Model, frozen=True, kw_only=True):
+    """A ServiceAccount, of which only matters that it is there."""
+
+    metadata: StoredMeta = StoredMeta()
 
 
 class ManagedPod(Model, frozen=True, kw_only=True):

@@ -146,10 +146,16 @@ def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:
             start += 1
 
 
+def _of_any_name(effect: CreateObject, why: str) -> str:
+    """The same refusal of another name is the same event: a generated end is left out, as Kubernetes' texts do."""
+    prefix = effect.body.get("metadata", {}).get("generateName")
+    return why.replace(f'"{effect.ref.name}"', f'"{prefix}"') if prefix else why
+
+
 def refusal(owner: ObjectRef, effect: Effect, why: str) -> RecordEvent | None:
     """The event that tells the owner that an effect of its controller was refused."""
     if isinstance(effect, CreateObject):
-        return RecordEvent(owner, "Warning", "FailedCreate", f"Error creating: {why}")
+        return RecordEvent(owner, "Warning", "FailedCreate", f"Error creating: {_of_any_name(effect, why)}")
     if isinstance(effect, DeleteObject):
         return RecordEvent(owner, "Warning", "FailedDelete", f"Error deleting: {why}")
     return None

@@ -15,7 +15,7 @@ import msgspec
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from situate.core.model.base import Model
 from situate.core.model.batch import CronJob, Job
-from situate.core.model.managed import Budget, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
 from situate.core.model.node import Node
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef
@@ -44,6 +44,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedPod: ("v1", "Pod"),
     ManagedClaim: ("v1", "PersistentVolumeClaim"),
     ManagedNamespace: ("v1", "Namespace"),
+    ManagedAccount: ("v1", "ServiceAccount"),
     Budget: ("policy/v1", "PodDisruptionBudget"),
     Node: ("v1", "Node"),
 }

@@ -14,11 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from situate.core.model.batch import CronJob, Job
-from situate.core.model.managed import Budget, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
 from situate.core.model.node import Node
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta, controller_of
+from situate.core.reconcile.accounts import default_account
 from situate.core.reconcile.claiming import selector_of
+from situate.core.reconcile.cron import Zones, only_utc
 from situate.core.reconcile.cronjob import cron_job
 from situate.core.reconcile.daemonset import daemon_set
 from situate.core.reconcile.deployment import deployment
@@ -44,6 +46,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     CronJob: cron_job,
     Budget: budget,
     ManagedPod: orphan_pod,
+    ManagedNamespace: default_account,
 }
 
 # Who may take in an object that nobody manages.
@@ -56,12 +59,18 @@ _STRUCTS: Final = {name: kind for kind, name in KINDS.items()}
 _SIZED: Final = (Deployment, ReplicaSet, StatefulSet)
 
 
-def reconcile(one: Any, objects: Objects, now: Millis) -> Outcome:
+def reconcile(one: Any, objects: Objects, now: Millis, *, refused: str = "", zones: Zones = only_utc) -> Outcome:
     """What the controller of this object has to do now.
 
+    `refused` is why its last create or delete was refused, if it was; `zones` knows the offsets of time zones.
     In a namespace that is being deleted nothing can be created: there, a list ends before its first create.
     """
-    outcome = CONTROLLERS[type(one)](one, objects, now)
+    if isinstance(one, ReplicaSet):
+        outcome = replica_set(one, objects, now, refused)
+    elif isinstance(one, CronJob):
+        outcome = cron_job(one, objects, now, zones)
+    else:
+        outcome = CONTROLLERS[type(one)](one, objects, now)
     space = objects.get(ManagedNamespace, "", one.metadata.namespace)
     if space is None or space.metadata.deletion_timestamp is None:
         return outcome
@@ -94,6 +103,8 @@ def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
     elif kind is Job and objects.get(Job, meta.namespace, meta.name) is None:
         for pod in objects.controlled(ManagedPod, meta.namespace, meta.uid):
             yield ManagedPod, meta.namespace, pod.metadata.name
+    elif kind is ManagedAccount:
+        yield ManagedNamespace, "", meta.namespace
     elif kind is ManagedClaim:
         for reference in meta.owner_references:
             if reference.kind == "StatefulSet":

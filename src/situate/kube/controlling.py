@@ -1,0 +1,236 @@
+"""The controllers on an API server: what it has is told to their runner, and what they ask for is carried out there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from situate.core.changes import Change, ObjectGone, ObjectSeen
+from situate.core.model.base import Model
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    FinalizeNamespace,
+    ObjectRef,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
+from situate.kube.client import Client
+from situate.kube.kinds import Kind
+from situate.kube.problems import ApiError
+from situate.kube.reflector import Reflector
+from situate.loop.controllers.runner import RefusedError, Runner, Written
+from situate.loop.controllers.view import Served
+from situate.loop.drive import running_clock
+from situate.loop.logs import Log
+from situate.wire.bodies import seconds_time
+from situate.wire.watch import RawReader
+
+__all__ = ["ClientPort", "ServerControllers", "served_kinds"]
+
+UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "nodesnapshots"})
+"""Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
+them. When their namespace goes, they go."""
+EMPTIED: Final = frozenset({"events", "leases"})
+"""Of those, what a namespace is emptied of here: a decision goes with its pod, and nobody else may delete it."""
+MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+
+_log = Log(__name__)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_decode_meta: Final = msgspec.json.Decoder(_Object).decode
+
+
+class _Resource(msgspec.Struct, frozen=True):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+    verbs: tuple[str, ...] = ()
+
+
+class _Resources(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+    resources: tuple[_Resource, ...] = ()
+
+
+class _Preferred(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    preferred_version: _Preferred = _Preferred()
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    groups: tuple[_Group, ...] = ()
+
+
+async def served_kinds(client: Client) -> list[tuple[Served, bool]]:
+    """All kinds that can be listed and watched, each in its preferred version; and whether they have namespaces."""
+    groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
+    paths = ["/api/v1", *(f"/apis/{group.preferred_version.group_version}" for group in groups.groups)]
+    found: list[tuple[Served, bool]] = []
+    for path in paths:
+        listed = msgspec.json.decode(await client.request("GET", path), type=_Resources)
+        found += [
+            (Served(listed.group_version, one.kind, one.name), one.namespaced)
+            for one in listed.resources
+            if "/" not in one.name and "watch" in one.verbs and "list" in one.verbs
+        ]
+    return found
+
+
+class ClientPort:
+    """A Port of loop/controllers."""
+
+    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]]) -> None:
+        self._client = client
+        self._resources = {(one.api_version, one.kind): one.resource for one, _ in kinds}
+        self._emptied = [one for one, namespaced in kinds if namespaced and one.resource in EMPTIED]
+        self._count = 0
+
+    async def perform(self, effect: Effect) -> Written | None:
+        try:
+            return await self._perform(effect)
+        except ApiError as error:
+            if isinstance(effect, DeleteObject) and error.not_found:
+                return Written(effect.ref, None)
+            settled = error.conflict or error.not_found
+            raise RefusedError(error.message, settled=settled) from None
+
+    async def _perform(self, effect: Effect) -> Written | None:
+        match effect:
+            case CreateObject(ref=ref, body=body):
+                answer = await self._client.request("POST", self._path(ref, named=False), body=_encode(body))
+            case UpdateObject(ref=ref, resource_version=version, patch=patch):
+                expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
+                answer = await self._patch(ref, "", {**patch, "metadata": expected}, MERGE)
+            case UpdateStatus(ref=ref, resource_version=version, status=status):
+                operations = [
+                    {"op": "test", "path": "/metadata/uid", "value": ref.uid},
+                    {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+                    {"op": "add", "path": "/status", "value": status},
+                ]
+                answer = await self._patch(ref, "/status", operations, JSON_PATCH)
+            case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
+                answer = await self._finalize(ref, version, finalizers)
+            case DeleteObject(ref=ref, resource_version=version, propagation=propagation):
+                preconditions = {"uid": ref.uid, **({"resourceVersion": version} if version else {})}
+                options = {"propagationPolicy": propagation, "preconditions": preconditions}
+                await self._client.request("DELETE", self._path(ref), body=_encode(options))
+                return Written(ref, None)
+            case RecordEvent():
+                await self._record(effect)
+                return None
+            case _:
+                assert_never(effect)
+        return Written(effect.ref, int(_decode_meta(answer).metadata.resource_version or 0))
+
+    def _path(self, ref: ObjectRef, *, named: bool = True) -> str:
+        resource = self._resources.get((ref.api_version, ref.kind))
+        if resource is None:
+            raise ApiError(404, "NotFound", f"the server does not have {ref.kind} in {ref.api_version}")
+        root = _root(ref.api_version, ref.namespace)
+        return f"{root}/{resource}/{ref.name}" if named else f"{root}/{resource}"
+
+    async def _patch(self, ref: ObjectRef, subresource: str, patch: Any, how: str) -> bytes:
+        return await self._client.request("PATCH", self._path(ref) + subresource, body=_encode(patch), content_type=how)
+
+    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> bytes:
+        for served in self._emptied:
+            await self._client.request("DELETE", f"{_root(served.api_version, ref.name)}/{served.resource}")
+        found: dict[str, Any] = msgspec.json.decode(await self._client.request("GET", self._path(ref)))
+        found["metadata"]["resourceVersion"] = version
+        found["spec"] = {**found.get("spec", {}), "finalizers": list(finalizers)}
+        return await self._client.request("PUT", f"{self._path(ref)}/finalize", body=_encode(found))
+
+    async def _record(self, event: RecordEvent) -> None:
+        ref, now = event.ref, time.time_ns()
+        self._count += 1
+        space, stamp = ref.namespace or "default", seconds_time(now)
+        component = f"{ref.kind.lower()}-controller"
+        about = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": ref.uid}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{ref.name}.{now:x}{self._count % 4096:03x}", "namespace": space},
+            "involvedObject": {**about, "namespace": ref.namespace} if ref.namespace else about,
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": component},
+            "reportingComponent": component,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+        }
+        await self._client.request("POST", f"/api/v1/namespaces/{space}/events", body=_encode(body))
+
+
+class ServerControllers:
+    """`run` it until it is cancelled."""
+
+    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]]) -> None:
+        served = [one for one, _ in kinds]
+        self.runner = Runner(served, ClientPort(client, kinds), running_clock())
+        self._reflectors = [
+            Reflector(client, _kind(one), partial(self._tell, one), reader=RawReader())
+            for one in served
+            if one.resource not in UNTOLD
+        ]
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run())
+            for reflector in self._reflectors:
+                await reflector.synced.wait()
+            _log.info("Controllers have seen everything", kinds=len(self._reflectors))
+            group.create_task(self.runner.run())
+
+    def _tell(self, served: Served, changes: Sequence[Change]) -> None:
+        for change in changes:
+            match change:
+                case ObjectSeen(item=body):
+                    self.runner.seen(served, _bytes(body))
+                case ObjectGone(item=body):
+                    meta = _decode_meta(_bytes(body)).metadata
+                    self.runner.gone(served, meta.namespace, meta.name, int(meta.resource_version or 0))
+                case _:
+                    raise TypeError(f"a change that no raw reflector tells: {change}")
+
+
+def _bytes(body: object) -> bytes:
+    if not isinstance(body, bytes):
+        raise TypeError(f"not as it was read: {type(body).__name__}")
+    return body
+
+
+def _kind(served: Served) -> Kind:
+    group, _, version = served.api_version.rpartition("/")
+    return Kind(Model, served.resource, group, (version,))
+
+
+def _root(api_version: str, namespace: str) -> str:
+    base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    return f"{base}/namespaces/{namespace}" if namespace else base

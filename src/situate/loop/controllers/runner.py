@@ -1,0 +1,261 @@
+"""Calls controllers, and has done what they ask for.
+
+- The controller of one object is never called twice at once, and not before what it wrote last was seen: it would ask
+  for the same again.
+- One whose effects were refused is called again, after a wait that doubles each time (RETRY_FIRST_MS to RETRY_LAST_MS).
+- Nothing is remembered that matters: whoever starts anew calls everybody once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, assert_never
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from situate.core.model.refs import Millis
+from situate.core.reconcile.effects import Effect, ObjectRef, Outcome, batches, refusal
+from situate.core.reconcile.garbage import collect
+from situate.core.reconcile.namespace import namespace
+from situate.core.reconcile.objects import ref_of
+from situate.core.reconcile.table import reconcile
+from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Task, View, namespace_of
+from situate.loop.logs import Log
+
+__all__ = ["Port", "RefusedError", "Runner", "Written"]
+
+WORKERS: Final = 16
+"""How many controllers' effects may be under way at once."""
+RETRY_FIRST_MS: Final = 20
+RETRY_LAST_MS: Final = 60_000
+SEEN_S: Final = 30.0
+"""How long to wait until what was written is seen. After that the feed is taken to be behind, and the call made: what
+it asks for twice is refused by names and versions."""
+AT_ONCE: Final = 64
+"""How many effects of one call may be under way at once."""
+
+_log = Log(__name__)
+
+
+class Written(NamedTuple):
+    """What was written; `revision` None: it was deleted, or is about to be."""
+
+    ref: ObjectRef
+    revision: int | None
+
+
+class RefusedError(Exception):
+    """The API said no, or nothing. `settled` if calling the controller again at once may help: the view was old."""
+
+    def __init__(self, text: str, *, settled: bool = False) -> None:
+        super().__init__(text)
+        self.settled = settled
+
+
+class Port(Protocol):
+    """Carries effects out. One that finds its work done already says so as if it had done it."""
+
+    async def perform(self, effect: Effect) -> Written | None:
+        """Raises RefusedError."""
+
+
+class Runner:
+    """`tell` it what is seen; `run` it once everything is there."""
+
+    def __init__(self, served: Sequence[Served], port: Port, clock: Callable[[], Millis]) -> None:
+        self.view = View(served)
+        self.calls = 0
+        self.refused = 0
+        self._port = port
+        self._clock = clock
+        self._due: list[tuple[Millis, int, Task]] = []
+        self._waiting: dict[Task, Millis] = {}
+        self._busy: dict[Task, bool] = {}
+        """At work; True: called for again meanwhile."""
+        self._failures: dict[Task, int] = {}
+        self._refusals: dict[Task, str] = {}
+        self._count = 0
+        self._told = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._running = False
+
+    def seen(self, served: Served, body: bytes) -> None:
+        """An object was added or changed."""
+        self._call(self.view.put(served, body))
+
+    def gone(self, served: Served, space: str, name: str, revision: int) -> None:
+        """An object was deleted, at this revision."""
+        self._call(self.view.drop(served, space, name, revision))
+
+    async def run(self) -> None:
+        """Until cancelled. To be begun when all that is there was told."""
+        self._running = True
+        self._call(list(self.view.everything()))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    @property
+    def idle(self) -> bool:
+        """Nobody is at work, and nobody is due."""
+        now = self._clock()
+        return not self._busy and all(due > now for due in self._waiting.values())
+
+    def _call(self, tasks: Sequence[Task]) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+        if not self._running:
+            return
+        now = self._clock()
+        for task in tasks:
+            self._put(task, now)
+
+    def _put(self, task: Task, due: Millis) -> None:
+        if task in self._busy:
+            self._busy[task] = True
+            return
+        known = self._waiting.get(task)
+        if known is not None and known <= due:
+            return
+        self._waiting[task] = due
+        self._count += 1
+        heapq.heappush(self._due, (due, self._count, task))
+        self._told.set()
+
+    async def _next(self) -> Task:
+        """The next task that is due; waits for one."""
+        while True:
+            now = self._clock()
+            while self._due and self._due[0][0] <= now:
+                due, _, task = heapq.heappop(self._due)
+                if self._waiting.get(task) == due:
+                    del self._waiting[task]
+                    self._busy[task] = False
+                    return task
+            self._told.clear()
+            wait_s = (self._due[0][0] - now) / 1_000 if self._due else None
+            try:
+                await asyncio.wait_for(self._told.wait(), wait_s)
+            except TimeoutError:
+                continue
+
+    async def _work(self) -> None:
+        while True:
+            task = await self._next()
+            again_at: Millis | None = None
+            try:
+                again_at = await self._one(task)
+                self._failures.pop(task, None)
+            except RefusedError as error:
+                self.refused += 1
+                again_at = self._clock() + self._backoff(task, settled=error.settled)
+            finally:
+                told_again = self._busy.pop(task)
+            if told_again:
+                self._put(task, self._clock())
+            if again_at is not None:
+                self._put(task, again_at)
+
+    def _backoff(self, task: Task, *, settled: bool) -> Millis:
+        failures = self._failures[task] = self._failures.get(task, 0) + 1
+        if settled and failures == 1:
+            return 0
+        return min(RETRY_FIRST_MS << min(failures - 1, 20), RETRY_LAST_MS)
+
+    async def _one(self, task: Task) -> Millis | None:
+        """Call the controller, do what it asks for, and wait until that was seen."""
+        owner, outcome = self._outcome(task)
+        self.calls += 1
+        written: list[Written] = []
+        try:
+            for part in batches(outcome.effects):
+                for start in range(0, len(part), AT_ONCE):
+                    written += await self._perform(task, owner, part[start : start + AT_ONCE])
+            if outcome.effects:
+                self._refusals.pop(task, None)
+        finally:
+            await self._until_seen(written)
+        return outcome.again_at
+
+    def _outcome(self, task: Task) -> tuple[ObjectRef | None, Outcome]:
+        view, now = self.view, self._clock()
+        match task:
+            case Reconcile(kind=kind, namespace=space, name=name):
+                one: Any = view.objects.get(kind, space, name)
+                if one is None:
+                    self._refusals.pop(task, None)
+                    return None, Outcome()
+                return ref_of(one), reconcile(
+                    one, view.objects, now, refused=self._refusals.get(task, ""), zones=_offset
+                )
+            case Collect(uid=uid):
+                item = view.graph.by_uid(uid)
+                return (None, Outcome()) if item is None else (item.ref, collect(item, view.graph))
+            case Empty(namespace=name):
+                ending = namespace_of(view, name)
+                return (None, Outcome()) if ending is None else (ref_of(ending), namespace(ending, view.graph, now))
+            case _:
+                assert_never(task)
+
+    async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[Written]:
+        """These at once. The first refusal is raised, when all are over."""
+        answers = await asyncio.gather(*(self._port.perform(effect) for effect in part), return_exceptions=True)
+        problem: BaseException | None = None
+        written: list[Written] = []
+        for effect, answer in zip(part, answers, strict=True):
+            if isinstance(answer, RefusedError):
+                problem = problem or answer
+                event = None if owner is None else refusal(owner, effect, str(answer))
+                if event is not None:
+                    self._refusals[task] = str(answer)
+                    await self._record(event)
+            elif isinstance(answer, BaseException):
+                raise answer
+            elif answer is not None:
+                written.append(answer)
+        if problem is not None:
+            _log.v(2).info("A controller's effect was refused", task=str(task), err=str(problem))
+            await self._until_seen(written)
+            raise problem
+        return written
+
+    async def _record(self, event: Effect) -> None:
+        try:
+            await self._port.perform(event)
+        except RefusedError as error:
+            _log.v(2).info("An event was refused", err=str(error))
+
+    async def _until_seen(self, written: Sequence[Written]) -> None:
+        deadline = asyncio.get_running_loop().time() + SEEN_S
+        for one in written:
+            while not self._is_seen(one):
+                left = deadline - asyncio.get_running_loop().time()
+                try:
+                    await asyncio.wait_for(self._moved.wait(), max(left, 0))
+                except TimeoutError:
+                    _log.warning("What was written is not seen yet; going on without", name=one.ref.name)
+                    return
+
+    def _is_seen(self, one: Written) -> bool:
+        if one.revision is not None:
+            return self.view.progress(one.ref) >= one.revision
+        item = self.view.has(one.ref)
+        return item is None or item.ref.uid != one.ref.uid or item.meta.deletion_timestamp is not None
+
+
+@lru_cache(maxsize=256)
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _offset(name: str, seconds: int) -> int | None:
+    """Seconds east of Greenwich in a zone at a moment; None: there is no such zone."""
+    zone = _zone(name or "UTC")
+    offset = None if zone is None else datetime.fromtimestamp(seconds, UTC).astimezone(zone).utcoffset()
+    return None if offset is None else int(offset.total_seconds())

@@ -1,0 +1,153 @@
+"""Carries out in the registry what controllers ask for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias, assert_never
+
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    FinalizeNamespace,
+    ObjectRef,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
+from situate.loop.controllers.runner import RefusedError, Written
+from situate.server.asking import Caller, DeleteOptions, ListOptions, Object, Target
+from situate.server.problems import StatusError
+from situate.server.registry.held import Held
+from situate.server.registry.registry import Registry
+from situate.server.resources import BY_KIND, RESOURCES
+from situate.wire.bodies import seconds_time
+
+__all__ = ["CONTROLLERS", "UNTOLD", "RegistryPort"]
+
+CONTROLLERS: Final = Caller(
+    "system:kube-controller-manager", ("system:masters", "system:authenticated"), agent="kube-controller-manager"
+)
+EVENTS: Final = BY_KIND["v1", "Event"]
+UNTOLD: Final = tuple(
+    one for one in RESOURCES if one.stored and one.plural in ("events", "leases", "placementdecisions", "nodesnapshots")
+)
+"""Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
+them. When their namespace goes, they go."""
+REMEMBERED: Final = 4_096
+"""How many events are remembered, so that what happens again is counted and not told anew."""
+
+_Said: TypeAlias = tuple[ObjectRef, str, str]
+
+
+class RegistryPort:
+    """A Port of loop/controllers."""
+
+    def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
+        self._registry = registry
+        self._wall_ns = wall_ns
+        self._said: OrderedDict[_Said, tuple[str, int]] = OrderedDict()
+        self._count = 0
+
+    async def perform(self, effect: Effect) -> Written | None:
+        try:
+            return await self._perform(effect)
+        except StatusError as error:
+            if isinstance(effect, DeleteObject) and error.code == HTTPStatus.NOT_FOUND:
+                return Written(effect.ref, None)
+            settled = error.code in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+            raise RefusedError(error.message, settled=settled) from None
+
+    async def _perform(self, effect: Effect) -> Written | None:
+        registry = self._registry
+        match effect:
+            case CreateObject(ref=ref, body=body):
+                target = Target(BY_KIND[ref.api_version, ref.kind], ref.namespace)
+                held = await registry.create(target, dict(body), CONTROLLERS)
+            case UpdateObject(ref=ref, resource_version=version, patch=patch):
+                expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
+                asked = {**patch, "metadata": expected}
+                held = (await registry.patch(_target(ref), "merge", asked, CONTROLLERS)).held
+            case UpdateStatus(ref=ref, resource_version=version, status=status):
+                held = await registry.modify(
+                    _target(ref, "status"),
+                    lambda obj, _: {**obj, "status": dict(status)},
+                    CONTROLLERS,
+                    uid=ref.uid,
+                    resource_version=version,
+                )
+            case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
+                held = await self._finalize(ref, version, finalizers)
+                return Written(ref, held.revision)
+            case DeleteObject(ref=ref, resource_version=version, propagation=propagation):
+                options = DeleteOptions(uid=ref.uid, resource_version=version, propagation=propagation)
+                await registry.delete(_target(ref), CONTROLLERS, options)
+                return Written(ref, None)
+            case RecordEvent():
+                await self._record(effect)
+                return None
+            case _:
+                assert_never(effect)
+        return Written(effect.ref, held.revision)
+
+    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> Held:
+        for resource in UNTOLD:
+            if resource.namespaced:
+                everything = Target(resource, ref.name)
+                await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
+        target = _target(ref, "finalize")
+        obj = (await self._registry.get(_target(ref))).object(target.resource)
+        obj["metadata"]["resourceVersion"] = version
+        obj["spec"] = {**obj.get("spec", {}), "finalizers": list(finalizers)}
+        return await self._registry.update(target, obj, CONTROLLERS)
+
+    async def _record(self, event: RecordEvent) -> None:
+        """What was said already is counted."""
+        said = (event.ref, event.reason, event.message)
+        name, count = self._said.get(said, ("", 0))
+        now = seconds_time(self._wall_ns())
+        space = event.ref.namespace or "default"
+        if name:
+            try:
+                again = {"count": count + 1, "lastTimestamp": now}
+                await self._registry.patch(Target(EVENTS, space, name), "merge", again, CONTROLLERS)
+            except StatusError as error:
+                if error.code != HTTPStatus.NOT_FOUND:
+                    raise
+                name = ""
+        if not name:
+            self._count += 1
+            name, count = f"{event.ref.name}.{self._wall_ns():x}{self._count % 4096:03x}", 0
+            await self._registry.create(Target(EVENTS, space), _event_body(event, name, space, now), CONTROLLERS)
+        self._said[said] = (name, count + 1)
+        self._said.move_to_end(said)
+        if len(self._said) > REMEMBERED:
+            self._said.popitem(last=False)
+
+
+def _target(ref: ObjectRef, subresource: str = "") -> Target:
+    return Target(BY_KIND[ref.api_version, ref.kind], ref.namespace, ref.name, subresource)
+
+
+def _event_body(event: RecordEvent, name: str, space: str, now: str) -> Object:
+    ref = event.ref
+    involved: dict[str, Any] = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": ref.uid}
+    if ref.namespace:
+        involved["namespace"] = ref.namespace
+    component = f"{ref.kind.lower()}-controller"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": space},
+        "involvedObject": involved,
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

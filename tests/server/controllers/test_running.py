@@ -1,0 +1,193 @@
+"""Controllers, scheduler and hollow nodes on one registry, without HTTP: what is asked for comes about, and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from situate.agent.direct import RegistryPlane
+from situate.agent.fleet import Fleet
+from situate.agent.machine import Shape, hollow_shapes
+from situate.server.admission.chain import chain
+from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
+from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.binding import Binder
+from situate.server.placing.companions import Placing
+from situate.server.problems import StatusError
+from situate.server.registry.cache import Cache
+from situate.server.registry.registry import Registry
+from situate.server.resources import BY_KIND
+from situate.server.scheduling.scheduler import Settings, open_scheduler
+from situate.store.memory import MemoryStore
+
+WITHIN_S = 20.0
+DEPLOYMENT, JOB = BY_KIND["apps/v1", "Deployment"], BY_KIND["batch/v1", "Job"]
+POD, NAMESPACE, EVENT = BY_KIND["v1", "Pod"], BY_KIND["v1", "Namespace"], BY_KIND["v1", "Event"]
+REPLICA_SET, CONFIG_MAP = BY_KIND["apps/v1", "ReplicaSet"], BY_KIND["v1", "ConfigMap"]
+LEASE = BY_KIND["coordination.k8s.io/v1", "Lease"]
+
+
+class World:
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    async def create(self, resource: Any, body: Object, namespace: str = "default") -> None:
+        space = namespace if resource.namespaced else ""
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+        await self.registry.create(Target(resource, space), whole, SYSTEM)
+
+    def all(self, resource: Any, namespace: str = "default") -> list[Object]:
+        return [held.object(resource) for held in self.registry.cache.all(resource, namespace)]
+
+    def one(self, resource: Any, name: str, namespace: str = "default") -> Object | None:
+        held = self.registry.cache.get(resource, namespace if resource.namespaced else "", name)
+        return None if held is None else held.object(resource)
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not holds():
+            assert time.monotonic() < deadline, "it never came about"
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def world(nodes: int = 3) -> AsyncIterator[World]:
+    store = MemoryStore()
+    cache, placing = Cache(store), Placing(time.time_ns, lambda: str(uuid.uuid4()))
+    registry = Registry(
+        store,
+        wall_ns=time.time_ns,
+        new_uid=lambda: str(uuid.uuid4()),
+        cache=cache,
+        admission=chain(cache),
+        companions=placing,
+    )
+    await registry.start()
+    made = World(registry)
+    for name in ("default", "kube-system", "kube-node-lease"):
+        await made.create(NAMESPACE, {"metadata": {"name": name}})
+    binder = Binder(registry, time.time_ns, placing.turns)
+    fleet = Fleet(RegistryPlane(registry), hollow_shapes(nodes, 1, Shape()))
+    async with open_scheduler(store, registry, binder, Settings()) as scheduler:
+        parts = (fleet.run(), RegistryControllers(registry).run(), scheduler.run())
+        tasks = [asyncio.create_task(part) for part in parts]
+        try:
+            yield made
+            assert [task for task in tasks if task.done()] == []
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    await registry.aclose()
+
+
+def story(told: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with world() as made:
+            await told(made)
+
+    asyncio.run(run())
+
+
+def template(**labels: str) -> Object:
+    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
+
+
+def deployment(replicas: int = 3) -> Object:
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template(app="web")}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
+def running(made: World, image: str = "i:1") -> int:
+    return len(
+        [
+            pod
+            for pod in made.all(POD)
+            if pod["status"]["phase"] == "Running" and pod["spec"]["containers"][0]["image"] == image
+        ]
+    )
+
+
+def test_a_deployment_runs_rolls_and_goes_with_all_that_is_its() -> None:
+    async def told(made: World) -> None:
+        await made.create(DEPLOYMENT, deployment())
+        await made.until(lambda: running(made) == 3)
+        await made.until(lambda: (made.one(DEPLOYMENT, "web") or {})["status"].get("availableReplicas") == 3)
+
+        image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}}}
+        await made.registry.patch(Target(DEPLOYMENT, "default", "web"), "strategic", image, SYSTEM)
+        await made.until(lambda: running(made, "i:2") == 3 and len(made.all(POD)) == 3)
+        assert len(made.all(REPLICA_SET)) == 2
+
+        await made.registry.delete(
+            Target(DEPLOYMENT, "default", "web"), SYSTEM, DeleteOptions(propagation="Background")
+        )
+        await made.until(lambda: made.all(POD) == made.all(REPLICA_SET) == [])
+
+    story(told)
+
+
+def test_a_job_ends_and_is_counted() -> None:
+    async def told(made: World) -> None:
+        pods = template()
+        pods["spec"]["restartPolicy"] = "Never"
+        pods["metadata"]["annotations"] = {"hollow.situate.dev/run-for": "10ms"}
+        await made.create(
+            JOB, {"metadata": {"name": "sum"}, "spec": {"completions": 4, "parallelism": 2, "template": pods}}
+        )
+        await made.until(lambda: (made.one(JOB, "sum") or {})["status"].get("succeeded") == 4)
+        await made.until(lambda: (made.one(JOB, "sum") or {})["status"].get("completionTime"))
+        assert len(made.all(POD)) == 4
+
+    story(told)
+
+
+def test_a_namespace_goes_with_everything_in_it_and_nothing_can_be_put_there() -> None:
+    async def told(made: World) -> None:
+        await made.create(NAMESPACE, {"metadata": {"name": "brief"}})
+        await made.create(DEPLOYMENT, deployment(2), "brief")
+        await made.create(CONFIG_MAP, {"metadata": {"name": "c"}}, "brief")
+        await made.create(LEASE, {"metadata": {"name": "l"}, "spec": {}}, "brief")
+        await made.until(lambda: len(made.all(POD, "brief")) == 2)
+        await made.registry.delete(Target(NAMESPACE, "", "brief"), SYSTEM)
+        with pytest.raises(StatusError, match=r"being terminated|not found"):
+            await made.create(CONFIG_MAP, {"metadata": {"name": "late"}}, "brief")
+        await made.until(lambda: made.one(NAMESPACE, "brief") is None)
+        for resource in (DEPLOYMENT, REPLICA_SET, POD, CONFIG_MAP, LEASE, EVENT):
+            assert made.all(resource, "brief") == [], resource.plural
+
+    story(told)
+
+
+def test_pods_of_a_deployment_that_is_orphaned_stay() -> None:
+    async def told(made: World) -> None:
+        await made.create(DEPLOYMENT, deployment(1))
+        await made.until(lambda: running(made) == 1)
+        await made.registry.delete(Target(DEPLOYMENT, "default", "web"), SYSTEM, DeleteOptions(propagation="Orphan"))
+        await made.until(lambda: made.one(DEPLOYMENT, "web") is None)
+        await asyncio.sleep(0.1)
+        assert running(made) == 1
+        assert "ownerReferences" not in made.all(REPLICA_SET)[0]["metadata"]
+
+    story(told)
+
+
+def test_what_happens_again_is_counted_and_not_told_anew() -> None:
+    async def told(made: World) -> None:
+        body = deployment(1)
+        body["spec"]["template"]["spec"]["priorityClassName"] = "nobody-made-it"
+        await made.create(DEPLOYMENT, body)
+
+        def refused() -> list[Object]:
+            return [one for one in made.all(EVENT) if one["reason"] == "FailedCreate"]
+
+        await made.until(lambda: refused() and refused()[0]["count"] >= 3)
+        assert len({one["metadata"]["name"] for one in refused()}) < refused()[0]["count"]
+
+    story(told)
