@@ -24,14 +24,13 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-store oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-server bench-store oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Exit code 1 says that some pods fit nowhere; in the example, three are made not to.
-demo: $(VENV)/.ready  ## Place the example workload on the example cluster, and say where each pod went and why
-	@$(BIN)/situate place -f examples/cluster.yaml -f examples/workload.yaml || test $$? -eq 1
+demo: $(VENV)/.ready  ## A cluster in one command: run things on it, see where they went and why, and take it down again
+	@sh examples/up/demo.sh $(BIN)/situate
 
 # The tests on a real cluster share it, in one process; and they measure time, so nothing else runs beside them. They
 # kill what they talk to, so a connection may be found unclosed when the run is over: that is no failure.
@@ -69,6 +68,9 @@ bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## kube-scheduler and situat
 
 bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of docs/STORE.md
 	@$(BIN)/python bench/store.py
+
+bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## The control plane beside kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
+	@$(BIN)/python bench/server.py
 
 oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }

@@ -32,7 +32,7 @@ requestheader-group-headers requestheader-uid-headers requestheader-username-hea
 show-hidden-metrics-for-version tls-cert-file tls-cipher-suites tls-curve-preferences tls-min-version
 tls-private-key-file tls-sni-cert-key v version vmodule write-config-to
 """.split()
-OURS = ["context", "journal", "shadow", "shadow-json"]
+OURS = ["context", "journal", "server", "shadow", "shadow-json"]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def settings(ran: list[Settings], *arguments: str) -> Settings:
     return ran[-1]
 
 
-def test_the_flags_are_kube_schedulers_and_three_of_ours() -> None:
+def test_the_flags_are_kube_schedulers_and_some_of_ours() -> None:
     named = {
         option.removeprefix("--") for param in scheduler.params for option in param.opts if option.startswith("--")
     }
@@ -237,3 +237,53 @@ def test_a_configuration_that_is_not_there_is_one_clear_line(tmp_path: Path) -> 
         2,
         f"error: {tmp_path / 'none.yaml'}: No such file or directory",
     )
+
+
+# ── situate's own control plane ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The directory of a control plane."""
+    (tmp_path / "kubeconfig").write_text("{}")
+    return tmp_path
+
+
+def test_a_server_is_a_directory_with_its_kubeconfig(ran: list[Settings], own: Path) -> None:
+    got = settings(ran, "--server", str(own))
+    assert (got.kubeconfig, got.master, got.guarded) == (str(own / "kubeconfig"), None, True)
+
+
+def test_a_server_is_a_url_and_the_kubeconfig_says_who_we_are(ran: list[Settings]) -> None:
+    got = settings(ran, "--server", "https://127.0.0.1:7443", "--kubeconfig", "who")
+    assert (got.kubeconfig, got.master, got.guarded) == ("who", "https://127.0.0.1:7443", True)
+
+
+def test_with_a_server_of_our_own_the_lease_is_that_of_its_scheduler_and_nothing_limits_requests(
+    ran: list[Settings], own: Path
+) -> None:
+    config = settings(ran, "--server", str(own)).load().config
+    lease = config.leader_election
+    assert (lease.resource_namespace, lease.resource_name) == ("kube-system", "situate-scheduler")
+    assert config.client_connection.qps < 0
+
+
+def test_flags_that_are_given_win_over_what_a_server_of_our_own_stands_for(ran: list[Settings], own: Path) -> None:
+    flags = ("--leader-elect-resource-name", "mine", "--kube-api-qps", "7")
+    config = settings(ran, "--server", str(own), *flags).load().config
+    assert (config.leader_election.resource_name, config.client_connection.qps) == ("mine", 7)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        pytest.param(["--server", "nowhere"], "no control plane was ever started in nowhere", id="an empty directory"),
+        pytest.param(["--server", "https://a", "--master", "b"], "give one of them", id="with --master"),
+        pytest.param(["--server", ".", "--kubeconfig", "k"], "a directory has its own", id="a directory's is its own"),
+    ],
+)
+def test_a_server_that_makes_no_sense_is_one_clear_line(arguments: list[str], said: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert result.output.count("\n") == 1

@@ -5,7 +5,7 @@ A page shows a command in a fenced `console` block, on a line that begins with `
 - `$ situate ...` is run, from the root of the repository. It must exit 0, or as `# exit 2` after it says.
 - `$ make demo` is run as the commands that make would run. Any other `$ make ...` only has to be something make knows.
 - Other programs are not run.
-- Where output is shown, it is compared line by line. A line `...` stands for any lines.
+- Where output is shown, it is compared line by line. A line `...` stands for any lines, and `…` in a line for any text.
 
 `python tests/docs/test_console.py` writes into the pages what the commands print now (but not where a page has `...`).
 """
@@ -25,6 +25,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXIT = re.compile(r"#\s*exit\s+(\d+)\s*$")
 ANY_LINES = "..."
+ANY_TEXT = "…"
 TIMEOUT_S = 60
 
 
@@ -84,10 +85,11 @@ def run_shown(shown: Shown) -> tuple[int, list[str]]:
     code, recipe = run(["make", "--dry-run", *shown.words[1:]])
     if code != 0 or shown.words != ["make", "demo"]:
         return code, recipe
-    ours = [line for line in recipe if re.match(r"\S*/situate ", line)]
+    ours = [line for line in recipe if re.fullmatch(r"sh \S+ \S*/situate", line)]
     if len(ours) != 1:
-        raise RuntimeError(f"make demo should run situate once: {recipe}")
-    return run(["sh", "-c", re.sub(r"^\S*/situate", f"{shlex.quote(sys.executable)} -m situate", ours[0])])
+        raise RuntimeError(f"make demo should run one script with situate: {recipe}")
+    _, script, _ = ours[0].split()
+    return run(["sh", script, f"{sys.executable} -m situate"])
 
 
 def is_compared(shown: Shown) -> bool:
@@ -95,15 +97,19 @@ def is_compared(shown: Shown) -> bool:
 
 
 def matches(expected: tuple[str, ...], got: list[str]) -> bool:
-    pattern = "".join(r"(?:.*\n)*?" if line == ANY_LINES else re.escape(line.rstrip()) + r"\n" for line in expected)
+    pattern = "".join(r"(?:.*\n)*?" if line == ANY_LINES else _line_pattern(line.rstrip()) + r"\n" for line in expected)
     return re.fullmatch(pattern, "".join(line.rstrip() + "\n" for line in got)) is not None
+
+
+def _line_pattern(line: str) -> str:
+    return ".*".join(re.escape(part) for part in line.split(ANY_TEXT))
 
 
 def rewritten(page: Path) -> str:
     """The page, with what its commands print now."""
     text = page.read_text()
     for shown in shown_in(page):
-        if is_compared(shown) and ANY_LINES not in shown.output:
+        if is_compared(shown) and ANY_LINES not in shown.output and ANY_TEXT not in "".join(shown.output):
             before = "\n".join((f"$ {shown.line}", *shown.output))
             after = "\n".join((f"$ {shown.line}", *(line.rstrip() for line in run_shown(shown)[1])))
             text = text.replace(before, after)

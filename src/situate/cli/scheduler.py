@@ -62,6 +62,9 @@ SWITCHES_WITHOUT_EFFECT: Final = ("contention-profiling", "disable-http2-serving
 IGNORED_WITH_CONFIG: Final = ("kube-api-qps", "kube-api-burst")
 """As kube-scheduler has it: with --config, the file's clientConnection holds."""
 
+URLS: Final = ("https://", "http://")
+NO_LIMIT: Final = -1.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # ── kinds of values ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,6 +170,7 @@ MISC: Final = together(
     ),
 )
 OURS: Final = together(
+    flag("server", TEXT, "", "Schedule for situate's own control plane: a directory of `situate up`, or a URL."),
     flag("context", TEXT, "", "The kubeconfig's context, instead of its current one."),
     flag("journal", TEXT, "", "Keep all that happened and was decided in a new folder below this one."),
     flag("shadow", BOOL, "false", "Bind nothing: report how far we agree with whoever does."),
@@ -269,12 +273,15 @@ def _settings(ctx: click.Context, flags: dict[str, Any]) -> Settings:
             if _given(ctx, name)
         ]
     election = {name: flags[name] for name in ELECTION_FIELDS if _given(ctx, name)}
+    if flags["server"]:
+        _aim_at(flags, election, _given(ctx, "kube-api-qps"))
     return Settings(
         load=lambda: _load(path, flags, election),
         config_file=path,
         kubeconfig=flags["kubeconfig"] or None,
         context=flags["context"] or None,
         master=flags["master"] or None,
+        guarded=bool(flags["server"]),
         journal=Path(flags["journal"]) if flags["journal"] else None,
         parked_limit_ms=max(0, flags["pod_max_in_unschedulable_pods_duration"] // 1_000_000),
         shadow=flags["shadow"],
@@ -303,6 +310,28 @@ ELECTION_FIELDS: Final = {
     "leader_elect_resource_namespace": "resource_namespace",
 }
 """Of a flag, the field of the configuration's leaderElection. A flag that is given wins over the file."""
+
+
+def _aim_at(flags: dict[str, Any], election: dict[str, Any], limited: bool) -> None:
+    """What --server stands for: where it is, no limit on requests, and the lease of the scheduler inside it."""
+    from situate.cli.connecting import KUBECONFIG
+    from situate.kube.settings import OWN_LEASE
+
+    where: str = flags["server"]
+    if flags["master"]:
+        raise BadInput("--server and --master both say where the API server is; give one of them")
+    if where.startswith(URLS):
+        flags["master"] = where
+    elif flags["kubeconfig"]:
+        raise BadInput("--kubeconfig goes with a URL in --server; a directory has its own")
+    elif not (found := Path(where) / KUBECONFIG).is_file():
+        raise BadInput(f"--server: no control plane was ever started in {where}: there is no {found}")
+    else:
+        flags["kubeconfig"] = str(found)
+    if not limited:
+        flags["kube_api_qps"] = NO_LIMIT
+    for name, own in zip(("namespace", "name"), OWN_LEASE, strict=True):
+        election.setdefault(f"leader_elect_resource_{name}", own)
 
 
 def _load(path: Path | None, flags: dict[str, Any], election: dict[str, Any]) -> Loaded:

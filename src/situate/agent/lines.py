@@ -1,0 +1,115 @@
+"""A container's log as a file of lines, in the format of Kubernetes' container runtimes, cut into files by size.
+
+    2026-11-15T14:16:22.123456789Z stdout F the text of a line
+    2026-11-15T14:16:22.123456789Z stderr P the beginning of a line that was too long to be kept in one piece
+
+`0.log` is being written, `0.log.1` was full before it, and so on. Imports little: every container's shim loads this.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+__all__ = ["LINE_BYTES", "LogWriter", "rotated"]
+
+LINE_BYTES: Final = 16 << 10
+"""A line that is longer is written in pieces."""
+FULL, PART = b"F", b"P"
+NANOS: Final = 1_000_000_000
+
+
+def rotated(path: str, number: int) -> str:
+    """The file that was full so many files ago; 0: the one that is being written."""
+    return f"{path}.{number}" if number else path
+
+
+class LogWriter:
+    """Appends what a process writes. A disk that takes no more loses lines, and nothing else."""
+
+    def __init__(self, path: str, most_bytes: int, files: int) -> None:
+        self.lost_bytes = 0
+        self._path = path
+        self._most_bytes = most_bytes
+        self._files = files
+        self._begun: dict[bytes, bytes] = {}
+        self._file = -1
+        self._size = 0
+        self._open()
+
+    def write(self, stream: bytes, data: bytes, at_ns: int) -> None:
+        """Whole lines are kept now, the rest when its end comes or it is too long."""
+        *lines, rest = (self._begun.pop(stream, b"") + data).split(b"\n")
+        head = _time(at_ns) + b" " + stream + b" "
+        kept = [part for line in lines for part in _parts(head, line)]
+        while len(rest) >= LINE_BYTES:
+            kept.append(_line(head, PART, rest[:LINE_BYTES]))
+            rest = rest[LINE_BYTES:]
+        if rest:
+            self._begun[stream] = rest
+        self._keep(kept)
+
+    def close(self, at_ns: int) -> None:
+        """What has no end of line yet is kept as it is."""
+        for stream, rest in self._begun.items():
+            self._keep([_line(_time(at_ns) + b" " + stream + b" ", FULL, rest)])
+        self._begun.clear()
+        if self._file >= 0:
+            os.close(self._file)
+
+    def _keep(self, lines: list[bytes]) -> None:
+        """In as few writes as files: a line is never in two."""
+        begin = size = 0
+        for index, line in enumerate(lines):
+            if self._size + size + len(line) > self._most_bytes and self._size + size:
+                self._append(b"".join(lines[begin:index]))
+                self._rotate()
+                begin, size = index, 0
+            size += len(line)
+        self._append(b"".join(lines[begin:]))
+
+    def _append(self, data: bytes) -> None:
+        if not data:
+            return
+        self._size += len(data)
+        try:
+            if os.write(self._file, data) < len(data):
+                self.lost_bytes += len(data)
+        except OSError:
+            self.lost_bytes += len(data)
+
+    def _rotate(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        for number in range(self._files - 1, 0, -1):
+            try:
+                os.replace(rotated(self._path, number - 1), rotated(self._path, number))  # noqa: PTH105
+            except OSError:
+                continue  # there were not so many yet
+        if self._files == 1:
+            os.truncate(self._path, 0)
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._size = os.fstat(self._file).st_size
+        except OSError:
+            self._file, self._size = -1, 0
+
+
+def _parts(head: bytes, line: bytes) -> list[bytes]:
+    if len(line) <= LINE_BYTES:
+        return [_line(head, FULL, line)]
+    cut = [line[at : at + LINE_BYTES] for at in range(0, len(line), LINE_BYTES)]
+    return [*(_line(head, PART, one) for one in cut[:-1]), _line(head, FULL, cut[-1])]
+
+
+def _line(head: bytes, tag: bytes, text: bytes) -> bytes:
+    return b"%b%b %b\n" % (head, tag, text)
+
+
+def _time(ns: int) -> bytes:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ns // NANOS))
+    return b"%b.%09dZ" % (seconds.encode(), ns % NANOS)

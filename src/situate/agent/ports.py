@@ -1,0 +1,75 @@
+"""Ports of containers on a machine that all pods share: each gets one that is free, and is told which.
+
+A container finds the number in SITUATE_PORT_<NAME> (or SITUATE_PORT_<containerPort>, if the port has no name). It is
+the containerPort itself if nobody has that yet; a hostPort is always what it says. Probes that name a port, or its
+number, are asked where it really is.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from situate.agent.life import containers_of
+
+__all__ = ["Ports", "assigned", "is_free", "known_ports", "port_variables", "ports_by_name"]
+
+Ports = dict[str, dict[str, int]]
+"""By container and containerPort."""
+
+
+def known_ports(file: Path) -> Ports | None:
+    """What a pod was given before; None: nothing yet."""
+    try:
+        found: Ports = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def assigned(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], int]) -> Ports:
+    """`free`: this port if it is free, else another; 0 asks for any."""
+    made: Ports = {}
+    for container, _ in containers_of(pod):
+        for port in container.get("ports", ()):
+            number = port["containerPort"]
+            real = port.get("hostPort") or free(0 if number in taken else number)
+            while real in taken and not port.get("hostPort"):
+                real = free(0)
+            taken.add(real)
+            made.setdefault(container["name"], {})[str(number)] = real
+    return made
+
+
+def is_free(number: int) -> int:
+    """This port if nobody listens there, else one where nobody does. It may be taken a moment later."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
+        asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            asked.bind(("", number))
+        except OSError:
+            asked.bind(("", 0))
+        found: int = asked.getsockname()[1]
+    return found
+
+
+def port_variables(container: Mapping[str, Any], ports: Ports) -> dict[str, str]:
+    own, found = ports.get(container["name"], {}), {}
+    for port in container.get("ports", ()):
+        label = port.get("name") or str(port["containerPort"])
+        name = f"SITUATE_PORT_{label.upper().replace('-', '_')}"
+        found[name] = str(own.get(str(port["containerPort"]), port["containerPort"]))
+    return found
+
+
+def ports_by_name(container: Mapping[str, Any], ports: Ports) -> dict[str | int, int]:
+    own, found = ports.get(container["name"], {}), {}
+    for port in container.get("ports", ()):
+        real = own.get(str(port["containerPort"]), port["containerPort"])
+        found[port["containerPort"]] = real
+        if port.get("name"):
+            found[port["name"]] = real
+    return found

@@ -1,0 +1,466 @@
+"""Containers as processes of this machine. No images, no namespaces: a command, its environment, its log and its end.
+
+    <directory>/<pod uid>/containers/<name>/<attempt>.log      its log, see lines.py
+                                           /<attempt>/lock     held for as long as its shim lives
+                                                     /began    {"backoff_ms"}
+                                                     /started  by the shim, when the process runs
+                                                     /ended    by the shim, when it has ended
+
+A run whose lock is free and that has no `ended` lost its shim: what is left of it is killed, and it counts as ended.
+One loop only: all calls come from the thread that runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.cgroups import Cgroups
+from situate.agent.runtime import Executed, Limits, Order, Run, RunError
+from situate.agent.shim import start_ticks
+from situate.loop.logs import Log
+
+__all__ = ["ProcessRuntime", "ProcessSettings"]
+
+CONTAINERS: Final = "containers"
+BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
+COMPLAINT: Final = "complaint"
+"""What a shim says that cannot go on."""
+KEPT_RUNS: Final = 2
+"""Of each container, with their logs: the last, and the one before."""
+LOST_CODE: Final = 137
+LOST_REASON: Final = "ContainerStatusUnknown"
+LOST: Final = "The container could not be located when the agent looked for it"
+LOOK_S: Final = 0.05
+"""How often to look for what a shim that we did not start has written."""
+OUTPUT_BYTES: Final = 10 << 10
+
+_log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    log_bytes: int = 10 << 20
+    log_files: int = 5
+    """A container's log takes no more than this many files of that size."""
+    processes: int = 1_024
+    """How many processes a container may have at a time."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A run that is not over, and how to reach it."""
+
+    run: Run
+    directory: Path
+    shim: int = 0
+    pidfd: int = -1
+    is_child: bool = False
+
+
+class ProcessRuntime:
+    """See situate.agent.runtime.Runtime. `groups` None: only rlimits can be set."""
+
+    name: Final = "process"
+
+    def __init__(
+        self,
+        directory: Path,
+        changed: Callable[[str], None],
+        *,
+        groups: Cgroups | None = None,
+        settings: ProcessSettings | None = None,
+    ) -> None:
+        self._directory = directory
+        self._changed = changed
+        self._groups = groups
+        self._settings = settings or ProcessSettings()
+        self._runs: dict[str, dict[str, list[Run]]] = {}
+        self._held: dict[tuple[str, str], _Held] = {}
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    def adopt(self) -> Sequence[str]:
+        pods = sorted(one.name for one in self._directory.iterdir() if one.is_dir())
+        for pod in pods:
+            for container in sorted((self._directory / pod).glob(f"{CONTAINERS}/*/")):
+                self._adopt(pod, container)
+        return pods
+
+    def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
+        return self._runs.get(pod, {})
+
+    def log(self, pod: str, container: str, attempt: int) -> Path:
+        return self._of(pod, container) / f"{attempt}.log"
+
+    def home(self, pod: str) -> Path:
+        made = self._directory / pod
+        made.mkdir(mode=0o700, exist_ok=True)
+        return made
+
+    def _of(self, pod: str, container: str) -> Path:
+        return self._directory / pod / CONTAINERS / container
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    def start(self, order: Order) -> None:
+        """Nothing is waited for: the shim reports."""
+        top = self._of(order.pod, order.container)
+        directory = top / str(order.attempt)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(directory / BEGAN, {"backoff_ms": order.backoff_ms})
+            group = self._group(order)
+        except OSError as error:
+            raise RunError(f"{error.filename or directory}: {error.strerror}") from None
+        held = _Held(Run(order.attempt, order.backoff_ms, "starting", id=_id(order.pod, directory)), directory)
+        runs = self._runs.setdefault(order.pod, {}).setdefault(order.container, [])
+        runs.append(held.run)
+        self._held[order.pod, order.container] = held
+        self._clean(order.pod, order.container)
+        self._spawn(order, held, group)
+
+    def _group(self, order: Order) -> Path | None:
+        if self._groups is None:
+            return None
+        return self._groups.make(order.pod, order.container, order.limits, self._settings.processes)
+
+    def _spawn(self, order: Order, held: _Held, group: Path | None) -> None:
+        lock = _locked(held.directory)
+        ready, ready_end = os.pipe()
+        told = {
+            "directory": str(held.directory),
+            "log": str(self.log(order.pod, order.container, order.attempt)),
+            "log_bytes": self._settings.log_bytes,
+            "log_files": self._settings.log_files,
+            "argv": list(order.argv),
+            "env": dict(order.env),
+            "cwd": order.cwd,
+            "user": order.user,
+            "group": order.group,
+            "cgroups": [] if group is None else [str(group)],
+            "cgroup": "" if group is None else str(group),
+            "rlimits": {} if group is not None else _rlimits(order.limits, self._settings.processes),
+            "processes": self._settings.processes if group is None else 0,
+            "ready": ready_end,
+            "lock": lock,
+        }
+        try:
+            held.shim = _spawned(held.directory, json.dumps(told).encode(), (lock, ready_end))
+        except OSError as error:
+            os.close(ready)
+            raise RunError(f"no process can be started: {error.strerror}") from None
+        finally:
+            os.close(lock)
+            os.close(ready_end)
+        held.is_child = True
+        held.pidfd = os.pidfd_open(held.shim)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(held.pidfd, self._shim_ended, order.pod, order.container, held)
+        loop.add_reader(ready, self._shim_ready, order.pod, held, ready)
+
+    def _shim_ready(self, pod: str, held: _Held, ready: int) -> None:
+        asyncio.get_running_loop().remove_reader(ready)
+        os.close(ready)
+        if not held.run.is_over:
+            self._started(pod, held)
+
+    def _started(self, pod: str, held: _Held) -> bool:
+        found = _read(held.directory / STARTED)
+        if found is None:
+            return False
+        self._replace(
+            pod, held, replace(held.run, state="running", pid=found["process"]["pid"], started_ns=found["started_ns"])
+        )
+        return True
+
+    def _replace(self, pod: str, held: _Held, run: Run) -> None:
+        runs = self._runs[pod][held.directory.parent.name]
+        runs[runs.index(held.run)] = run
+        held.run = run
+        self._changed(pod)
+
+    # -- coming back -------------------------------------------------------------------------------------------------
+
+    def _adopt(self, pod: str, top: Path) -> None:
+        attempts = sorted(int(one.name) for one in top.iterdir() if one.is_dir() and one.name.isdigit())
+        runs = self._runs.setdefault(pod, {})[top.name] = []
+        for attempt in attempts[-KEPT_RUNS:]:
+            directory = top / str(attempt)
+            began = _read(directory / BEGAN) or {}
+            run = Run(attempt, began.get("backoff_ms", 0), "starting", id=_id(pod, directory))
+            over = _ending(run, directory)
+            if over is not None or attempt != attempts[-1]:
+                runs.append(over or _lost(run, directory))
+                continue
+            runs.append(run)
+            held = self._held[pod, top.name] = _Held(run, directory)
+            self._meet(pod, top.name, held)
+
+    def _meet(self, pod: str, container: str, held: _Held) -> None:
+        """Find the shim of a run that we did not start, or find that it is gone."""
+        if held is not self._held.get((pod, container)):
+            return
+        if not _is_locked(held.directory):
+            self._shim_ended(pod, container, held)
+            return
+        if not self._started(pod, held):
+            asyncio.get_running_loop().call_later(LOOK_S, self._meet, pod, container, held)
+            return
+        shim = (_read(held.directory / STARTED) or {})["shim"]
+        try:
+            held.pidfd = os.pidfd_open(shim["pid"])
+        except OSError:
+            self._shim_ended(pod, container, held)
+            return
+        held.shim = shim["pid"]
+        asyncio.get_running_loop().add_reader(held.pidfd, self._shim_ended, pod, container, held)
+        if start_ticks(held.shim) != shim["ticks"]:  # the number is another's by now
+            self._shim_ended(pod, container, held)
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def _shim_ended(self, pod: str, container: str, held: _Held) -> None:
+        self._release(held)
+        self._held.pop((pod, container), None)
+        self._replace(pod, held, _ending(held.run, held.directory) or _lost(held.run, held.directory))
+
+    def _release(self, held: _Held) -> None:
+        if held.pidfd >= 0:
+            asyncio.get_running_loop().remove_reader(held.pidfd)
+            os.close(held.pidfd)
+            held.pidfd = -1
+        if held.is_child:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(held.shim, os.WNOHANG)
+
+    def ask_to_end(self, pod: str, container: str) -> None:
+        self._signal(pod, container, signal.SIGTERM)
+
+    def kill(self, pod: str, container: str) -> None:
+        self._signal(pod, container, signal.SIGUSR1)
+
+    def _signal(self, pod: str, container: str, number: signal.Signals) -> None:
+        held = self._held.get((pod, container))
+        if held is not None and held.pidfd >= 0 and held.run.state == "running":
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(held.pidfd, number)
+
+    def forget(self, pod: str) -> None:
+        if any(one == pod for one, _ in self._held):
+            raise RunError("a container of it still runs")
+        self._runs.pop(pod, None)
+        shutil.rmtree(self._directory / pod, ignore_errors=True)
+        if self._groups is not None:
+            self._groups.remove(pod)
+
+    def close(self) -> None:
+        for held in self._held.values():
+            self._release(held)
+        self._held.clear()
+
+    def _clean(self, pod: str, container: str) -> None:
+        runs = self._runs[pod][container]
+        for old in runs[:-KEPT_RUNS]:
+            log = self.log(pod, container, old.attempt)
+            shutil.rmtree(log.with_suffix(""), ignore_errors=True)
+            for file in log.parent.glob(f"{log.name}*"):
+                file.unlink(missing_ok=True)
+        del runs[:-KEPT_RUNS]
+
+    # -- beside it ---------------------------------------------------------------------------------------------------
+
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> Executed:
+        """With the environment and directory that the container's process began with."""
+        held = self._held.get((pod, container))
+        if held is None or held.run.state != "running":
+            raise RunError("the container does not run")
+        try:
+            made = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=Path(f"/proc/{held.run.pid}/cwd").readlink(),
+                env=_environment(held.run.pid),
+                start_new_session=True,
+                **_same_user(held.run.pid),
+            )
+        except OSError as error:
+            raise RunError(f'exec: "{argv[0]}": {(error.strerror or "failed").lower()}') from None
+        try:
+            async with asyncio.timeout(timeout_s):
+                output = await _output(made)
+                code = await made.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(made.pid, signal.SIGKILL)
+            await made.wait()
+        return Executed(code if code >= 0 else 128 - code, output)
+
+
+async def _output(process: asyncio.subprocess.Process) -> str:
+    """The beginning of it; the rest is read and dropped, so that nobody is stuck writing."""
+    if process.stdout is None:
+        return ""
+    kept = b""
+    while piece := await process.stdout.read(OUTPUT_BYTES):
+        kept += piece[: OUTPUT_BYTES - len(kept)]
+    return kept.decode(errors="replace")
+
+
+def _environment(pid: int) -> dict[str, str]:
+    pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+def _same_user(pid: int) -> dict[str, Any]:
+    owner = Path(f"/proc/{pid}").stat()
+    if owner.st_uid == os.geteuid():
+        return {}
+    return {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
+
+
+def _spawned(directory: Path, told: bytes, kept: Sequence[int]) -> int:
+    """A shim, in a session of its own; it keeps these files open. It is nobody's to wait for but ours, if we live."""
+    complaint = os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    order, order_end = os.pipe()
+    opened = [complaint, nothing, order]
+    try:
+        for one in kept:
+            os.set_inheritable(one, True)
+        argv = [sys.executable, "-P", "-m", "situate.agent.shim"]
+        actions = [(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((order, nothing, complaint))]
+        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+    finally:
+        for one in opened:
+            os.close(one)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(order_end, "wb") as writing:
+        # A pipe takes 64 KiB at once; what is longer waits for the shim, which reads it first of all.
+        writing.write(told)
+    return pid
+
+
+def _rlimits(limits: Limits, processes: int) -> dict[str, int]:
+    """What can be limited for one process. RLIMIT_AS would count what is only mapped, and few programs live with that.
+
+    The number of processes counts for the whole user, so what runs already is not held against the container.
+    """
+    made = {"RLIMIT_CORE": 0}
+    if limits.memory_bytes is not None:
+        made["RLIMIT_DATA"] = limits.memory_bytes
+    if processes and os.getuid():
+        made["RLIMIT_NPROC"] = _own_tasks() + processes
+    return made
+
+
+def _own_tasks() -> int:
+    count, own = 0, os.getuid()
+    for one in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if one.name.isdigit() and one.stat().st_uid == own:
+                count += sum(1 for _ in (one / "task").iterdir())
+    return count
+
+
+def _locked(directory: Path) -> int:
+    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def _is_locked(directory: Path) -> bool:
+    try:
+        os.close(_locked(directory))
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _ending(run: Run, directory: Path) -> Run | None:
+    found = _read(directory / ENDED)
+    if found is None:
+        return None
+    return replace(
+        run,
+        state="exited",
+        started_ns=found["started_ns"],
+        finished_ns=found["finished_ns"],
+        code=found["code"],
+        reason=found["reason"],
+        message=found["message"],
+    )
+
+
+def _lost(run: Run, directory: Path) -> Run:
+    """Its shim is gone, and did not say how it ended. What it started must not go on unseen."""
+    found = _read(directory / STARTED)
+    if found is not None:
+        process = found["process"]
+        if start_ticks(process["pid"]) == process["ticks"]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process["pid"], signal.SIGKILL)
+        _log.warning("A container lost its shim, and was killed", directory=str(directory), pid=process["pid"])
+    now = time.time_ns()
+    message = LOST if found is not None else _complaint(directory)
+    over = replace(
+        run,
+        state="exited",
+        started_ns=(found or {}).get("started_ns", now),
+        finished_ns=now,
+        code=LOST_CODE,
+        reason=LOST_REASON,
+        message=message,
+    )
+    _write(
+        directory / ENDED,
+        {
+            "code": over.code,
+            "reason": over.reason,
+            "message": over.message,
+            "started_ns": over.started_ns,
+            "finished_ns": over.finished_ns,
+        },
+    )
+    return over
+
+
+def _complaint(directory: Path) -> str:
+    """The last line that a shim said before it gave up."""
+    with contextlib.suppress(OSError):
+        lines = (directory / COMPLAINT).read_text(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1]
+    return LOST
+
+
+def _id(pod: str, directory: Path) -> str:
+    return f"process://{pod}/{directory.parent.name}/{directory.name}"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: Path, body: dict[str, Any]) -> None:
+    made = path.with_name(f"{path.name}.new")
+    made.write_text(json.dumps(body))
+    made.replace(path)

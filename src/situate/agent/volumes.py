@@ -1,0 +1,133 @@
+"""A pod's volumes as directories of this machine. A process sees the machine's own files: nothing is mounted.
+
+Where a volume is, a container is told by its environment: SITUATE_VOLUME_<NAME>, in capitals and with `_` for `-`.
+Config maps, secrets and the downward API are written when the pod begins; what changes later is not seen.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.environment import ConfigError, Reference, Surroundings, data_of, field_of, resource_of
+
+__all__ = ["FAILED_MOUNT", "needed_by_volumes", "prepared", "variable_of"]
+
+FAILED_MOUNT: Final = "FailedMount"
+NOT_HERE: Final = "the process runtime has no volumes of the kind {} (volume {})"
+FILE_MODE: Final = 0o644
+SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir", "hostPath")
+
+
+def variable_of(name: str) -> str:
+    return "SITUATE_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
+
+
+def needed_by_volumes(pod: Mapping[str, Any]) -> Iterator[Reference]:
+    for volume in pod["spec"].get("volumes", ()):
+        yield from _references(volume, "secretName")
+        for source in volume.get("projected", {}).get("sources", ()):
+            yield from _references(source, "name")
+
+
+def _references(source: Mapping[str, Any], secret_name: str) -> Iterator[Reference]:
+    if found := source.get("configMap"):
+        yield Reference("ConfigMap", found.get("name", ""), bool(found.get("optional")))
+    if found := source.get("secret"):
+        yield Reference("Secret", found.get(secret_name, ""), bool(found.get("optional")))
+
+
+def prepared(pod: Mapping[str, Any], root: Path, around: Surroundings) -> dict[str, str]:
+    """Makes what is not there yet; the path of each volume, by its variable. Raises ConfigError."""
+    paths = {}
+    for volume in pod["spec"].get("volumes", ()):
+        try:
+            paths[variable_of(volume["name"])] = str(_made(pod, volume, root / volume["name"], around))
+        except OSError as error:
+            text = f"volume {volume['name']}: {error.filename}: {error.strerror}"
+            raise ConfigError(text, FAILED_MOUNT) from None
+    return paths
+
+
+def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: Surroundings) -> Path:
+    kind = next((one for one in SOURCES if one in volume), None)
+    if kind is None:
+        kinds = [one for one in volume if one != "name"]
+        raise ConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)
+    if kind == "hostPath":
+        return _host_path(volume["hostPath"])
+    path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    if kind == "emptyDir":
+        path.mkdir(mode=0o777, exist_ok=True)
+        path.chmod(0o777)  # as a kubelet has it, whatever the umask
+        return path
+    if not path.exists():
+        _fill(path, dict(_files(pod, volume, around)))
+    return path
+
+
+def _host_path(source: Mapping[str, Any]) -> Path:
+    path, kind = Path(source["path"]), source.get("type", "")
+    if kind == "DirectoryOrCreate":
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    elif kind == "FileOrCreate" and not path.exists():
+        path.touch(mode=0o644)
+    wrong = (kind.startswith("Directory") and not path.is_dir()) or (kind.startswith("File") and not path.is_file())
+    if wrong:
+        raise ConfigError(f"hostPath type check failed: {path} is not a {kind.lower()}", FAILED_MOUNT)
+    return path
+
+
+def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    """All of it, or nothing that would be found at the next start."""
+    made = path.with_name(f".{path.name}.new")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(mode=0o755)
+    for name, (data, mode) in files.items():
+        file = made / name
+        if not file.resolve().is_relative_to(made.resolve()):
+            raise ConfigError(f"{name}: outside of its volume", FAILED_MOUNT)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        file.chmod(mode)
+    made.replace(path)
+
+
+def _files(
+    pod: Mapping[str, Any], source: Mapping[str, Any], around: Surroundings, mode: int = FILE_MODE
+) -> Iterator[tuple[str, tuple[bytes, int]]]:
+    if found := source.get("projected"):
+        for one in found.get("sources", ()):
+            if not _is_known(one):
+                raise ConfigError(NOT_HERE.format(" ".join(one), "projected"), FAILED_MOUNT)
+            yield from _files(pod, one, around, found.get("defaultMode", mode))
+        return
+    if found := source.get("downwardAPI"):
+        for item in found.get("items", ()):
+            text = _downward(pod, item, around)
+            yield item["path"], (text.encode(), item.get("mode", found.get("defaultMode", mode)))
+        return
+    for reference in _references(source, "secretName" if "secretName" in source.get("secret", {}) else "name"):
+        found = source.get("configMap") or source.get("secret") or {}
+        data = data_of(pod, reference, around.objects)
+        default = found.get("defaultMode", mode)
+        if "items" not in found:
+            yield from ((key, (text, default)) for key, text in data.items())
+            continue
+        for item in found["items"]:
+            if item["key"] in data:
+                yield item["path"], (data[item["key"]], item.get("mode", default))
+            elif not reference.optional:
+                raise ConfigError(f"references non-existent {reference.kind.lower()} key: {item['key']}", FAILED_MOUNT)
+
+
+def _is_known(source: Mapping[str, Any]) -> bool:
+    return any(one in source for one in ("configMap", "secret", "downwardAPI"))
+
+
+def _downward(pod: Mapping[str, Any], item: Mapping[str, Any], around: Surroundings) -> str:
+    if "resourceFieldRef" in item:
+        return resource_of(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], around.allocatable)
+    return field_of(pod, item.get("fieldRef", {}).get("fieldPath", ""), around.host_ip)

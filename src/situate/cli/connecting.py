@@ -1,0 +1,65 @@
+"""Which cluster a command is for: the one it was told, the one in this directory, or kubectl's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from situate.kube.access import Access
+    from situate.kube.client import Client
+
+__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "with_client"]
+
+DIRECTORY: Final = Path(".situate")
+"""Where `situate up` keeps its cluster, unless told otherwise."""
+KUBECONFIG: Final = "kubeconfig"
+USER_AGENT: Final = "situate-cli"
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cluster_options(command: F) -> F:
+    """The options of every command that speaks to a cluster."""
+    for option in (
+        click.option("--context", metavar="NAME", help="The context of the kubeconfig to use."),
+        click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="How to reach the cluster. Default: that of `situate up` here (.situate/kubeconfig), else kubectl's.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def access_to(kubeconfig: str | None, context: str | None) -> Access:
+    """Raises InputError."""
+    from situate.kube.kubeconfig import find_access
+
+    own = DIRECTORY / KUBECONFIG
+    if kubeconfig is None and context is None and own.is_file():
+        kubeconfig = str(own)
+    return find_access(kubeconfig, context, None)
+
+
+def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
+    """Do something with a cluster; what it refuses is one line and exit code 1."""
+    from situate.kube.client import Client
+    from situate.kube.problems import ApiError
+
+    access = access_to(kubeconfig, context)
+
+    async def run() -> T:
+        async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(run())
+    except ApiError as error:
+        raise click.ClickException(error.message) from None

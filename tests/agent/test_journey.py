@@ -1,0 +1,250 @@
+"""`situate up --process-node`, from one command to a web server and back: what a person would do on the first day."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.world import processes_with
+from situate.kube.client import Client
+from situate.kube.kubeconfig import find_access
+
+KUBECTL = Path(__file__).parents[1] / "kubernetes" / "bin" / "kubectl"
+WITHIN_S = 40.0
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Cluster:
+    """One that is up in a directory, and everything it runs is gone at the end."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def situate(self, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "situate", *words], cwd=self.directory, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def api(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
+        access = find_access(str(self.directory / ".situate" / "kubeconfig"), None, None)
+
+        async def asked() -> bytes:
+            async with Client(access, qps=-1) as client:
+                data = None if body is None else json.dumps(body).encode()
+                return await client.request(method, path, body=data, content_type=content_type)
+
+        answer = asyncio.run(asked())
+        try:
+            return json.loads(answer)
+        except ValueError:
+            return answer.decode()
+
+    def pods(self, selector: str = "app=web") -> list[dict[str, Any]]:
+        found = self.api("GET", f"/api/v1/namespaces/default/pods?labelSelector={selector}")
+        return [one for one in found["items"] if "deletionTimestamp" not in one["metadata"]]
+
+    def ready(self) -> list[dict[str, Any]]:
+        return [one for one in self.pods() if _condition(one, "Ready") == "True"]
+
+    def logs(self, pod: str) -> str:
+        """By kubectl, if there is one."""
+        if not KUBECTL.exists():
+            return str(self.api("GET", f"/api/v1/namespaces/default/pods/{pod}/log"))
+        kubeconfig = str(self.directory / ".situate" / "kubeconfig")
+        done = subprocess.run(
+            [str(KUBECTL), "--kubeconfig", kubeconfig, "logs", pod], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def patch(self, path: str, body: Any) -> None:
+        self.api("PATCH", path, body, STRATEGIC)
+
+
+def _condition(pod: dict[str, Any], kind: str) -> str:
+    conditions = {one["type"]: one["status"] for one in pod.get("status", {}).get("conditions", ())}
+    return str(conditions.get(kind))
+
+
+def until(check: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not check():
+        assert time.monotonic() < deadline, "it does not become so"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    said = made.situate("up", "--process-node", "--nodes", "0", "--port", "0")
+    assert "this machine" in said
+    try:
+        yield made
+    finally:
+        made.situate("down", "--delete")
+
+
+def manifests(mark: str) -> str:
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 5,
+                    "containers": [
+                        {
+                            "name": "web",
+                            "image": "python",
+                            "command": [sys.executable, "-u", "-m", "http.server", "--directory", "."],
+                            "args": ["$(SITUATE_PORT_HTTP)"],
+                            "env": [{"name": "MARK", "value": mark}],
+                            "ports": [{"name": "http", "containerPort": 8080}],
+                            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                            "readinessProbe": {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1},
+                        }
+                    ],
+                },
+            },
+        },
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sum"},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"app": "sum"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "sum", "image": "none", "command": ["sh", "-c", "echo $((40 + 2))"]}],
+                },
+            }
+        },
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [web, job]})
+
+
+def port_of(cluster: Cluster, pod: str) -> int:
+    found = re.search(r"port (\d+)", cluster.logs(pod))
+    assert found, "it says where it listens"
+    return int(found[1])
+
+
+def serves(port: int) -> bool:
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=2) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+def test_a_web_server_and_a_job_from_apply_to_delete(cluster: Cluster) -> None:
+    deployment = "/apis/apps/v1/namespaces/default/deployments/web"
+    (cluster.directory / "web.json").write_text(manifests("first"))
+    # 1. It runs, and can be reached.
+    cluster.situate("apply", "-f", "web.json")
+    until(lambda: len(cluster.ready()) == 3)
+    ports = {one["metadata"]["name"]: port_of(cluster, one["metadata"]["name"]) for one in cluster.ready()}
+    assert len(set(ports.values())) == 3
+    assert all(serves(port) for port in ports.values())
+    # 2. The job is done, and its log says what.
+    until(lambda: cluster.pods("app=sum")[0]["status"]["phase"] == "Succeeded")
+    assert cluster.logs(cluster.pods("app=sum")[0]["metadata"]["name"]) == "42\n"
+    until(lambda: cluster.api("GET", "/apis/batch/v1/namespaces/default/jobs/sum")["status"].get("succeeded") == 1)
+    # 3. What is killed runs again.
+    name, port = next(iter(ports.items()))
+    (process,) = [one for one in processes_with(f"\0{port}\0") if _is_server(one)]
+    os.kill(process, signal.SIGKILL)
+    until(lambda: _of(cluster, name)["restartCount"] == 1 and serves(port))
+    assert _of(cluster, name)["lastState"]["terminated"]["exitCode"] == 137
+    # 4. More of it.
+    cluster.patch(deployment, {"spec": {"replicas": 4}})
+    until(lambda: len(cluster.ready()) == 4)
+    # 5. Another version of it, with never fewer than three.
+    env = [{"name": "MARK", "value": "second"}]
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "web", "env": env}]}}}}
+    cluster.patch(deployment, template)
+    fewest = 4
+
+    def rolled() -> bool:
+        nonlocal fewest
+        ready = cluster.ready()
+        fewest = min(fewest, len(ready))
+        return len(ready) == len(cluster.pods()) == 4 and all(_version(one) == "second" for one in ready)
+
+    until(rolled)
+    assert fewest >= 3
+    # 6. Drained, nothing runs here; let in again, all of it does.
+    (node,) = cluster.api("GET", "/api/v1/nodes")["items"]
+    where = f"/api/v1/nodes/{node['metadata']['name']}"
+    cluster.patch(where, {"spec": {"unschedulable": True}})
+    for one in cluster.pods():
+        pod = one["metadata"]["name"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "default"}}
+        cluster.api("POST", f"/api/v1/namespaces/default/pods/{pod}/eviction", eviction)
+    until(lambda: len(cluster.pods()) == 4 and not any("nodeName" in one["spec"] for one in cluster.pods()))
+    until(lambda: not _servers(cluster))
+    cluster.patch(where, {"spec": {"unschedulable": False}})
+    until(lambda: len(cluster.ready()) == 4)
+    # 7. Deleted, nothing is left of it.
+    cluster.situate("delete", "-f", "web.json")
+    until(lambda: not cluster.pods() and not _servers(cluster))
+    until(lambda: not list((cluster.directory / ".situate" / "node" / "pods").iterdir()))
+
+
+def test_pods_outlive_a_server_that_is_killed_and_end_when_the_cluster_goes_down(cluster: Cluster) -> None:
+    (cluster.directory / "web.json").write_text(manifests("first"))
+    cluster.situate("apply", "-f", "web.json")
+    until(lambda: len(cluster.ready()) == 3)
+    before = _servers(cluster)
+    state = json.loads((cluster.directory / ".situate" / "server.json").read_text())
+    os.kill(state["pid"], signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{state['pid']}").exists())
+    assert _servers(cluster) == before
+    cluster.situate("up", "--process-node", "--nodes", "0", "--port", "0")
+    until(lambda: len(cluster.ready()) == 3)
+    assert _servers(cluster) == before
+    assert all(one["status"]["containerStatuses"][0]["restartCount"] == 0 for one in cluster.ready())
+    cluster.situate("down")
+    assert not _servers(cluster)
+
+
+def _servers(cluster: Cluster) -> list[int]:
+    """Processes of this cluster's web servers."""
+    own = str(cluster.directory).encode()
+    found = []
+    for one in processes_with("http.server"):
+        with suppress(OSError):
+            if own in os.readlink(f"/proc/{one}/cwd").encode():
+                found.append(one)
+    return found
+
+
+def _is_server(pid: int) -> bool:
+    return b"http.server" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def _of(cluster: Cluster, pod: str) -> dict[str, Any]:
+    statuses: list[dict[str, Any]] = cluster.api("GET", f"/api/v1/namespaces/default/pods/{pod}")["status"][
+        "containerStatuses"
+    ]
+    return statuses[0]
+
+
+def _version(pod: dict[str, Any]) -> str:
+    return str(pod["spec"]["containers"][0]["env"][0]["value"])

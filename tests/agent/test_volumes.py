@@ -1,0 +1,116 @@
+"""Volumes as directories."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from situate.agent.environment import ConfigError, Surroundings
+from situate.agent.volumes import needed_by_volumes, prepared, variable_of
+
+AROUND = Surroundings(
+    "10.0.0.1",
+    {},
+    {("ConfigMap", "conf"): {"data": {"a": "1", "b": "2"}}, ("Secret", "keys"): {"data": {"pass": "b3Blbg=="}}},
+    {},
+)
+
+
+def pod(*volumes: dict[str, Any]) -> dict[str, Any]:
+    meta = {"name": "p", "namespace": "default", "uid": "u-1", "labels": {"app": "web"}}
+    return {"metadata": meta, "spec": {"containers": [{"name": "c"}], "volumes": list(volumes)}}
+
+
+def files(root: Path) -> dict[str, str]:
+    return {str(one.relative_to(root)): one.read_text() for one in root.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize(
+    "source, expected",
+    [
+        pytest.param({"configMap": {"name": "conf"}}, {"a": "1", "b": "2"}, id="a config map"),
+        pytest.param(
+            {"configMap": {"name": "conf", "items": [{"key": "a", "path": "deep/x"}]}}, {"deep/x": "1"}, id="some keys"
+        ),
+        pytest.param({"secret": {"secretName": "keys"}}, {"pass": "open"}, id="a secret"),
+        pytest.param({"secret": {"secretName": "no", "optional": True}}, {}, id="a secret that may be missing"),
+        pytest.param(
+            {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+            {"labels": 'app="web"'},
+            id="fields of the pod",
+        ),
+        pytest.param(
+            {"projected": {"sources": [{"configMap": {"name": "conf"}}, {"secret": {"name": "keys"}}]}},
+            {"a": "1", "b": "2", "pass": "open"},
+            id="several in one",
+        ),
+        pytest.param({"emptyDir": {}}, {}, id="an empty directory"),
+    ],
+)
+def test_what_is_in_a_volume(source: dict[str, Any], expected: dict[str, str], tmp_path: Path) -> None:
+    paths = prepared(pod({"name": "my-data", **source}), tmp_path, AROUND)
+    assert paths == {"SITUATE_VOLUME_MY_DATA": str(tmp_path / "my-data")}
+    assert files(tmp_path / "my-data") == expected
+
+
+def test_what_a_pod_wrote_is_there_when_it_begins_again(tmp_path: Path) -> None:
+    given = pod({"name": "data", "emptyDir": {}})
+    prepared(given, tmp_path, AROUND)
+    (tmp_path / "data" / "kept").touch()
+    prepared(given, tmp_path, AROUND)
+    assert (tmp_path / "data" / "kept").exists()
+
+
+def test_the_mode_of_files(tmp_path: Path) -> None:
+    prepared(pod({"name": "v", "secret": {"secretName": "keys", "defaultMode": 0o400}}), tmp_path, AROUND)
+    assert (tmp_path / "v" / "pass").stat().st_mode & 0o777 == 0o400
+
+
+def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "made"
+    volume = {"name": "v", "hostPath": {"path": str(path), "type": "DirectoryOrCreate"}}
+    assert prepared(pod(volume), tmp_path / "root", AROUND) == {variable_of("v"): str(path)}
+    assert path.is_dir()
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        pytest.param(
+            {"persistentVolumeClaim": {"claimName": "x"}}, "no volumes of the kind persistentVolumeClaim", id="a claim"
+        ),
+        pytest.param(
+            {"hostPath": {"path": "/nowhere/at/all", "type": "Directory"}}, "is not a directory", id="no directory"
+        ),
+        pytest.param({"configMap": {"name": "no"}}, 'configmap "no" not found', id="no config map"),
+        pytest.param(
+            {"configMap": {"name": "conf", "items": [{"key": "z", "path": "z"}]}}, "non-existent", id="no such key"
+        ),
+        pytest.param(
+            {"configMap": {"name": "conf", "items": [{"key": "a", "path": "../../out"}]}},
+            "outside of its volume",
+            id="a path that leads out",
+        ),
+        pytest.param(
+            {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "serviceAccountToken", id="a token"
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_said(source: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prepared(pod({"name": "v", **source}), tmp_path, AROUND)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_has_to_be_read_first() -> None:
+    given = pod(
+        {"name": "a", "configMap": {"name": "conf"}},
+        {"name": "b", "secret": {"secretName": "keys"}},
+        {"name": "c", "projected": {"sources": [{"secret": {"name": "more"}}]}},
+        {"name": "d", "emptyDir": {}},
+    )
+    assert [(one.kind, one.name) for one in needed_by_volumes(given)] == [
+        ("ConfigMap", "conf"),
+        ("Secret", "keys"),
+        ("Secret", "more"),
+    ]

@@ -1,0 +1,209 @@
+"""A control plane in memory for agents, and pods to give it."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.life import Backoff
+from situate.agent.plane import PlaneError, PodRead, StaleError
+from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.agent.statuses import merged
+
+WITHIN_S = 20.0
+QUICK = Backoff(first_ms=50, most_ms=400)
+NODE = "this"
+
+
+def container(name: str = "c", *command: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": "none", **({"command": list(command)} if command else {}), **more}
+
+
+def shell(script: str, name: str = "c", **more: Any) -> dict[str, Any]:
+    return container(name, "sh", "-c", script, **more)
+
+
+def pod(*containers: dict[str, Any], name: str = "p", uid: str = "", **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
+        "spec": {
+            "nodeName": NODE,
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 5,
+            "containers": list(containers),
+            **spec,
+        },
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]},
+    }
+
+
+class FakePlane:
+    """Keeps what it is told, and tells it to whoever follows, as a server does."""
+
+    def __init__(self) -> None:
+        self.pods_held: dict[str, dict[str, Any]] = {}
+        self.objects: dict[tuple[str, str], dict[str, Any]] = {}
+        self.events: list[dict[str, Any]] = []
+        self.reports: list[tuple[str, dict[str, Any], int | None]] = []
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.renewals = 0
+        self.away = False
+        self._followers: list[asyncio.Queue[PodRead | None]] = []
+
+    # -- for tests ---------------------------------------------------------------------------------------------------
+
+    def put(self, body: dict[str, Any]) -> None:
+        self.pods_held[body["metadata"]["name"]] = body
+        self._tell(body)
+
+    def ask_to_go(self, name: str, grace_s: int = 5) -> None:
+        body = self.pods_held[name]
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + grace_s))
+        meta = {**body["metadata"], "deletionTimestamp": at, "deletionGracePeriodSeconds": grace_s}
+        self.put({**body, "metadata": meta})
+
+    def drop(self, name: str) -> None:
+        body = self.pods_held.pop(name)
+        for follower in self._followers:
+            follower.put_nowait(PodRead(body["metadata"]["namespace"], name, None))
+
+    def cut(self) -> None:
+        """Nobody is answered any more."""
+        self.away = True
+        for follower in self._followers:
+            follower.put_nowait(None)
+
+    def status(self, name: str = "p") -> dict[str, Any]:
+        found: dict[str, Any] = self.pods_held[name]["status"]
+        return found
+
+    def state(self, name: str = "p", number: int = 0, of: str = "containerStatuses") -> dict[str, Any]:
+        statuses = self.status(name).get(of) or [{}] * (number + 1)
+        found: dict[str, Any] = statuses[number]
+        return found
+
+    def phase(self, name: str = "p") -> str:
+        return str(self.status(name).get("phase"))
+
+    def is_ready(self, name: str = "p") -> bool:
+        conditions = {one["type"]: one["status"] for one in self.status(name).get("conditions", ())}
+        return conditions.get("Ready") == "True"
+
+    def said(self, reason: str) -> list[str]:
+        return [one["message"] for one in self.events if one["reason"] == reason]
+
+    # -- for agents --------------------------------------------------------------------------------------------------
+
+    async def register(self, node: dict[str, Any]) -> None:
+        self._check()
+        self.nodes[node["metadata"]["name"]] = node
+
+    async def renew(self, node: str) -> None:
+        self._check()
+        self.renewals += 1
+
+    async def pods(self, node: str = "") -> AsyncIterator[PodRead]:
+        self._check()
+        follower: asyncio.Queue[PodRead | None] = asyncio.Queue()
+        for body in self.pods_held.values():
+            follower.put_nowait(_read(body))
+        follower.put_nowait(PodRead("", "", None, listed=True))
+        self._followers.append(follower)
+        try:
+            while (read := await follower.get()) is not None:
+                yield read
+            raise PlaneError("gone away")
+        finally:
+            self._followers.remove(follower)
+
+    async def report(self, pod: dict[str, Any], status: dict[str, Any], version: int | None = None) -> None:
+        self._check()
+        held = self.pods_held.get(pod["metadata"]["name"])
+        if held is None or held["metadata"]["uid"] != pod["metadata"]["uid"]:
+            raise StaleError("another pod")
+        self.reports.append((pod["metadata"]["name"], status, version))
+        self.put({**held, "status": merged(held["status"], status)})
+
+    async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        self._check()
+        return self.objects.get((kind, name))
+
+    async def tell(self, event: dict[str, Any]) -> None:
+        self._check()
+        self.events.append(event)
+
+    async def remove(self, pod: dict[str, Any]) -> None:
+        self._check()
+        if pod["metadata"]["name"] not in self.pods_held:
+            raise StaleError("gone")
+        self.drop(pod["metadata"]["name"])
+
+    def _check(self) -> None:
+        if self.away:
+            raise PlaneError("away")
+
+    def _tell(self, body: dict[str, Any]) -> None:
+        for follower in self._followers:
+            follower.put_nowait(_read(body))
+
+
+def _read(body: dict[str, Any]) -> PodRead:
+    return PodRead(body["metadata"]["namespace"], body["metadata"]["name"], json.dumps(body).encode())
+
+
+async def until(check: Callable[[], object]) -> None:
+    """Wait until something is so; the test's own time limit ends it."""
+    while True:
+        with contextlib.suppress(LookupError, TypeError):
+            if check():
+                return
+        await asyncio.sleep(0.01)
+
+
+def agent_of(plane: Any, directory: Path, *, log_bytes: int = 1 << 20, processes: int = 200, **more: Any) -> NodeAgent:
+    settings = NodeSettings(NODE, directory, backoff=more.pop("backoff", QUICK), **more)
+    limits = ProcessSettings(log_bytes=log_bytes, log_files=3, processes=processes)
+    return NodeAgent(plane, settings, lambda changed: ProcessRuntime(directory / "pods", changed, settings=limits))
+
+
+@asynccontextmanager
+async def running(agent: NodeAgent) -> AsyncIterator[NodeAgent]:
+    """An agent that is told to stop at the end, whatever happens."""
+    working = asyncio.create_task(agent.run())
+    ready = asyncio.create_task(agent.ready.wait())
+    try:
+        await asyncio.wait([working, ready], return_when=asyncio.FIRST_COMPLETED)
+        yield agent
+    finally:
+        ready.cancel()
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+
+
+def story(told: Callable[[], Awaitable[None]]) -> None:
+    """Have it happen, within a time."""
+
+    async def run() -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await told()
+
+    asyncio.run(run())
+
+
+def processes_with(mark: str) -> list[int]:
+    """Processes of this machine that have this in their command line, and have not ended; shims do not."""
+    return sorted(_with(mark))
+
+
+def _with(mark: str) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    yield int(entry.name)
