@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -97,7 +97,7 @@ def replica_set(replicas: int = 3) -> dict[str, Any]:
     }
 
 
-def story(told: Callable[[Cluster], Awaitable[None]]) -> Cluster:
+def story(told: Callable[[Cluster], Coroutine[Any, Any, None]]) -> Cluster:
     async def run() -> Cluster:
         cluster = Cluster()
         cluster.put(NAMESPACES, {"metadata": {"name": "default"}, "spec": {"finalizers": ["kubernetes"]}})

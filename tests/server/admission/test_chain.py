@@ -23,6 +23,7 @@ from situate.server.asking import Object, Target
 from situate.server.resources import BY_KIND
 
 CLAIM = BY_KIND["v1", "PersistentVolumeClaim"]
+SERVICE = BY_KIND["v1", "Service"]
 
 
 def priority_class(name: str, value: int, default: bool = False) -> Object:
@@ -239,3 +240,26 @@ def test_admission_is_asked_again_when_a_write_lost_a_race() -> None:
         assert asked == ["create", "update", "update"]
 
     tell(story, admission=lambda _: [Slow()])
+
+
+def service(name: str, **spec: Any) -> Object:
+    ports = [{"port": 80, "protocol": "TCP"}]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports, **spec}}
+
+
+def test_no_two_services_have_the_same_address_or_node_port() -> None:
+    async def told(world: World) -> None:
+        target = Target(SERVICE, "default")
+        await world.registry.create(Target(NAMESPACE), namespace("default"), ANN)
+        made = [
+            (await world.registry.create(target, service(f"s{at}", type="NodePort"), ANN)).object(SERVICE)
+            for at in range(60)
+        ]
+        assert len({one["spec"]["clusterIP"] for one in made}) == 60
+        assert len({one["spec"]["ports"][0]["nodePort"] for one in made}) == 60
+        taken = made[0]["spec"]["clusterIP"]
+        code, _, text = await no(world.registry.create(target, service("other", clusterIP=taken), ANN))
+        assert code == 422
+        assert f"failed to allocate IP {taken}: provided IP is already allocated" in text
+
+    tell(told, admission=chain)

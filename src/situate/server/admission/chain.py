@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from situate.server.admission.jobs import JobSelector
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
+from situate.server.admission.services import ServiceAddresses
 from situate.server.admission.storage import DefaultStorageClass
 from situate.server.admission.tolerations import DefaultTolerations
 from situate.server.registry.cache import Cache
@@ -19,6 +19,6 @@ def chain(cache: Cache) -> list[Admission]:
         NamespaceLifecycle(cache),
         Priority(cache),
         DefaultTolerations(),
-        JobSelector(),
         DefaultStorageClass(cache),
+        ServiceAddresses(cache),
     ]

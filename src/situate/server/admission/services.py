@@ -1,0 +1,52 @@
+"""ServiceAddresses: every service has an address and node ports that no other has.
+
+Two servers on one store that create services at the same moment may still give both the same address.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.asking import Caller, Object, Target
+from situate.server.kinds.services.preparing import allocate
+from situate.server.problems import Cause, invalid
+from situate.server.registry.cache import Cache
+from situate.server.registry.ports import Action
+from situate.server.resources import BY_KIND
+
+__all__ = ["ServiceAddresses"]
+
+SERVICE: Final = BY_KIND["v1", "Service"]
+NO_ADDRESS: Final = ("", "None")
+TAKEN: Final = "failed to allocate IP {ip}: provided IP is already allocated"
+
+
+class ServiceAddresses:
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    async def admit(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        if new is None or target.resource is not SERVICE or target.subresource or action == "delete":
+            return
+        addresses, ports = self._taken(new["metadata"].get("namespace", ""), new["metadata"].get("name", ""))
+        asked = new.get("spec", {}).get("clusterIP", "")
+        if action == "create" and asked not in NO_ADDRESS and asked in addresses:
+            said = f'Invalid value: ["{asked}"]: {TAKEN.format(ip=asked)}'
+            raise invalid("Service", "", new["metadata"].get("name", ""), [Cause("spec.clusterIPs", said)])
+        allocate(new, addresses, ports)
+
+    def _taken(self, namespace: str, name: str) -> tuple[set[str], set[int]]:
+        """By all others."""
+        addresses: set[str] = set()
+        ports: set[int] = set()
+        for held in self._cache.all(SERVICE):
+            if (held.namespace, held.name) == (namespace, name):
+                continue
+            spec = held.object(SERVICE).get("spec", {})
+            addresses.update(spec.get("clusterIPs", ()))
+            ports.update(port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort"))
+            if spec.get("healthCheckNodePort"):
+                ports.add(spec["healthCheckNodePort"])
+        return addresses, ports
