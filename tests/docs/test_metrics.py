@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from situate.cli.control_plane import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
+from situate.server.http.metering import Meter
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "METRICS.md").read_text()
@@ -26,9 +28,14 @@ def test_a_metric_stands_there_as_it_is(family: Family) -> None:
 
 def test_the_page_has_what_is_shown_and_nothing_else() -> None:
     shown = {
-        f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in Metrics().registry.collect()
+        f"{metric.name}_total" if metric.type == "counter" else metric.name
+        for metric in (*Metrics().registry.collect(), *Meter().collect())
     }
-    assert set(ROWS) == shown
+    assert set(ROWS) == shown | set(GAUGES)
+
+
+def test_a_gauge_of_the_control_plane_stands_there_as_it_is() -> None:
+    assert {name: ROWS[name][-1] for name in GAUGES} == GAUGES
 
 
 def test_every_row_says_what_the_metric_means() -> None:

@@ -36,6 +36,7 @@ from situate.agent.process import ProcessRuntime
 from situate.cli.control_plane_state import STATE
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.loop.logs import Log, Logging, set_up
+from situate.loop.metrics import Metrics
 from situate.server import tables
 from situate.server.admission.chain import chain
 from situate.server.asking import SYSTEM
@@ -71,6 +72,12 @@ KUBECONFIG: Final = "kubeconfig"
 NODE, PODS = "node", "pods"
 """Where the node that is this machine keeps its things, and there its pods theirs."""
 ADMIN: Final = "situate-admin"
+REVISION: Final = "situate_store_revision"
+DROPPED: Final = "situate_audit_dropped"
+GAUGES: Final = {
+    REVISION: "The newest revision that this server has seen.",
+    DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
+}
 CONTROLLERS_LEASE: Final = ("kube-system", "situate-controllers")
 LOOK_S: Final = 1.0
 """How soon a change of leadership is noticed."""
@@ -182,11 +189,12 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
         binder = Binder(registry, time.time_ns, placing.turns)
         logs = AgentLogs(registry)
         tls = identity.tls(_names(settings), _now())
-        server = await _serve(settings, registry, identity, binder, logs, tls)
+        metrics = Metrics()
+        server = await _serve(settings, registry, identity, binder, logs, tls, metrics)
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, _now())
         # 4. Who uses it from within.
-        works = _works(settings, store, registry, binder)
+        works = _works(settings, store, registry, binder, metrics)
         works.append(("certificate", _renew_certificate(identity, tls, _names(settings))))
         if settings.process_node:
             works.append(("this machine's node", _machine(settings, registry, logs).run()))
@@ -194,7 +202,13 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
 
 
 async def _serve(
-    settings: Settings, registry: Registry, identity: Opened, binder: Binder, logs: AgentLogs, tls: ssl.SSLContext
+    settings: Settings,
+    registry: Registry,
+    identity: Opened,
+    binder: Binder,
+    logs: AgentLogs,
+    tls: ssl.SSLContext,
+    metrics: Metrics,
 ) -> Server:
     placing = placing_specials(binder, Evictor(registry, time.time_ns))
     return await serve(
@@ -210,11 +224,16 @@ async def _serve(
         },
         logs=logs,
         checks={"readyz": [Check("store", lambda: registry.cache.problem)]},
+        gauges={
+            REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
+            DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
+        },
+        metrics=metrics.render,
     )
 
 
 def _works(
-    settings: Settings, store: Store, registry: Registry, binder: Binder
+    settings: Settings, store: Store, registry: Registry, binder: Binder, metrics: Metrics
 ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     works: list[tuple[str, Coroutine[Any, Any, None]]] = [("compaction", compact_regularly(store))]
     if settings.scheduler:
@@ -224,7 +243,7 @@ def _works(
             identity=_identity(settings),
             host=socket.gethostname(),
         )
-        works.append(("scheduler", _scheduling(store, registry, binder, wanted)))
+        works.append(("scheduler", _scheduling(store, registry, binder, wanted, metrics)))
     if settings.controllers:
         works.append(("controllers", _controlling(registry, _identity(settings))))
     if settings.nodes:
@@ -233,10 +252,12 @@ def _works(
     return works
 
 
-async def _scheduling(store: Store, registry: Registry, binder: Binder, wanted: SchedulerSettings) -> None:
+async def _scheduling(
+    store: Store, registry: Registry, binder: Binder, wanted: SchedulerSettings, metrics: Metrics
+) -> None:
     """Until cancelled. Who loses the lease begins anew, from what is stored: others have decided meanwhile."""
     while True:
-        async with open_scheduler(store, registry, binder, wanted) as scheduler:
+        async with open_scheduler(store, registry, binder, wanted, metrics=metrics) as scheduler:
             try:
                 await scheduler.run()
             except LostTermError:

@@ -40,9 +40,14 @@ What = tuple[str, str, str, str, str, str]
 
 
 class Meter(Collector):
-    """What the HTTP side did so far. `gauges` are asked for when somebody looks."""
+    """What the HTTP side did so far. `gauges` and the texts of others are asked for when somebody looks."""
 
-    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None) -> None:
+    def __init__(
+        self,
+        gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
+        others: Callable[[], bytes] = bytes,
+    ) -> None:
+        self._others = others
         self._requests: dict[tuple[What, int], int] = {}
         self._times: dict[What, list[float]] = {}
         self._gauges = dict(gauges or {})
@@ -74,7 +79,7 @@ class Meter(Collector):
         return sum(number for (_, found), number in self._requests.items() if code is None or found == code)
 
     def text(self) -> bytes:
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + self._others()
 
     def collect(self) -> Iterator[Metric]:
         total = CounterMetricFamily(

@@ -168,12 +168,14 @@ async def serve(
     logs: LogSource | None = None,
     checks: Mapping[str, Sequence[Check]] | None = None,
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
+    metrics: Callable[[], bytes] = bytes,
     wall_ns: Callable[[], int] = time.time_ns,
     dice: Callable[[], float] = _DICE.random,
 ) -> Server:
-    """A server that listens already. `names` are those in its certificate; `checks` by healthz, livez, readyz."""
+    """A server that listens already. `names` are those in its certificate; `checks` by healthz, livez, readyz;
+    `metrics` those of others in the process, as text."""
     limits = settings.limits
-    meter = Meter(gauges)
+    meter = Meter(gauges, metrics)
     objects = Objects(registry, tables, wall_ns)
     watches = Watches(registry, limits, dice)
     pod_logs = PodLogs(registry, logs, limits)
