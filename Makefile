@@ -24,7 +24,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-server bench-store oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-server bench-store kill-test oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ remove-scheduler:  ## Take it away again
 	@deploy/scheduler.sh remove
 
 .PHONY: deploy-scheduler remove-scheduler
+
+KILLS ?= 100
+kill-test: $(VENV)/.ready-dev  ## Kill the control plane's server KILLS times under load, and compare all that was answered with all that is there
+	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_kill.py
 
 sim: $(VENV)/.ready  ## Run virtual worlds full of faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)

@@ -92,6 +92,7 @@ class Fault:
     status: int = 0
     reason: str = ""
     message: str = ""
+    causes: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     done: bool = False
     drop: Literal["", "before", "after"] = ""
@@ -374,7 +375,8 @@ def _drop(request: web.Request) -> web.Response:
 
 
 def _lie(fault: Fault) -> web.Response:
-    body = status(fault.status, fault.reason or "InternalError", fault.message)
+    causes = {"causes": [{"reason": reason} for reason in fault.causes]} if fault.causes else {}
+    body = status(fault.status, fault.reason or "InternalError", fault.message, **causes)
     return web.json_response(body, status=fault.status, headers=fault.headers)
 
 

@@ -285,3 +285,25 @@ def test_a_bind_comes_after_the_note_that_is_being_written_and_in_its_version() 
         assert not world.server.asked("GET"), "the version that the note made is known"
 
     play(scenario)
+
+
+@pytest.mark.parametrize("cause", ["FullNode", "IneligibleNode", "StaleTerm"])
+def test_a_node_that_the_server_refuses_is_not_asked_for_again(cause: str) -> None:
+    async def scenario(world: World) -> None:
+        world.server.fault("POST", "/binding", status=409, reason="Conflict", causes=[cause])
+        answer = await bound(world)
+        assert isinstance(answer, BindFailed)
+        assert answer.final
+        assert not world.server.asked("GET")
+
+    play(scenario)
+
+
+def test_a_bind_says_in_which_term_it_was_decided_if_there_is_one() -> None:
+    async def scenario(world: World) -> None:
+        world.performer = world.new_performer(term=lambda: 7)
+        assert isinstance(await bound(world), BindDone)
+        [asked] = world.server.asked("POST")
+        assert asked.body["metadata"]["annotations"] == {"situate.dev/term": "7"}
+
+    play(scenario)

@@ -90,9 +90,11 @@ def test_a_lease_of_somebody_else_is_theirs_until_it_ran_out_by_our_clock_whatev
         world.clock.now += 14.9
         await asyncio.sleep(0.05)
         assert not trying.done()
+        assert lease.term is None
         world.clock.now += 0.2
         await trying
         assert (world.spec["holderIdentity"], world.spec["leaseTransitions"]) == ("me", 5)
+        assert lease.term == 5
 
     play(scenario)
 

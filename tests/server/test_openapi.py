@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from situate.server.openapi import OpenApi
+from situate.server.openapi import OpenApi, _reached
+from situate.server.openapi_values import GIVEN, NOT_GIVEN, VALUES
 from situate.server.resources import RESOURCES, Resource
-from situate.wire.schema.table import kinds
+from situate.wire.schema.table import flat_fields, kinds, message
 
 OPENAPI = OpenApi()
 NAMES = sorted({f"apis/{one.api_version}" if one.group else f"api/{one.version}" for one in RESOURCES})
@@ -98,3 +99,26 @@ def test_strategic_patches_are_left_to_what_kubectl_knows() -> None:
     item = document("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
     content = item["patch"]["requestBody"]["content"]
     assert "application/strategic-merge-patch+json" not in content
+
+
+def test_fields_have_the_values_that_they_may_have() -> None:
+    schemas = document("api/v1")["components"]["schemas"]
+    container = schemas["io.k8s.api.core.v1.Container"]["properties"]
+    assert container["imagePullPolicy"]["enum"] == ["Always", "IfNotPresent", "Never"]
+    claim = schemas["io.k8s.api.core.v1.PersistentVolumeClaimSpec"]["properties"]
+    assert "ReadWriteOnce" in claim["accessModes"]["items"]["enum"]
+
+
+def test_facts_are_about_fields_that_there_are() -> None:
+    known = {
+        f"{one.go}.{field.name}" for one in map(message, _reached(list(kinds().values()))) for field in flat_fields(one)
+    }
+    assert {*VALUES, *GIVEN, *NOT_GIVEN} <= known
+    assert not set(GIVEN) & set(NOT_GIVEN)
+
+
+def test_our_own_kinds_are_described_to_the_last_field() -> None:
+    schemas = document("apis/situate.dev/v1alpha1")["components"]["schemas"]
+    status = schemas["dev.situate.v1alpha1.PlacementDecisionStatus"]["properties"]
+    assert all(field.get("description") for field in status.values())
+    assert status["scores"]["items"] == {"$ref": "#/components/schemas/dev.situate.v1alpha1.NodeScore"}

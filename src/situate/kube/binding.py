@@ -1,7 +1,9 @@
 """Binds a pod to the node that was decided, once, and finds out what came of it.
 
 A Binding names the pod's uid and the version of it that was decided on: a pod that was changed, bound or replaced
-meanwhile is not bound. What the answer leaves open is settled by reading the pod, never by guessing:
+meanwhile is not bound. A server that guards binds itself, as situate's does, refuses a node that is full or not for
+this pod: that is final, and the pod is decided anew, elsewhere, by what is known by then. What the answer leaves open
+is settled by reading the pod, never by guessing:
 
     bound to our node       done, whoever's answer was lost
     bound elsewhere, going, another of its name, or none      final: it must not be bound, or was
@@ -31,24 +33,31 @@ NOT_LEADER: Final = "no longer the leader"
 STOPPING: Final = "the scheduler is shutting down"
 RUNNING: Final = 'running Bind plugin "DefaultBinder": '
 
+NODE_REFUSED: Final = frozenset({"FullNode", "IneligibleNode", "StaleTerm"})
+"""Causes of a 409 by which situate's own server says that it is not the pod that changed."""
 _WORTH_ANOTHER_TRY: Final = (0, 401, 408, 429)
 """Refused, and not because of what was asked."""
 
 
 async def bind_pod(
-    client: Client, ask: Bind, pod: Pod | None, version: str, may_write: Callable[[], bool]
+    client: Client,
+    ask: Bind,
+    pod: Pod | None,
+    version: str,
+    may_write: Callable[[], bool],
+    term: Callable[[], int | None] = lambda: None,
 ) -> BindDone | BindFailed:
-    """Carry out a Bind of a pod as it was decided on, in this version of it."""
+    """Carry out a Bind of a pod as it was decided on, in this version of it; and, if `term` has one, in our term."""
     problem = ""
     for tries_left in (1, 0):
         if not may_write():
             return BindFailed(ask.pod, ask.attempt, NOT_LEADER)
         try:
-            body = binding(ask.pod, ask.node, version)
+            body = binding(ask.pod, ask.node, version, term())
             await client.request("POST", f"{pod_path(ask.pod)}/binding", body=body, timeout_s=BIND_S)
             return BindDone(ask.pod, ask.attempt)
         except ApiError as error:
-            if not (error.conflict or error.lost):
+            if not (error.conflict or error.lost) or NODE_REFUSED.intersection(error.causes):
                 return _failed(ask, error.message, final=error.status not in _WORTH_ANOTHER_TRY)
             problem, conflict = error.message, error.conflict
         try:

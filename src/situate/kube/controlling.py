@@ -18,10 +18,13 @@ from situate.core.reconcile.effects import (
     Effect,
     FinalizeNamespace,
     ObjectRef,
+    PatchStatus,
     RecordEvent,
     UpdateObject,
     UpdateStatus,
 )
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.leftovers import LEASES
 from situate.kube.client import Client
 from situate.kube.kinds import Kind
 from situate.kube.problems import ApiError
@@ -40,6 +43,8 @@ UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "nodesnapsh
 them. When their namespace goes, they go."""
 EMPTIED: Final = frozenset({"events", "leases"})
 """Of those, what a namespace is emptied of here: a decision goes with its pod, and nobody else may delete it."""
+NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
+MIND_S: Final = 0.5
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 
@@ -132,11 +137,16 @@ class ClientPort:
                     {"op": "add", "path": "/status", "value": status},
                 ]
                 answer = await self._patch(ref, "/status", operations, JSON_PATCH)
+            case PatchStatus(ref=ref, resource_version=version, patch=part):
+                guarded = {"metadata": {"uid": ref.uid, "resourceVersion": version}, "status": part}
+                answer = await self._patch(ref, "/status", guarded, MERGE)
             case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
                 answer = await self._finalize(ref, version, finalizers)
-            case DeleteObject(ref=ref, resource_version=version, propagation=propagation):
+            case DeleteObject(ref=ref, resource_version=version, propagation=propagation, grace_s=grace_s):
                 preconditions = {"uid": ref.uid, **({"resourceVersion": version} if version else {})}
-                options = {"propagationPolicy": propagation, "preconditions": preconditions}
+                options: dict[str, Any] = {"propagationPolicy": propagation, "preconditions": preconditions}
+                if grace_s is not None:
+                    options["gracePeriodSeconds"] = grace_s
                 await self._client.request("DELETE", self._path(ref), body=_encode(options))
                 return Written(ref, None)
             case RecordEvent():
@@ -190,9 +200,12 @@ class ClientPort:
 class ServerControllers:
     """`run` it until it is cancelled."""
 
-    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]]) -> None:
+    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]], profile: Profile | None = None) -> None:
+        """`profile`: how nodes are looked after; None: not at all, as somebody else does."""
         served = [one for one, _ in kinds]
-        self.runner = Runner(served, ClientPort(client, kinds), running_clock())
+        self.runner = Runner(served, ClientPort(client, kinds), running_clock(), profile)
+        leases = [one for one in served if profile is not None and (one.api_version, one.resource) == NODE_LEASES]
+        self._leases = [Reflector(client, _kind(one), self._tell_lease, reader=RawReader()) for one in leases]
         self._reflectors = [
             Reflector(client, _kind(one), partial(self._tell, one), reader=RawReader())
             for one in served
@@ -201,12 +214,33 @@ class ServerControllers:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors:
+            for reflector in (*self._reflectors, *self._leases):
                 group.create_task(reflector.run())
-            for reflector in self._reflectors:
+            for reflector in (*self._reflectors, *self._leases):
                 await reflector.synced.wait()
             _log.info("Controllers have seen everything", kinds=len(self._reflectors))
             group.create_task(self.runner.run())
+            for reflector in self._leases:
+                group.create_task(self._mind(reflector))
+
+    async def _mind(self, leases: Reflector) -> None:
+        """While leases are not seen, nodes are not judged by them."""
+        seen = True
+        while True:
+            await asyncio.sleep(MIND_S)
+            if seen == bool(leases.problem):
+                seen = not seen
+                self.runner.leases_seen(seen)
+
+    def _tell_lease(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            match change:
+                case ObjectSeen(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
+                    self.runner.renewed(_bytes(body))
+                case ObjectGone(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
+                    self.runner.lease_gone(_decode_meta(_bytes(body)).metadata.name)
+                case _:
+                    continue  # of somebody else
 
     def _tell(self, served: Served, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -157,6 +157,14 @@ class Lease:
         """Whether the lease is ours beyond doubt, now. To be asked before every write."""
         return self._write_until is not None and self._clock() < self._write_until
 
+    @property
+    def term(self) -> int | None:
+        """Which change of holders made it ours; None while it is not, as far as we know."""
+        observed = self._observed
+        if observed is None or observed.holder != self.identity:
+            return None
+        return int(observed.spec.get("leaseTransitions") or 0)
+
     def health(self) -> str:
         """What is wrong, or nothing: a leader should not outlive its lease."""
         observed = self._observed

@@ -125,6 +125,7 @@ class KubePerformer:
         component: str,
         host: str | None = None,
         may_write: Callable[[], bool],
+        term: Callable[[], int | None] = lambda: None,
         now_ns: Callable[[], int] = time.time_ns,
         extenders: Extenders | None = None,
         groups: Callable[[], Groups] = Groups,
@@ -136,6 +137,7 @@ class KubePerformer:
         self._objects = objects
         self._component = component
         self._may_write = may_write
+        self._term = term
         self._now_ns = now_ns
         self._extenders = extenders
         self._metrics = metrics or _NoMetrics()
@@ -226,7 +228,7 @@ class KubePerformer:
                 answer = await self._extender_binds(ask)
             else:
                 version = "" if pod is None else self._notes.version(pod)
-                answer = await bind_pod(self._client, ask, pod, version, self._may_write)
+                answer = await bind_pod(self._client, ask, pod, version, self._may_write, self._term)
         finally:
             self._metrics.under_way("binding", -1)
             if self._binding.get(_key(ask.pod)) == ask.attempt:

@@ -53,16 +53,25 @@ class ApiError(Exception):
     message         one line for people
     retry_after_s   how long the server wants us to wait, if it said so
     sent            whether the request may have reached the server; False only if it certainly did not
+    causes          the reasons of Status.details.causes: which of its checks failed, where the server says so
     """
 
     def __init__(
-        self, status: int, reason: str, message: str, *, retry_after_s: float | None = None, sent: bool = True
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        sent: bool = True,
+        causes: tuple[str, ...] = (),
     ) -> None:
         self.status = status
         self.reason = reason
         self.message = str(InputError(message))[:MESSAGE_CHARS]
         self.retry_after_s = retry_after_s
         self.sent = sent
+        self.causes = causes
         super().__init__(self.message)
 
     @property
@@ -99,8 +108,13 @@ class ApiError(Exception):
         return self.status == 0 or self.status in (408, 429) or self.status >= _SERVER_FAULTS
 
 
+class _Cause(msgspec.Struct, frozen=True, gc=False):
+    reason: str = ""
+
+
 class _Details(msgspec.Struct, frozen=True, gc=False):
     retry_after_seconds: int = msgspec.field(default=0, name="retryAfterSeconds")
+    causes: tuple[_Cause, ...] | None = None
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
@@ -129,7 +143,9 @@ def from_status(status: int, body: bytes, retry_after_s: float | None = None) ->
     reason = told.reason or _REASONS.get(code, "Unknown")
     if retry_after_s is None and told.details is not None and told.details.retry_after_seconds > 0:
         retry_after_s = float(told.details.retry_after_seconds)
-    return ApiError(code, reason, told.message or f"HTTP {code} {reason}", retry_after_s=retry_after_s)
+    found = () if told.details is None else told.details.causes or ()
+    causes = tuple(one.reason for one in found)
+    return ApiError(code, reason, told.message or f"HTTP {code} {reason}", retry_after_s=retry_after_s, causes=causes)
 
 
 def _as_text(body: bytes) -> str:

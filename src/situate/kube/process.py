@@ -27,7 +27,7 @@ from situate.kube.preflight import missing_rights, reach, rights_of
 from situate.kube.reload import ConfigFile, Configuration, whenever_changed
 from situate.kube.serving import Serving, keep_certificate_fresh
 from situate.kube.session import Means, Session, build_engine, component, end, kinds_of
-from situate.kube.settings import Loaded, Pace, Settings
+from situate.kube.settings import OWN_LEASE, Loaded, Pace, Settings
 from situate.kube.shadow import Report
 from situate.kube.signals import heard
 from situate.kube.succession import Succession
@@ -40,6 +40,8 @@ DRAIN_S: Final = 0.5
 NO_LIMIT: Final = -1.0
 """Requests of the election and of reviews do not queue behind binds."""
 USER_AGENT: Final = f"situate/{__version__} scheduler"
+TERMS: Final = f"{OWN_LEASE[0]}/{OWN_LEASE[1]}"
+"""The lease whose terms situate's own server checks binds against."""
 
 OK: Final = 0
 FAILED: Final = 1
@@ -223,6 +225,7 @@ class Process:
             client=clients[0],
             events_client=clients[1],
             may_write=self.may_write,
+            term=self.term,
         )
         return self._means
 
@@ -240,6 +243,12 @@ class Process:
         if self._settings.shadow:
             return False
         return self.leading and (self.lease is None or self.lease.may_write())
+
+    def term(self) -> int | None:
+        """The term that binds are to hold for; None: the server does not know of it, or nobody is elected."""
+        if self.lease is None or not self._settings.guarded or self._rules.lock != TERMS:
+            return None
+        return self.lease.term
 
     def _check(self, loaded: Loaded) -> None:
         """Raises InputError where the configuration cannot be used."""

@@ -86,6 +86,8 @@ class Means:
     events_client: Client
     may_write: Callable[[], bool]
     """Asked before every write."""
+    term: Callable[[], int | None] = lambda: None
+    """The term that binds are to hold for, if the server knows of terms and there is an election."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     """Of sessions that have a journal."""
 
@@ -215,6 +217,7 @@ async def _performer(
         objects,
         component=component(loaded.config),
         may_write=means.may_write,
+        term=means.term,
         extenders=extenders,
         groups=groups,
         volume_timeouts_s={name: deciding.volumes_ms / 1_000 for name, deciding in engine.profiles.items()},

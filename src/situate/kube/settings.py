@@ -16,6 +16,8 @@ from situate.kube.serving import Where
 from situate.loop.drive import PAUSE_ABOVE
 from situate.loop.logs import Logging
 
+OWN_LEASE: Final = ("kube-system", "situate-scheduler")
+"""Namespace and name of the lease of the scheduler inside `situate up`: who elects by it stands by for that one."""
 BATCH_S: Final = 10.0
 PAUSE_S: Final = 5.0
 """How many seconds of binds, at the rate that is allowed, are decided in one step, and may be under way before another:
@@ -40,6 +42,8 @@ class Settings:
     kubeconfig: str | None = None
     context: str | None = None
     master: str | None = None
+    guarded: bool = False
+    """Whether the server is situate's own, which checks each bind against the term of the scheduler's lease."""
     journal: Path | None = None
     parked_limit_ms: Millis = PARKED_LIMIT_MS
     """After how long an unschedulable pod is tried again for no reason."""

@@ -21,6 +21,8 @@ __all__ = [
     "too_many_requests",
 ]
 
+CAUSES_SHOWN: Final = 100
+"""Of what is wrong with one object: an answer must not be many times as large as what was asked."""
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -119,8 +121,11 @@ def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
 
 def invalid(kind: str, group: str, name: str, causes: Iterable[Cause]) -> StatusError:
     """What is wrong with an object, as `Pod "p" is invalid: spec.containers: Required value`."""
-    found = tuple(causes)
+    whole = tuple(causes)
+    found = whole[:CAUSES_SHOWN]
     each = [f"{cause.field}: {cause.message}" for cause in found]
+    if len(whole) > len(found):
+        each.append(f"and {len(whole) - len(found)} more")
     text = each[0] if len(each) == 1 else f"[{', '.join(each)}]"
     return StatusError(
         HTTPStatus.UNPROCESSABLE_ENTITY,

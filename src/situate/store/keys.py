@@ -12,16 +12,17 @@ _BEFORE_SURROGATES: Final = 0xD7FF
 _AFTER_SURROGATES: Final = 0xE000
 
 
-def check_key(key: str) -> None:
-    """InvalidRequestError for a key that not every store can hold."""
+def check_key(key: str) -> int:
+    """How many bytes it has. InvalidRequestError for a key that not every store can hold."""
     if not key or "\0" in key:
         raise InvalidRequestError(f"{key!r} is not a key: it is empty, or has a zero character in it")
     try:
-        size = len(key.encode())
+        size = len(key) if key.isascii() else len(key.encode())
     except UnicodeEncodeError:
         raise InvalidRequestError(f"{key!r} is not a key: it is not text") from None
     if size > KEY_BYTES:
         raise InvalidRequestError(f"a key has at most {KEY_BYTES} bytes, and this one {size}: {key[:40]!r}...")
+    return size
 
 
 def prefix_end(prefix: str) -> str | None:

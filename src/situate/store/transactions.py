@@ -82,25 +82,22 @@ Outcome: TypeAlias = Committed | Refused
 def checked(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
     """A transaction that every store can take, or InvalidRequestError."""
     asked = Transaction(tuple(guards), tuple(writes))
-    written = [write.key for write in asked.writes]
-    if len(set(written)) != len(written):
+    if len({write.key for write in asked.writes}) != len(asked.writes):
         raise InvalidRequestError("a transaction writes a key once")
-    if max(len(asked.guards), len(written)) > OPERATIONS:
+    if max(len(asked.guards), len(asked.writes)) > OPERATIONS:
         raise InvalidRequestError(f"a transaction has at most {OPERATIONS} guards and as many writes")
-    for one in (*asked.guards, *asked.writes):
-        check_key(one.key)
-    if (size := _size(asked)) > TRANSACTION_BYTES:
+    size = 0
+    for guard in asked.guards:
+        size += 2 * check_key(guard.key)
+        if isinstance(guard, Holds):
+            size += len(guard.value)
+    for write in asked.writes:
+        size += check_key(write.key)
+        if isinstance(write, Put):
+            size += len(write.value)
+    if size > TRANSACTION_BYTES:
         raise InvalidRequestError(f"a transaction has at most {TRANSACTION_BYTES} bytes, and this one {size}")
     return asked
-
-
-def _size(asked: Transaction) -> int:
-    keys = sum(2 * len(guard.key.encode()) for guard in asked.guards) + sum(len(w.key.encode()) for w in asked.writes)
-    return (
-        keys
-        + sum(len(guard.value) for guard in asked.guards if isinstance(guard, Holds))
-        + sum(len(write.value) for write in asked.writes if isinstance(write, Put))
-    )
 
 
 def holds(guard: Guard, found: Entry | None) -> bool:

@@ -90,3 +90,29 @@ def test_the_old_openapi_is_empty_in_both_notations() -> None:
             assert packed.body.startswith(b"\x0a\x032.0")
 
     told(story)
+
+
+def test_the_older_openapi_document_is_there_and_empty() -> None:
+    """kubectl reads it for a List, or a kind that is not served, and gives up where there is none."""
+
+    async def story() -> None:
+        async with world() as here:
+            asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            reply = await here.get("/openapi/v2", asked)
+            assert reply.headers["content-type"] == asked.replace("@", ".")
+            assert reply.body == b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36"
+            shown = (await here.get("/openapi/v2")).json
+            assert shown == {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.36"}, "paths": {}}
+
+    told(story)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/endpoints", "/api/v1/namespaces/default/endpoints/none"])
+def test_whoever_asks_for_endpoints_is_warned(path: str) -> None:
+    async def story() -> None:
+        async with world() as here:
+            warned = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+            assert warned in (await here.get(path)).headers["warning"]
+            assert "warning" not in (await here.get("/api/v1/services")).headers
+
+    told(story)

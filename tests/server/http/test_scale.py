@@ -20,6 +20,7 @@ def test_the_scale_of_a_deployment_is_read_patched_and_replaced() -> None:
             assert (patched.code, patched.json["spec"]) == (200, {"replicas": 5})
             now = (await here.get(f"{WEB}/web")).json
             assert (now["spec"]["replicas"], now["metadata"]["generation"]) == (5, 2)
+            assert [one.get("subresource") for one in now["metadata"]["managedFields"]].count("scale") == 1
             put = await here.ask("PUT", SCALE, {**patched.json, "spec": {"replicas": 0}})
             assert (put.code, put.json["spec"]) == (200, {})
             assert (await here.get(f"{WEB}/web")).json["spec"]["replicas"] == 0

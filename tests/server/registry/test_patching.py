@@ -164,3 +164,20 @@ def test_a_dry_run_of_a_patch_shows_and_writes_nothing() -> None:
         assert await world.store.revision() == before
 
     tell(story)
+
+
+def test_what_is_wrong_with_a_patch_is_told_with_the_patch() -> None:
+    async def story(world: World) -> None:
+        await world.create(config_map("a", data={"x": "1"}))
+        type_of = "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
+        _, _, message = await no(patch(world, "strategic", {"data": {"x": 3}}))
+        assert message.endswith(f'patch: Invalid value: "map[data:map[x:3]]": {type_of}')
+        _, _, message = await no(patch(world, "merge", {"data": {"x": 3}}))
+        assert 'patch: Invalid value: "{' in message
+        assert message.endswith(type_of)
+        wrong = {**applied(), "data": {"y": 3}}
+        code, reason, message = await no(patch(world, "apply", wrong, field_manager="me"))
+        assert (code, reason) == (400, "BadRequest")
+        assert message == f"failed to create typed patch object (default/a; /v1, Kind=ConfigMap): {type_of}"
+
+    tell(story)

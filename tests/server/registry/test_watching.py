@@ -223,9 +223,11 @@ def test_what_is_too_old_is_expired_and_nothing_is_told(limit: str, monkeypatch:
     monkeypatch.setattr(shelf_module, limit, 3 if limit == "WINDOW_EVENTS" else 1_500)
 
     async def story(world: World) -> None:
-        revisions = [int(await world.store.revision())]
         for name in "abcdefgh":
             await world.create(config_map(name))
+        revisions = [int(await world.store.revision())]
+        for name in "abcdefgh":  # what is gone is kept for the window only
+            await world.registry.delete(Target(CONFIG_MAP, "default", name), ANN)
             revisions.append(await world.store.revision())
         code, reason, message = await no(world.watch(CONFIG_MAP, resource_version=str(revisions[0])))
         assert (code, reason) == (410, "Expired")

@@ -25,6 +25,8 @@ UNSUPPORTED: Final = "the body of the request has a Content-Encoding, and none i
 ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 MAX_DEPTH: Final = 512
+MAX_VALUES: Final = 32_768
+"""In the body of a request: each of them is looked at, and a body of 3 MiB has room for a million."""
 _decode: Final = msgspec.json.Decoder().decode
 _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -72,9 +74,13 @@ def object_of(body: bytes, content_type: str, api_version: str, kind: str, optio
     form = body_type(content_type)
     try:
         if form == "protobuf":
-            return _expected(from_protobuf(body), api_version, kind)
+            obj = from_protobuf(body)
+            _few(obj, len(body))
+            return _expected(obj, api_version, kind)
         if form == "yaml":
             body = encode(_yaml(body))
+        if len(body) > 2 * MAX_VALUES:
+            _few(_loosely(body), len(body))
         strict = options.field_validation != "Ignore"
         found = decode(api_version, kind, body, strict=strict)
     except DecodeError as error:
@@ -88,6 +94,33 @@ def object_of(body: bytes, content_type: str, api_version: str, kind: str, optio
             raise bad_request(strict_refusal(api_version, kind, found.problems))
         warn(found.problems)
     return obj
+
+
+def _loosely(body: bytes) -> Any:
+    """Without a schema; nothing if that cannot be read: the real decoder has the words for that."""
+    if body.count(b",") < MAX_VALUES:
+        return None
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def _few(value: Any, size: int) -> None:
+    """Raises StatusError (413) if there are more values than anybody needs. A value takes two bytes at least."""
+    if size <= 2 * MAX_VALUES:
+        return
+    left, level = MAX_VALUES, [value]
+    while level:
+        following: list[Any] = []
+        for one in level:
+            inner = one.values() if type(one) is dict else one if type(one) is list else ()
+            left -= len(inner)
+            if left < 0:
+                text = f"the body of the request has too many values: limit is {MAX_VALUES}"
+                raise StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", text)
+            following.extend(each for each in inner if type(each) in (dict, list))
+        level = following
 
 
 def _expected(obj: Object, api_version: str, kind: str) -> Object:
@@ -155,6 +188,8 @@ def patch_of(body: bytes, how: str) -> Any:
             raise bad_request(f"{what}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise bad_request(f"error decoding patch: {error}") from None
+    if how != "json":  # how many operations there may be is for that to say
+        _few(patch, len(body))
     if _depth_over(patch, MAX_DEPTH):
         raise bad_request(f"error decoding patch: nested deeper than {MAX_DEPTH} levels")
     if how == "json":
@@ -201,6 +236,8 @@ def delete_body(body: bytes, content_type: str) -> Object:
                 raise bad_request("the body of the request is no DeleteOptions")
             obj = loose
         version, kind = obj.get("apiVersion") or "v1", obj.get("kind") or "DeleteOptions"
+        if not isinstance(version, str) or not isinstance(kind, str) or isinstance(obj.get("apiVersion"), list | dict):
+            raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")
         if kind != "DeleteOptions":
             raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
         return normalised("v1", "DeleteOptions", {**obj, "apiVersion": "v1", "kind": "DeleteOptions"})

@@ -107,7 +107,7 @@ def _media(header: str) -> str:
 def body_type(header: str) -> Literal["json", "yaml", "protobuf"]:
     """Raises StatusError (415). No header means JSON."""
     media = _media(header)
-    if media in ("", JSON):
+    if media == JSON or not header.strip():
         return "json"
     if media == YAML:
         return "yaml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import unquote_plus
@@ -252,6 +253,14 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
     )
 
 
+def _is_time(text: str) -> bool:
+    """RFC 3339."""
+    try:
+        return "T" in text and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +270,8 @@ def log_options(query: Query) -> LogOptions:
     tail, since = _integer(query, "tailLines"), _integer(query, "sinceSeconds")
     limit, since_time = _integer(query, "limitBytes"), query.get("sinceTime", "")
     stream = query.get("stream", "") or "All"
+    if since_time and not _is_time(since_time):
+        raise bad_request(f'parsing time {_quoted(since_time)} as "2006-01-02T15:04:05Z07:00": it is not')
     if tail is not None and tail < 0:
         causes.append(Cause("tailLines", f"Invalid value: {tail}: must be greater than or equal to 0"))
     if limit is not None and limit < 1:

@@ -90,7 +90,8 @@ class Routing:
             return await self._subresource(asked, audit_id)
         if not resource.stored:
             raise no_such_path() if verb in resource.verbs else wrong_method()
-        if verb not in resource.verbs or (resource.namespaced and not place.namespace and verb == "create"):
+        everywhere = resource.namespaced and not place.namespace
+        if verb not in resource.verbs or (everywhere and verb in ("create", "deletecollection")):
             raise wrong_method()
         return await self._plain(asked, audit_id)
 

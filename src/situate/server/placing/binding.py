@@ -93,7 +93,7 @@ class Binder:
         with asking(ask):
             async with self._turns.of(node):
                 try:
-                    return await self._registry.modify(target, change, caller, dry_run=dry_run)
+                    return await self._registry.modify(target, change, caller, dry_run=dry_run, altered=False)
                 except _SameError as same:
                     return same.held
 
@@ -123,10 +123,11 @@ class Binder:
         return (spec.pod_uid, spec.binding_version) == (pod.uid, binding_version)
 
     def _bound(self, pod: Object, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Object:
-        """The pod as the API server writes it when it is bound."""
-        pod["spec"]["nodeName"] = node
-        status = pod.setdefault("status", {})
+        """The pod as the API server writes it when it is bound: a new object, of which most is the old one's."""
+        status = dict(pod.get("status", {}))
         status.pop("nominatedNodeName", None)
+        status["conditions"] = list(status.get("conditions", ()))
+        pod = {**pod, "metadata": dict(pod["metadata"]), "spec": {**pod["spec"], "nodeName": node}, "status": status}
         with_condition(status, {"type": "PodScheduled", "status": "True"}, seconds_time(self._wall_ns()))
         given = {key: value for key, value in annotations.items() if key not in _OURS}
         if given:

@@ -20,11 +20,12 @@ from situate.core.model.managed import Budget, ManagedPod
 from situate.core.reconcile.disruption import CAUSE, Answer, budgets_of, granted, may_evict
 from situate.core.reconcile.objects import written
 from situate.server.asking import Caller, DeleteOptions, Object, Target
+from situate.server.kinds.validating import not_supported
 from situate.server.placing.asks import Ask, Reads, asking
 from situate.server.placing.binding import SUCCESS, with_condition
 from situate.server.placing.companions import PODS
 from situate.server.placing.refusing import other_revision, other_uid
-from situate.server.problems import Cause, StatusError, bad_request
+from situate.server.problems import Cause, StatusError, bad_request, invalid
 from situate.server.registry import stored
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evictor"]
 
+OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 BUDGETS: Final = BY_KIND["policy/v1", "PodDisruptionBudget"]
 EVICTED: Final = {
     "type": "DisruptionTarget",
@@ -126,8 +128,13 @@ class Evictor:
         meta = body.get("metadata", {})
         if meta.get("name", target.name) != target.name:
             raise bad_request("name in URL does not match name in Eviction object")
+        if meta.get("namespace", target.namespace) != target.namespace:
+            raise bad_request(OTHER_NAMESPACE)
         given = body.get("deleteOptions") or {}
         dry = list(given.get("dryRun") or ())
+        if any(one != "All" for one in dry):
+            cause = not_supported("dryRun", dry, ["All"])
+            raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
         asked_dry = asked.dry_run or asked.options.dry_run
         before = given.get("preconditions") or {}
         options = DeleteOptions(

@@ -107,4 +107,6 @@ def read_token(text: str) -> Token:
         raise bad_request(f"{_INVALID}: incorrect encoded start resourceVersion (version {_VERSION})")
     if not found.after or "\0" in found.after:
         raise bad_request(f"{_INVALID}: encoded start key empty (version {_VERSION})")
+    if any(part in ("", ".", "..") for part in found.after.split("/")):
+        raise bad_request(f"{_INVALID}: {found.after[:100]}")
     return found

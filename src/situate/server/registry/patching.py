@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -26,11 +28,14 @@ from situate.wire.patching import (
     strategic_patched,
     without_nulls,
 )
+from situate.wire.patching.errors import go_text
 from situate.wire.schema import DecodeError, decode
 
 __all__ = ["PatchType", "patched"]
 
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
+Refused: TypeAlias = Callable[[str, str], StatusError]
+"""From the object that came out, as JSON, and what is wrong with it."""
 
 REASONS: Final = {
     HTTPStatus.BAD_REQUEST: "BadRequest",
@@ -48,13 +53,23 @@ async def patched(
     """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
     resource = target.resource
 
+    strictly = replace(options, field_validation="Strict")
+
+    def refused(body: str, why: str) -> StatusError:
+        if how == "apply":
+            return _untyped(target, why)
+        return _unreadable(go_text(patch) if how == "strategic" else body, why)
+
     def make(old: Object | None, writer: Writer) -> Made:
         try:
             if how == "apply":
-                return Made(_decoded(resource, _applied(target, old, patch, writer, options), options), True, False)
+                made = _applied(target, old, patch, writer, options)
+                # A field that nobody knows cannot be owned: whatever fieldValidation says, it is refused.
+                return Made(_decoded(resource, made, strictly, refused), True, False)
             if old is None:
                 raise not_found(resource.plural, resource.group, target.name)
-            return Made(_decoded(resource, _patched(how, old, patch, resource), options), uid_expected=False)
+            made = _patched(how, old, patch, resource)
+            return Made(_decoded(resource, made, options, refused), uid_expected=False)
         except ApplyConflictError as error:
             raise _apply_conflict(error) from None
         except PatchError as error:
@@ -92,25 +107,29 @@ def _applied(target: Target, old: Object | None, patch: Any, writer: Writer, opt
     return applied(old, config, writer, force=options.force)
 
 
-def _decoded(resource: Resource, obj: Object, options: WriteOptions) -> Object:
+def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Refused) -> Object:
     """What the kind makes of a patched object: a new one, without what it does not know."""
     body = msgspec.json.encode(obj)
     strict = options.field_validation != "Ignore"
     try:
         decoded = decode(resource.api_version, resource.kind, body, strict=strict)
     except DecodeError as error:
-        raise _unreadable(body, str(error)) from None
+        raise refused(body.decode(), error.why) from None
     if decoded.problems and options.field_validation == "Strict":
-        problems = ", ".join(decoded.problems)
-        raise _unreadable(body, f"strict decoding error: {problems}")
+        raise refused(body.decode(), f"strict decoding error: {', '.join(decoded.problems)}")
     if decoded.problems and strict:
         warn(decoded.problems)
     return decoded.object
 
 
-def _unreadable(body: bytes, why: str) -> StatusError:
-    cause = invalid_value("patch", body.decode()[:SHOWN], why)
-    return invalid("", "", "", [cause])
+def _unreadable(shown: str, why: str) -> StatusError:
+    return invalid("", "", "", [invalid_value("patch", shown[:SHOWN], why)])
+
+
+def _untyped(target: Target, why: str) -> StatusError:
+    resource = target.resource
+    which = f"{target.namespace}/{target.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+    return bad_request(f"failed to create typed patch object ({which}): {why}")
 
 
 def _apply_conflict(error: ApplyConflictError) -> StatusError:

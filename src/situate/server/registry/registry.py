@@ -163,10 +163,19 @@ class Registry:
         dry_run: bool = False,
         uid: str = "",
         resource_version: str = "",
+        altered: bool = True,
     ) -> Held:
         """The server's own change of an object, in one transaction with its companions: no admission, no validation.
 
         `change` is given a copy that it may alter, and is asked again when a write lost a race. What it raises is
-        raised.
+        raised. `altered` is False for a `change` that leaves what it is given as it is, and makes a new object.
         """
-        return await modified(self._means, target, change, dry_run=dry_run, uid=uid, resource_version=resource_version)
+        return await modified(
+            self._means,
+            target,
+            change,
+            dry_run=dry_run,
+            uid=uid,
+            resource_version=resource_version,
+            altered=altered,
+        )

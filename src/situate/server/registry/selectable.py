@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -92,7 +93,7 @@ def seen(stored_as: str, value: bytes) -> Seen:
     """Read a stored object as far as selectors go."""
     reader = _READERS.get(stored_as, _PLAIN)
     found = reader.decode(value)
-    return Seen(found.metadata.uid, _shared(found.metadata.labels), reader.values(found))
+    return Seen(intern(found.metadata.uid), _shared(found.metadata.labels), reader.values(found))
 
 
 def names_of(stored_as: str) -> tuple[str, ...]:
@@ -162,7 +163,8 @@ def _reader(stored_as: str, columns: list[str]) -> _Reader:
         shown: list[Any] = list(read) if several else [read]
         for column, show in shows:
             shown[column] = show(shown[column])
-        return tuple(shown)
+        # Most texts are those of many others: the same phase, the same node, the name of a pod in its events.
+        return tuple(map(intern, shown))
 
     return _Reader(tuple(names), msgspec.json.Decoder(view).decode, values)
 

@@ -20,8 +20,9 @@ __all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "Shelf"]
 
 WINDOW_EVENTS: Final = 32_768
 """Events of one resource that a watch can begin with."""
-WINDOW_BYTES: Final = 48 * 1024 * 1024
-"""What the objects of these events may take, of one resource. The first limit that is reached counts."""
+WINDOW_BYTES: Final = 8 * 1024 * 1024
+"""What is kept only for these events, of one resource: objects as they were before. The first limit that is reached
+counts."""
 TOO_OLD: Final = "too old resource version: {asked} ({oldest})"
 
 
@@ -144,8 +145,8 @@ class Shelf:
 
 
 def _weight(change: Change) -> int:
-    held = change.after or change.before
-    return len(held.value) if held is not None else 0
+    """What an object is now is kept anyway."""
+    return 0 if change.before is None else len(change.before.value)
 
 
 def _end(prefix: str) -> str:

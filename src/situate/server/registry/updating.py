@@ -175,6 +175,7 @@ async def modified(
     dry_run: bool = False,
     uid: str = "",
     resource_version: str = "",
+    altered: bool = True,
 ) -> Held:
     """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
 
@@ -184,7 +185,7 @@ async def modified(
             raise not_found(target.resource.plural, target.resource.group, target.name)
         check_version(target, resource_version, uid, held)
         old = held.object(target.resource)
-        new = change(held.object(target.resource), held)
+        new = change(held.object(target.resource) if altered else old, held)
         if is_last_breath(new, old, target.resource.kind):
             return await _ended(means, target, held, old, new, WriteOptions(dry_run=dry_run))
         if new == old:

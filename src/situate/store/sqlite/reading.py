@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 import apsw
+import msgspec
 
 from situate.store.entries import Batch, Entry, Event, Page, Reading, Revision
 from situate.store.errors import CompactedError, CorruptError, FutureRevisionError
 from situate.store.keys import first_after, prefix_end
-from situate.store.sqlite.rows import BY_RANGE, NO_ROW, PLACES, Row, by_number, fetch, last_number, one
+from situate.store.sqlite.rows import BY_RANGE, NO_ROW, PLACES, Row, by_number, encoded, fetch, last_number, one
 from situate.store.sqlite.schema import COMPACTED, REVISION, load_counters
 
 HISTORY_ROWS: Final = 512
@@ -33,6 +33,7 @@ FROM (SELECT key, before, min(id) FROM log WHERE id > ? AND key >= ? AND key < ?
 """
 
 T = TypeVar("T")
+_decode_pairs: Final = msgspec.json.Decoder(list[tuple[str, int]]).decode
 
 
 def snapshot(connection: apsw.Connection, ask: Callable[[apsw.Connection, Revision, Revision], T]) -> T:
@@ -47,7 +48,7 @@ def snapshot(connection: apsw.Connection, ask: Callable[[apsw.Connection, Revisi
 
 def heads(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Row]:
     """The rows at which these keys stand; nothing for one that is not there."""
-    return _rows(connection, _pairs(connection, _HEADS, json.dumps(list(dict.fromkeys(keys)))))
+    return _rows(connection, _pairs(connection, _HEADS, encoded(list(dict.fromkeys(keys)))))
 
 
 def read(connection: apsw.Connection, keys: Sequence[str], at: Revision | None) -> Reading:
@@ -130,13 +131,13 @@ def _standing(
 
 def _count(connection: apsw.Connection, start: str, end: str | bytes, since: dict[str, int]) -> int:
     (live,) = one(connection, _COUNT, (start, end))
-    written_since = len(_pairs(connection, _HEADS, json.dumps(list(since)))) if since else 0
+    written_since = len(_pairs(connection, _HEADS, encoded(list(since)))) if since else 0
     return int(live) - written_since + sum(row != NO_ROW for row in since.values())
 
 
 def _pairs(connection: apsw.Connection, query: str, *bindings: str | bytes | int) -> dict[str, int]:
     (text,) = one(connection, query, bindings)
-    return dict(json.loads(text))
+    return dict(_decode_pairs(text))
 
 
 def _rows(connection: apsw.Connection, pairs: dict[str, int]) -> dict[str, Row]:

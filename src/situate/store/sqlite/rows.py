@@ -7,7 +7,6 @@ time.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
@@ -61,6 +60,12 @@ class Row(Struct, frozen=True, gc=False):
 
 
 _packed = msgspec.json.Decoder(list[_Packed])
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(values: Sequence[int] | Sequence[str]) -> str:
+    """A list for json_each."""
+    return _encode(values).decode()
 
 
 def number(revision: int, place: int = 0) -> int:
@@ -102,7 +107,7 @@ def by_number(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, 
     wanted = list(numbers)
     found: dict[int, Row] = {}
     for start in range(0, len(wanted), CHUNK):
-        for row in fetch(connection, BY_NUMBER, (json.dumps(wanted[start : start + CHUNK]),)):
+        for row in fetch(connection, BY_NUMBER, (encoded(wanted[start : start + CHUNK]),)):
             found[row.id] = row
     if len(found) != len(set(wanted)):
         absent = sorted(set(wanted) - set(found))
@@ -117,7 +122,7 @@ def one(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -
     raise CorruptError(f"nothing was found where there is always something: {' '.join(query.split())[:60]}")
 
 
-def in_powers(rows: Sequence[T], most: int = 64) -> Iterator[Sequence[T]]:
+def in_powers(rows: Sequence[T], most: int = 256) -> Iterator[Sequence[T]]:
     """Cut into lengths that are powers of two, so that few statements need to be prepared."""
     at = 0
     while at < len(rows):

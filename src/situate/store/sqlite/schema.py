@@ -19,10 +19,20 @@ VERSION: Final = 1
 APPLICATION: Final = 0x53495455  # "SITU"
 OLDEST_SQLITE: Final = (3, 51, 3)
 BUSY_MS: Final = 5_000
+CACHE_KIB: Final = 4 << 10
+"""Of pages that the writer need not read again."""
 
 REVISION: Final = "revision"
 COMPACTED: Final = "compacted"
 SWEPT: Final = "swept"
+_SETTINGS: Final = (
+    "synchronous = FULL",  # a commit returns after fsync
+    "fullfsync = ON",
+    "mmap_size = 0",
+    "wal_autocheckpoint = 0",  # it is ours to call, as only then are its errors heard of
+    "temp_store = MEMORY",  # else each statement that writes many rows makes a file, in case it has to take them back
+    f"cache_size = -{CACHE_KIB}",
+)
 _AT_FIRST: Final = {REVISION: 1, COMPACTED: 1, SWEPT: 0}
 
 _TABLES: Final = """
@@ -54,8 +64,7 @@ def prepare(connection: apsw.Connection, limit_bytes: int = 0) -> None:
     try:
         if one(connection, "PRAGMA journal_mode = WAL") != ("wal",):
             raise StoreError("this file system cannot keep SQLite's write-ahead log; put the store on a local disk")
-        # FULL: a commit returns after fsync. The checkpoint is ours to call, as only then are its errors heard of.
-        for setting in ("synchronous = FULL", "fullfsync = ON", "mmap_size = 0", "wal_autocheckpoint = 0"):
+        for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
         _check_pages(connection)
         _make_or_check_version(connection)

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Self, TypeVar
@@ -46,6 +47,8 @@ class SqliteStore:
         for _ in range(READERS):
             self._snapshots.put(file.open_reader(path))
         self._stopped = asyncio.Event()
+        self._forgotten = Revision(0)
+        self._forgetting: asyncio.Task[None] | None = None
         self._writer.start()
 
     @classmethod
@@ -54,6 +57,9 @@ class SqliteStore:
         held = await asyncio.to_thread(file.lock, path)
         try:
             return cls(path, held, await asyncio.to_thread(file.open_writer, path, limit_bytes))
+        except CorruptError as error:
+            held.release()
+            raise CorruptError(f"{path}: {error}") from None
         except BaseException:
             held.release()
             raise
@@ -64,7 +70,22 @@ class SqliteStore:
         self._still_open()
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._writer.submit(Commit(checked(guards, writes), answer))
-        return await answer
+        try:
+            return await answer
+        except StoreFullError:
+            self._make_room()
+            raise
+
+    def _make_room(self) -> None:
+        """Let go of history now, rather than at its time: whoever was refused may find room when they try again."""
+        newest = max(self._newest, self._feed.revision)
+        if newest > self._forgotten and (self._forgetting is None or self._forgetting.done()):
+            self._forgotten = newest
+            self._forgetting = asyncio.create_task(self._forget(newest), name="store-room")
+
+    async def _forget(self, revision: Revision) -> None:
+        with suppress(StoreError):  # nobody waits for this one
+            await self.compact(revision)
 
     async def compact(self, revision: Revision) -> None:
         """In small pieces, so that writes go on between them."""
@@ -168,6 +189,8 @@ class SqliteStore:
         if self._stopped.is_set():
             return
         self._stopped.set()
+        if self._forgetting is not None:
+            self._forgetting.cancel()
         self._feed.end(ClosedError())
         self._expiry.close()
         await asyncio.to_thread(self._close)

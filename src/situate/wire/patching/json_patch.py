@@ -11,8 +11,8 @@ from situate.wire.patching.errors import BAD_REQUEST, TOO_LARGE, UNPROCESSABLE, 
 __all__ = ["MAX_COPIED_BYTES", "MAX_OPERATIONS", "json_patched"]
 
 MAX_OPERATIONS: Final = 10_000
-MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
-"""Of JSON, by all `copy` operations of a patch: each can double what the next one copies."""
+MAX_COPIED_BYTES: Final = 128 * 1024
+"""Of JSON, by all `copy` operations of a patch: each can double what the next one copies. The API server has 3 MiB."""
 
 TOO_MANY: Final = "The allowed maximum operations in a JSON patch is {limit}, got {count}"
 TOO_MUCH: Final = (
