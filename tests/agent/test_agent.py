@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -105,11 +107,12 @@ def test_a_container_without_a_command_waits_and_says_why(tmp_path: Path) -> Non
 
 def test_init_containers_run_in_order_and_a_sidecar_beside(tmp_path: Path) -> None:
     log = tmp_path / "order"
+    probe = {"exec": {"command": ["grep", "side", str(log)]}, "periodSeconds": 0.05, "failureThreshold": 1_000}
     given = pod(
         shell(f"echo main >> {log}; sleep 100"),
         initContainers=[
             shell(f"echo first >> {log}", "first"),
-            shell(f"echo side >> {log}; sleep 100", "side", restartPolicy="Always"),
+            shell(f"echo side >> {log}; sleep 100", "side", restartPolicy="Always", startupProbe=probe),
             shell(f"echo second >> {log}", "second"),
         ],
     )
@@ -424,7 +427,49 @@ def test_an_agent_without_its_lease_ends_its_pods_and_begins_them_again_with_it(
             plane.cut()
             await until(lambda: not processes_with(mark))
             plane.away = False
-            await until(lambda: plane.state()["restartCount"] == 1 and plane.is_ready())
+            await until(lambda: plane.state()["restartCount"] >= 1 and plane.is_ready())
+
+    story(told)
+
+
+def test_an_agent_that_comes_back_has_no_more_time_than_the_lease_left_it(tmp_path: Path, mark: str) -> None:
+    plane = FakePlane()
+
+    async def told() -> None:
+        plane.put(pod(sleeper(mark)))
+        async with running(agent_of(plane, tmp_path, renew_s=0.05, fence_s=60.0)):
+            await until(lambda: plane.is_ready() and (tmp_path / "pods.last").exists())
+        long_ago = time.time() - 100
+        os.utime(tmp_path / "lease.renewed", (long_ago, long_ago))
+        plane.cut()
+        working = asyncio.create_task(agent_of(plane, tmp_path, fence_s=60.0).run())
+        await until(lambda: not processes_with(mark))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    story(told)
+
+
+def test_a_pod_does_not_go_back_to_an_older_version(tmp_path: Path) -> None:
+    plane = FakePlane()
+
+    async def told() -> None:
+        given = pod(shell("sleep 100"))
+        new = {**given, "metadata": {**given["metadata"], "resourceVersion": "20"}}
+        old = {
+            **given,
+            "metadata": {**given["metadata"], "resourceVersion": "9", "deletionTimestamp": "2020-01-01T00:00:00Z"},
+        }
+        plane.put(new)
+        async with running(agent_of(plane, tmp_path, ends_pods=True)) as agent:
+            await until(plane.is_ready)
+            held = plane.pods_held["p"]
+            plane.put(old)
+            plane.put(held)
+            plane.put(pod(shell("exit 0"), name="later", restartPolicy="Never"))
+            await until(lambda: plane.phase("later") == "Succeeded")
+            assert agent._workers["uid-p"].pod["metadata"]["resourceVersion"] == "20"
+            assert plane.is_ready()
 
     story(told)
 
@@ -516,3 +561,62 @@ def test_a_pod_that_runs_beyond_its_deadline_is_failed(tmp_path: Path) -> None:
     given = pod(shell("sleep 100"), restartPolicy="Never", activeDeadlineSeconds=1)
     plane = run_told(given, tmp_path, lambda plane: plane.phase() == "Failed")
     assert plane.status()["reason"] == "DeadlineExceeded"
+
+
+def test_the_stop_of_one_run_does_not_end_the_next(tmp_path: Path) -> None:
+    ill, plane = tmp_path / "ill", FakePlane()
+    probe = {"exec": {"command": ["test", "!", "-e", str(ill)]}, "periodSeconds": 0.05, "failureThreshold": 1}
+
+    async def told() -> None:
+        plane.put(
+            pod(shell(f"rm -f {ill}; echo up; exec sleep 100", livenessProbe=probe), terminationGracePeriodSeconds=1)
+        )
+        async with running(agent_of(plane, tmp_path / "node", ends_pods=True)) as agent:
+            await until(lambda: _log(tmp_path / "node"))
+            ill.touch()
+            await until(lambda: plane.state()["restartCount"] == 1 and plane.is_ready())
+            worker = agent._workers["uid-p"]
+            await until(lambda: not worker._stopping)
+            assert plane.state()["restartCount"] == 1
+
+    story(told)
+
+
+def test_a_run_whose_directory_is_deleted_ends(tmp_path: Path, mark: str) -> None:
+    plane = FakePlane()
+
+    async def told() -> None:
+        plane.put(pod(sleeper(mark), restartPolicy="Never"))
+        async with running(agent_of(plane, tmp_path)):
+            await until(plane.is_ready)
+            shutil.rmtree(tmp_path / "pods" / "uid-p")
+            await until(lambda: not processes_with(mark))
+            await until(lambda: plane.phase() == "Failed")
+
+    story(told)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_a_container_runs_as_the_user_that_it_names_and_so_do_its_probes(tmp_path: Path) -> None:
+    probe = {"exec": {"command": ["sh", "-c", "test $(id -u) = 65534"]}, "periodSeconds": 0.1}
+    given = pod(
+        shell("id -u; exec sleep 100", readinessProbe=probe), securityContext={"runAsUser": 65534, "runAsGroup": 65534}
+    )
+    plane = FakePlane()
+
+    async def told() -> None:
+        plane.put(given)
+        async with running(agent_of(plane, tmp_path, ends_pods=True)):
+            await until(plane.is_ready)
+            assert _log(tmp_path).endswith(" 65534\n")
+
+    story(told)
+
+
+def test_a_process_that_wants_more_memory_than_its_limit_is_refused_it(tmp_path: Path) -> None:
+    hungry = container("c", sys.executable, "-c", "bytearray(400 << 20)", resources={"limits": {"memory": "100Mi"}})
+    plane = run_told(
+        pod(hungry, restartPolicy="Never"), tmp_path, lambda plane: plane.phase() in ("Succeeded", "Failed")
+    )
+    assert plane.phase() == "Failed"
+    assert plane.state()["state"]["terminated"]["exitCode"] == 1

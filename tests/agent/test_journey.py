@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from agent.world import processes_with
+from situate.agent.ports import is_free
 from situate.kube.client import Client
 from situate.kube.kubeconfig import find_access
+from situate.kube.problems import ApiError
 
 KUBECTL = Path(__file__).parents[1] / "kubernetes" / "bin" / "kubectl"
 WITHIN_S = 40.0
@@ -115,7 +118,7 @@ def manifests(mark: str) -> str:
                             "command": [sys.executable, "-u", "-m", "http.server", "--directory", "."],
                             "args": ["$(SITUATE_PORT_HTTP)"],
                             "env": [{"name": "MARK", "value": mark}],
-                            "ports": [{"name": "http", "containerPort": 8080}],
+                            "ports": [{"name": "http", "containerPort": is_free(0)}],
                             "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
                             "readinessProbe": {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1},
                         }
@@ -224,13 +227,48 @@ def test_pods_outlive_a_server_that_is_killed_and_end_when_the_cluster_goes_down
     assert not _servers(cluster)
 
 
+def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.situate("up", "--nodes", "0", "--port", "0")
+    words = [sys.executable, "-m", "situate", "node", "--process", "--name", "own", "--dir", "own"]
+    words += ["--kubeconfig", str(_as_node(cluster, "own"))]
+    try:
+        with subprocess.Popen(words, cwd=tmp_path) as agent:
+            (tmp_path / "web.json").write_text(manifests("first"))
+            cluster.situate("apply", "-f", "web.json")
+            until(lambda: len(cluster.ready()) == 3)
+            agent.send_signal(signal.SIGTERM)
+        before = _servers(cluster)
+        assert len(before) == 3
+        assert {one["metadata"]["annotations"]["situate.dev/binding-version"] for one in cluster.pods()} == {"1"}
+        with pytest.raises(ApiError, match="runs in a process of its own"):
+            cluster.api("GET", f"/api/v1/namespaces/default/pods/{cluster.pods()[0]['metadata']['name']}/log")
+        with subprocess.Popen(words, cwd=tmp_path) as agent:
+            cluster.situate("delete", "-f", "web.json")
+            until(lambda: not cluster.pods() and not _servers(cluster))
+            until(lambda: not list((tmp_path / "own" / "pods").iterdir()))
+            agent.send_signal(signal.SIGTERM)
+    finally:
+        for one in _servers(cluster):
+            os.kill(one, signal.SIGKILL)
+        cluster.situate("down", "--delete")
+
+
+def _as_node(cluster: Cluster, node: str) -> Path:
+    """A kubeconfig of somebody who may do what this node's agent may do, and no more."""
+    config = yaml.safe_load((cluster.directory / ".situate" / "kubeconfig").read_text())
+    config["users"][0]["user"] |= {"as": f"system:node:{node}", "as-groups": ["system:nodes"]}
+    made = cluster.directory / "node.kubeconfig"
+    made.write_text(yaml.safe_dump(config))
+    return made
+
+
 def _servers(cluster: Cluster) -> list[int]:
     """Processes of this cluster's web servers."""
-    own = str(cluster.directory).encode()
     found = []
     for one in processes_with("http.server"):
         with suppress(OSError):
-            if own in os.readlink(f"/proc/{one}/cwd").encode():
+            if Path(f"/proc/{one}/cwd").readlink().is_relative_to(cluster.directory):
                 found.append(one)
     return found
 

@@ -38,6 +38,8 @@ __all__ = ["AgentError", "NodeAgent", "NodeSettings"]
 
 CHECKPOINT: Final = "pods.last"
 LOCK: Final = "agent.lock"
+RENEWED: Final = "lease.renewed"
+"""A file whose time is that of the last renewal."""
 RETRY_S: Final = 1.0
 LOOK_S: Final = 10.0
 """How often the machine is looked at."""
@@ -94,7 +96,7 @@ class NodeAgent:
         self._heard: dict[Key, str] = {}
         self._unsaved = asyncio.Event()
         self._status: dict[str, Any] = {}
-        self._renewed = time.monotonic()
+        self._renewed = time.monotonic() - self._since_renewal()
         self._ending = False
         self._left_over: list[str] = []
 
@@ -189,6 +191,7 @@ class NodeAgent:
             try:
                 await self._plane.renew(self._settings.name)
                 was_fenced, self._renewed = self._is_fenced(), time.monotonic()
+                self._note_renewal()
                 if was_fenced:
                     self._fence_changed("The lease is renewed: pods run again")
             except PlaneError as error:
@@ -203,6 +206,19 @@ class NodeAgent:
             await asyncio.sleep(self._renewed + fence - time.monotonic())
             self._fence_changed("The lease could not be renewed for too long: all pods here are ended")
         await asyncio.sleep(max(0.0, end - time.monotonic()))
+
+    def _note_renewal(self) -> None:
+        """Where fences count: the next agent here has no more time than this one had."""
+        if self._settings.fence_s is not None:
+            (self._settings.directory / RENEWED).touch()
+
+    def _since_renewal(self) -> float:
+        if self._settings.fence_s is None:
+            return 0.0
+        try:
+            return max(0.0, time.time() - (self._settings.directory / RENEWED).stat().st_mtime)
+        except FileNotFoundError:
+            return 0.0
 
     def _is_fenced(self) -> bool:
         fence = self._settings.fence_s
@@ -249,10 +265,18 @@ class NodeAgent:
                 self._vanished(key)
             self._heard[key] = uid
             if uid in self._workers:
-                self._workers[uid].seen(pod)
+                self._seen(self._workers[uid], pod)
             else:
                 await self._take(pod)
         self._unsaved.set()
+
+    def _seen(self, worker: PodWorker, pod: dict[str, Any]) -> None:
+        """A pod does not go back to what it was: what is older than what is known is not taken."""
+        known, told = (one["metadata"].get("resourceVersion", "") for one in (worker.pod, pod))
+        if known.isdigit() and told.isdigit() and int(told) < int(known):
+            _log.warning("A pod is told as it was before", pod=pod["metadata"]["name"], known=known, told=told)
+            return
+        worker.seen(pod)
 
     def _all_listed(self) -> None:
         """From now on, what was not told of does not exist."""

@@ -40,34 +40,38 @@ class LogWriter:
 
     def write(self, stream: bytes, data: bytes, at_ns: int) -> None:
         """Whole lines are kept now, the rest when its end comes or it is too long."""
-        *lines, rest = (self._begun.pop(stream, b"") + data).split(b"\n")
+        body = self._begun.pop(stream, b"") + data
+        end = body.rfind(b"\n") + 1
+        whole, rest = body[:end], body[end:]
         head = _time(at_ns) + b" " + stream + b" "
-        kept = [part for line in lines for part in _parts(head, line)]
+        kept = [_lines(head, whole)] if whole else []
         while len(rest) >= LINE_BYTES:
             kept.append(_line(head, PART, rest[:LINE_BYTES]))
             rest = rest[LINE_BYTES:]
         if rest:
             self._begun[stream] = rest
-        self._keep(kept)
+        self._keep(b"".join(kept))
 
     def close(self, at_ns: int) -> None:
         """What has no end of line yet is kept as it is."""
         for stream, rest in self._begun.items():
-            self._keep([_line(_time(at_ns) + b" " + stream + b" ", FULL, rest)])
+            self._keep(_line(_time(at_ns) + b" " + stream + b" ", FULL, rest))
         self._begun.clear()
         if self._file >= 0:
             os.close(self._file)
 
-    def _keep(self, lines: list[bytes]) -> None:
+    def _keep(self, lines: bytes) -> None:
         """In as few writes as files: a line is never in two."""
-        begin = size = 0
-        for index, line in enumerate(lines):
-            if self._size + size + len(line) > self._most_bytes and self._size + size:
-                self._append(b"".join(lines[begin:index]))
-                self._rotate()
-                begin, size = index, 0
-            size += len(line)
-        self._append(b"".join(lines[begin:]))
+        while self._size + len(lines) > self._most_bytes:
+            fit = lines.rfind(b"\n", 0, max(0, self._most_bytes - self._size)) + 1
+            if not fit and not self._size:
+                fit = lines.find(b"\n") + 1  # longer than a file may be: it has one to itself
+            self._append(lines[:fit])
+            lines = lines[fit:]
+            if not lines:
+                return
+            self._rotate()
+        self._append(lines)
 
     def _append(self, data: bytes) -> None:
         if not data:
@@ -97,6 +101,22 @@ class LogWriter:
             self._size = os.fstat(self._file).st_size
         except OSError:
             self._file, self._size = -1, 0
+
+
+def _lines(head: bytes, whole: bytes) -> bytes:
+    """Lines with their heads. Most are short, and then there is one step for all of them: logs come by the gigabyte."""
+    if _are_short(whole):
+        return head + b"F " + whole[:-1].replace(b"\n", b"\n" + head + b"F ") + b"\n"
+    return b"".join(part for line in whole[:-1].split(b"\n") for part in _parts(head, line))
+
+
+def _are_short(whole: bytes) -> bool:
+    at = 0
+    while at < len(whole):
+        at = whole.rfind(b"\n", at, at + LINE_BYTES + 1) + 1
+        if not at:
+            return False
+    return True
 
 
 def _parts(head: bytes, line: bytes) -> list[bytes]:

@@ -14,35 +14,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from situate.agent.cgroups import Cgroups
-from situate.agent.runtime import Executed, Limits, Order, Run, RunError
+from situate.agent.records import BEGAN, STARTED, ending, lost, read, write
+from situate.agent.runtime import Executed, Order, Run, RunError
 from situate.agent.shim import start_ticks
+from situate.agent.spawning import is_locked, locked, rlimits, spawned
 from situate.loop.logs import Log
 
 __all__ = ["ProcessRuntime", "ProcessSettings"]
 
 CONTAINERS: Final = "containers"
-BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
-COMPLAINT: Final = "complaint"
-"""What a shim says that cannot go on."""
 KEPT_RUNS: Final = 2
 """Of each container, with their logs: the last, and the one before."""
-LOST_CODE: Final = 137
-LOST_REASON: Final = "ContainerStatusUnknown"
-LOST: Final = "The container could not be located when the agent looked for it"
 LOOK_S: Final = 0.05
 """How often to look for what a shim that we did not start has written."""
 OUTPUT_BYTES: Final = 10 << 10
@@ -122,16 +115,15 @@ class ProcessRuntime:
         directory = top / str(order.attempt)
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(directory / BEGAN, {"backoff_ms": order.backoff_ms})
+            write(directory / BEGAN, {"backoff_ms": order.backoff_ms})
             group = self._group(order)
         except OSError as error:
             raise RunError(f"{error.filename or directory}: {error.strerror}") from None
         held = _Held(Run(order.attempt, order.backoff_ms, "starting", id=_id(order.pod, directory)), directory)
-        runs = self._runs.setdefault(order.pod, {}).setdefault(order.container, [])
-        runs.append(held.run)
+        self._spawn(order, held, group)
+        self._runs.setdefault(order.pod, {}).setdefault(order.container, []).append(held.run)
         self._held[order.pod, order.container] = held
         self._clean(order.pod, order.container)
-        self._spawn(order, held, group)
 
     def _group(self, order: Order) -> Path | None:
         if self._groups is None:
@@ -139,7 +131,7 @@ class ProcessRuntime:
         return self._groups.make(order.pod, order.container, order.limits, self._settings.processes)
 
     def _spawn(self, order: Order, held: _Held, group: Path | None) -> None:
-        lock = _locked(held.directory)
+        lock = locked(held.directory)
         ready, ready_end = os.pipe()
         told = {
             "directory": str(held.directory),
@@ -153,13 +145,13 @@ class ProcessRuntime:
             "group": order.group,
             "cgroups": [] if group is None else [str(group)],
             "cgroup": "" if group is None else str(group),
-            "rlimits": {} if group is not None else _rlimits(order.limits, self._settings.processes),
+            "rlimits": {} if group is not None else rlimits(order.limits, self._settings.processes),
             "processes": self._settings.processes if group is None else 0,
             "ready": ready_end,
             "lock": lock,
         }
         try:
-            held.shim = _spawned(held.directory, json.dumps(told).encode(), (lock, ready_end))
+            held.shim, held.pidfd = spawned(held.directory, json.dumps(told).encode(), (lock, ready_end))
         except OSError as error:
             os.close(ready)
             raise RunError(f"no process can be started: {error.strerror}") from None
@@ -167,7 +159,6 @@ class ProcessRuntime:
             os.close(lock)
             os.close(ready_end)
         held.is_child = True
-        held.pidfd = os.pidfd_open(held.shim)
         loop = asyncio.get_running_loop()
         loop.add_reader(held.pidfd, self._shim_ended, order.pod, order.container, held)
         loop.add_reader(ready, self._shim_ready, order.pod, held, ready)
@@ -179,7 +170,7 @@ class ProcessRuntime:
             self._started(pod, held)
 
     def _started(self, pod: str, held: _Held) -> bool:
-        found = _read(held.directory / STARTED)
+        found = read(held.directory / STARTED)
         if found is None:
             return False
         self._replace(
@@ -200,11 +191,11 @@ class ProcessRuntime:
         runs = self._runs.setdefault(pod, {})[top.name] = []
         for attempt in attempts[-KEPT_RUNS:]:
             directory = top / str(attempt)
-            began = _read(directory / BEGAN) or {}
+            began = read(directory / BEGAN) or {}
             run = Run(attempt, began.get("backoff_ms", 0), "starting", id=_id(pod, directory))
-            over = _ending(run, directory)
+            over = ending(run, directory)
             if over is not None or attempt != attempts[-1]:
-                runs.append(over or _lost(run, directory))
+                runs.append(over or lost(run, directory))
                 continue
             runs.append(run)
             held = self._held[pod, top.name] = _Held(run, directory)
@@ -214,13 +205,13 @@ class ProcessRuntime:
         """Find the shim of a run that we did not start, or find that it is gone."""
         if held is not self._held.get((pod, container)):
             return
-        if not _is_locked(held.directory):
+        if not is_locked(held.directory):
             self._shim_ended(pod, container, held)
             return
         if not self._started(pod, held):
             asyncio.get_running_loop().call_later(LOOK_S, self._meet, pod, container, held)
             return
-        shim = (_read(held.directory / STARTED) or {})["shim"]
+        shim = (read(held.directory / STARTED) or {})["shim"]
         try:
             held.pidfd = os.pidfd_open(shim["pid"])
         except OSError:
@@ -236,7 +227,7 @@ class ProcessRuntime:
     def _shim_ended(self, pod: str, container: str, held: _Held) -> None:
         self._release(held)
         self._held.pop((pod, container), None)
-        self._replace(pod, held, _ending(held.run, held.directory) or _lost(held.run, held.directory))
+        self._replace(pod, held, ending(held.run, held.directory) or lost(held.run, held.directory))
 
     def _release(self, held: _Held) -> None:
         if held.pidfd >= 0:
@@ -297,7 +288,7 @@ class ProcessRuntime:
                 cwd=Path(f"/proc/{held.run.pid}/cwd").readlink(),
                 env=_environment(held.run.pid),
                 start_new_session=True,
-                **_same_user(held.run.pid),
+                preexec_fn=_same_user(held.run.pid),
             )
         except OSError as error:
             raise RunError(f'exec: "{argv[0]}": {(error.strerror or "failed").lower()}') from None
@@ -327,140 +318,17 @@ def _environment(pid: int) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
 
-def _same_user(pid: int) -> dict[str, Any]:
+def _same_user(pid: int) -> Callable[[], None] | None:
+    """What makes a new process one of the same user, if that is not ours: uvloop takes no `user`."""
     owner = Path(f"/proc/{pid}").stat()
-    if owner.st_uid == os.geteuid():
-        return {}
-    return {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
 
+    def change() -> None:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
 
-def _spawned(directory: Path, told: bytes, kept: Sequence[int]) -> int:
-    """A shim, in a session of its own; it keeps these files open. It is nobody's to wait for but ours, if we live."""
-    complaint = os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    order, order_end = os.pipe()
-    opened = [complaint, nothing, order]
-    try:
-        for one in kept:
-            os.set_inheritable(one, True)
-        argv = [sys.executable, "-P", "-m", "situate.agent.shim"]
-        actions = [(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((order, nothing, complaint))]
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
-    finally:
-        for one in opened:
-            os.close(one)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(order_end, "wb") as writing:
-        # A pipe takes 64 KiB at once; what is longer waits for the shim, which reads it first of all.
-        writing.write(told)
-    return pid
-
-
-def _rlimits(limits: Limits, processes: int) -> dict[str, int]:
-    """What can be limited for one process. RLIMIT_AS would count what is only mapped, and few programs live with that.
-
-    The number of processes counts for the whole user, so what runs already is not held against the container.
-    """
-    made = {"RLIMIT_CORE": 0}
-    if limits.memory_bytes is not None:
-        made["RLIMIT_DATA"] = limits.memory_bytes
-    if processes and os.getuid():
-        made["RLIMIT_NPROC"] = _own_tasks() + processes
-    return made
-
-
-def _own_tasks() -> int:
-    count, own = 0, os.getuid()
-    for one in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if one.name.isdigit() and one.stat().st_uid == own:
-                count += sum(1 for _ in (one / "task").iterdir())
-    return count
-
-
-def _locked(directory: Path) -> int:
-    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return lock
-
-
-def _is_locked(directory: Path) -> bool:
-    try:
-        os.close(_locked(directory))
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _ending(run: Run, directory: Path) -> Run | None:
-    found = _read(directory / ENDED)
-    if found is None:
-        return None
-    return replace(
-        run,
-        state="exited",
-        started_ns=found["started_ns"],
-        finished_ns=found["finished_ns"],
-        code=found["code"],
-        reason=found["reason"],
-        message=found["message"],
-    )
-
-
-def _lost(run: Run, directory: Path) -> Run:
-    """Its shim is gone, and did not say how it ended. What it started must not go on unseen."""
-    found = _read(directory / STARTED)
-    if found is not None:
-        process = found["process"]
-        if start_ticks(process["pid"]) == process["ticks"]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process["pid"], signal.SIGKILL)
-        _log.warning("A container lost its shim, and was killed", directory=str(directory), pid=process["pid"])
-    now = time.time_ns()
-    message = LOST if found is not None else _complaint(directory)
-    over = replace(
-        run,
-        state="exited",
-        started_ns=(found or {}).get("started_ns", now),
-        finished_ns=now,
-        code=LOST_CODE,
-        reason=LOST_REASON,
-        message=message,
-    )
-    _write(
-        directory / ENDED,
-        {
-            "code": over.code,
-            "reason": over.reason,
-            "message": over.message,
-            "started_ns": over.started_ns,
-            "finished_ns": over.finished_ns,
-        },
-    )
-    return over
-
-
-def _complaint(directory: Path) -> str:
-    """The last line that a shim said before it gave up."""
-    with contextlib.suppress(OSError):
-        lines = (directory / COMPLAINT).read_text(errors="replace").strip().splitlines()
-        if lines:
-            return lines[-1]
-    return LOST
+    return None if owner.st_uid == os.geteuid() else change
 
 
 def _id(pod: str, directory: Path) -> str:
     return f"process://{pod}/{directory.parent.name}/{directory.name}"
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, body: dict[str, Any]) -> None:
-    made = path.with_name(f"{path.name}.new")
-    made.write_text(json.dumps(body))
-    made.replace(path)

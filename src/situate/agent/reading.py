@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from situate.agent.lines import rotated
 from situate.server.http.contracts import LogOptions
@@ -23,6 +23,8 @@ PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
 """How often to look for more."""
 MOST_FILES: Final = 100
+TRIES: Final = 100
+"""How often to look again, if the log is rotated while it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,102 +79,126 @@ def _shown(data: bytes, wanted: Wanted) -> Iterator[bytes]:
 
 
 async def _raw(path: Path, wanted: Wanted, over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Whole lines of the files, oldest first. Whoever follows goes on with the next file when one is full."""
-    files = await asyncio.to_thread(_files, path, wanted.tail)
-    for file, begin in files[:-1]:
-        async for data in _whole(file, begin):
-            yield data
-    if not files:
-        return
-    file, at = files[-1]
-    while True:
-        was_over = over()
-        number = await asyncio.to_thread(_inode, path)
-        async for data in _whole(file, at):
-            at += len(data)
-            yield data
-        if not wanted.follow:
-            return
-        if await asyncio.to_thread(_inode, path) != number or _has_moved(file, at):
-            async for data in _whole(_find(path, number) or file, at):  # what came between reading and renaming
+    """Whole lines of the files, oldest first. Whoever follows goes on with the next file when one is full.
+
+    Files are held open: a name is another's as soon as the log is rotated, an open file stays what it is.
+    """
+    files = await asyncio.to_thread(_opened, path, wanted.tail)
+    try:
+        for file in files[:-1]:
+            async for data in _rest_of(file):
                 yield data
-            at = 0
-            continue
-        if was_over:
-            return
-        await asyncio.sleep(FOLLOW_S)
+        while files:
+            was_over = over()
+            async for data in _rest_of(files[-1]):
+                yield data
+            if not wanted.follow:
+                return
+            newer = await asyncio.to_thread(_newer, path, files[-1])
+            if newer is not None:
+                async for data in _rest_of(files[-1]):  # what came before it was full
+                    yield data
+                files.pop().close()
+                files.append(newer)
+            elif was_over:
+                return
+            else:
+                await asyncio.sleep(FOLLOW_S)
+    finally:
+        for file in files:
+            file.close()
 
 
-def _has_moved(path: Path, at: int) -> bool:
-    with suppress(OSError):
-        return path.stat().st_size < at
-    return False
+async def _rest_of(file: BinaryIO) -> AsyncIterator[bytes]:
+    """From where it is, whole lines; it is left at the beginning of one."""
+    while data := await asyncio.to_thread(_read, file):
+        yield data
 
 
-def _inode(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_ino
-    return 0
+def _read(file: BinaryIO) -> bytes:
+    at = file.tell()
+    if os.fstat(file.fileno()).st_size < at:
+        at = file.seek(0)  # it was emptied, to be written anew
+    data = file.read(PIECE)
+    end = data.rfind(b"\n") + 1
+    file.seek(at + end)
+    return data[:end]
 
 
-def _find(path: Path, inode: int) -> Path | None:
-    found = [Path(rotated(str(path), number)) for number in range(MOST_FILES)]
-    return next((one for one in found if _inode(one) == inode), None)
+def _newer(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """The file that came after this one; None: it is the last."""
+    own = os.fstat(file.fileno()).st_ino
+    for _ in range(TRIES):
+        inodes = _inodes(path)
+        number = inodes.index(own) if own in inodes else len(inodes)
+        if not number or not inodes[number - 1]:
+            return None
+        found = _open(path, number - 1)
+        if found is not None and os.fstat(found.fileno()).st_ino == inodes[number - 1]:
+            return found
+        if found is not None:
+            found.close()  # rotated meanwhile
+    return None
 
 
-def _files(path: Path, tail: int | None) -> list[tuple[Path, int]]:
-    """All files, oldest first, and where in each to begin, so that so many lines are there."""
-    found: list[tuple[Path, int]] = []
-    left = tail
+def _inodes(path: Path) -> list[int]:
+    """Of all files, the newest first. While the log is being rotated, there may be no newest: 0."""
+    found: list[int] = []
     for number in range(MOST_FILES):
-        file = Path(rotated(str(path), number))
-        if not file.exists():
+        try:
+            found.append(Path(rotated(str(path), number)).stat().st_ino)
+        except OSError:
+            if number:
+                break
+            found.append(0)
+    return found
+
+
+def _open(path: Path, number: int) -> BinaryIO | None:
+    with suppress(OSError):
+        return Path(rotated(str(path), number)).open("rb")
+    return None
+
+
+def _opened(path: Path, tail: int | None) -> list[BinaryIO]:
+    """All files, oldest first, each where it is to be read from, so that so many lines are there."""
+    found: list[BinaryIO] = []
+    for _ in range(TRIES):
+        before = _inodes(path)
+        found = [one for number in range(len(before)) if (one := _open(path, number)) is not None]
+        if [os.fstat(one.fileno()).st_ino for one in found] == [one for one in _inodes(path) if one]:
             break
-        begin = 0
+        for one in found:
+            one.close()
+        found = []
+    left, kept = tail, []
+    for file in found:
         if left is not None:
-            begin, count = _tail(file, left)
-            left -= count
-        found.append((file, begin))
+            left -= _seek_tail(file, left)
+        kept.append(file)
         if left is not None and left <= 0:
             break
-    return found[::-1]
+    for file in found[len(kept) :]:
+        file.close()
+    return kept[::-1]
 
 
-def _tail(file: Path, lines: int) -> tuple[int, int]:
-    """Where the last lines of a file begin, and how many there are of them."""
-    with file.open("rb") as reading:
-        at = reading.seek(0, os.SEEK_END)
-        if lines <= 0:
-            return at, 0
-        count = -1  # the last line ends with one, too
-        while at > 0:
-            size = min(PIECE, at)
-            at -= size
-            reading.seek(at)
-            data = reading.read(size)
-            end = len(data)
-            while (end := data.rfind(b"\n", 0, end)) >= 0:
-                count += 1
-                if count == lines:
-                    return at + end + 1, lines
-    return 0, count + 1
-
-
-async def _whole(file: Path, begin: int) -> AsyncIterator[bytes]:
-    """Of a file from there on, whole lines."""
-    while True:
-        data = await asyncio.to_thread(_read, file, begin)
-        end = data.rfind(b"\n") + 1
-        if not end:
-            return
-        yield data[:end]
-        begin += end
-
-
-def _read(file: Path, begin: int) -> bytes:
-    try:
-        with file.open("rb") as reading:
-            reading.seek(begin)
-            return reading.read(PIECE)
-    except OSError:
-        return b""
+def _seek_tail(file: BinaryIO, lines: int) -> int:
+    """Go to where the last lines of a file begin; how many there are of them."""
+    at = file.seek(0, os.SEEK_END)
+    if lines <= 0:
+        return 0
+    count = -1  # the last line ends with one, too
+    while at > 0:
+        size = min(PIECE, at)
+        at -= size
+        file.seek(at)
+        data = file.read(size)
+        end = len(data)
+        while (end := data.rfind(b"\n", 0, end)) >= 0:
+            count += 1
+            if count == lines:
+                file.seek(at + end + 1)
+                return lines
+    file.seek(0)
+    return count + 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -33,11 +34,14 @@ __all__ = ["STARTED_ERROR", "main", "start_ticks", "tree"]
 STARTED_ERROR: Final = 128
 """The exit code of what could not be started, as containerd has it."""
 TOO_MANY: Final = "TooManyProcesses"
-CHUNK: Final = 64 << 10
+CHUNK: Final = 256 << 10
+"""How much of the output a pipe holds, and is read at once."""
+F_SETPIPE_SZ: Final = 1031
 LOOK_S: Final = 0.25
 """How often to look at what nobody tells."""
 DRAIN_S: Final = 1.0
 """How long the last of the output may take, once the process has ended."""
+NICE: Final = -10
 KILL_ROUNDS: Final = 1_000
 KILL_ROUND_S: Final = 0.002
 PR_SET_CHILD_SUBREAPER: Final = 36
@@ -50,6 +54,8 @@ def main() -> int:
     for own in (order["lock"], order["ready"]):
         os.set_inheritable(own, False)  # they say that the shim lives, and that it is ready: nobody else may hold them
     os.umask(0o077)
+    with contextlib.suppress(OSError):  # only root may: then it has its turn among thousands that a container forked
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     log = LogWriter(order["log"], order["log_bytes"], order["log_files"])
     return _Shim(order, log).run()
@@ -100,6 +106,9 @@ class _Shim:
             _become(self._order, out_end, err_end, failed_end)
         for end in (out_end, err_end, failed_end):
             os.close(end)
+        for output in (out, err):
+            with contextlib.suppress(OSError):  # the user has too many large ones already
+                fcntl.fcntl(output, F_SETPIPE_SZ, CHUNK)
         with os.fdopen(failed, "rb") as reading:
             problem = reading.read().decode(errors="replace")
         if problem:
@@ -116,14 +125,18 @@ class _Shim:
                 selector.register(output, selectors.EVENT_READ)
             look_at = time.monotonic() + LOOK_S
             while True:
+                heard = False
                 for key, _ in selector.select(max(0.0, look_at - time.monotonic())):
                     if key.fd == told:
                         self._signalled(os.read(told, 256))
+                        heard = True
                     elif not self._copy(key.fd, outputs[key.fd]):
                         selector.unregister(key.fd)
                 if time.monotonic() >= look_at:
                     self._look()
                     look_at = time.monotonic() + LOOK_S
+                elif not heard:
+                    continue  # nobody ended: it was only output
                 if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                     break
                 _reap(self._pid)
@@ -202,6 +215,7 @@ def _become(order: Order, out: int, err: int, failed: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         os.umask(0o022)
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
         step = "joining its control group"
         for group in order["cgroups"]:
             with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
@@ -212,14 +226,14 @@ def _become(order: Order, out: int, err: int, failed: int) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
+        step = f"changing to its directory {order['cwd']}"
+        os.chdir(order["cwd"])  # first: another user may not be let through to it
         step = "changing to its user"
         if order["group"] is not None:
             os.setgroups([])
             os.setgid(order["group"])
         if order["user"] is not None:
             os.setuid(order["user"])
-        step = f"changing to its directory {order['cwd']}"
-        os.chdir(order["cwd"])
         step = f'exec: "{order["argv"][0]}"'
         os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
     except (OSError, ValueError) as error:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,16 +18,15 @@ from typing import Any, Final, Literal
 
 import aiohttp
 
-from situate.agent.environment import ConfigError, Reference, Surroundings, command_line, needed, variables
+from situate.agent.environment import ConfigError, Reference, Surroundings
 from situate.agent.life import Backoff, Container, Plan, Start, containers_of, plan
+from situate.agent.ordering import order_of, references
 from situate.agent.plane import Plane, PlaneError, StaleError
 from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
 from situate.agent.probes import Asked, Health, tend
-from situate.agent.runtime import Limits, Order, Run, RunError, Runtime
+from situate.agent.runtime import Order, Run, RunError, Runtime
 from situate.agent.statuses import Ended, refused, status_of
 from situate.agent.telling import Teller
-from situate.agent.volumes import needed_by_volumes, prepared
-from situate.core.model.quantity import milli_value, value
 from situate.loop.logs import Log
 
 __all__ = ["Means", "PodWorker"]
@@ -39,8 +37,6 @@ AWAY_S: Final = 1.0
 """The same, if it was the control plane."""
 REPORT_RETRY_S: Final = (0.5, 10.0)
 """How long until a report is tried again: at first, and at most."""
-INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
-"""All that a container has of the agent's own environment."""
 GRACE_S: Final = 30
 STOP_LOOK_S: Final = 0.03
 """How often to look whether what was asked to end has ended."""
@@ -234,39 +230,20 @@ class PodWorker:
 
     async def _order(self, spec: Mapping[str, Any], start: Start) -> Order:
         """Raises ConfigError, PlaneError."""
-        means, pod, home = self._means, self.pod, self._means.runtime.home(self.uid)
+        means = self._means
         self._give_ports()
-        wanted = {one[:2]: one for one in (*needed(pod, spec), *needed_by_volumes(pod))}
-        objects = await self._read(wanted.values())
-        work = home / "work"
-        work.mkdir(mode=0o755, exist_ok=True)
-        base = {
-            **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            "HOME": str(work),
-            "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
-            "SITUATE_POD_DIR": str(work),
-            **port_variables(spec, self.ports),
-        }
-        around = Surroundings(means.host_ip, means.allocatable, objects, base)
-        around = Surroundings(means.host_ip, means.allocatable, objects, base | prepared(pod, home / "volumes", around))
-        env = variables(pod, spec, around)
-        return Order(
-            pod=self.uid,
-            container=spec["name"],
-            attempt=start.attempt,
-            backoff_ms=start.backoff_ms,
-            argv=command_line(spec, env),
-            env=env,
-            cwd=spec.get("workingDir") or str(work),
-            user=_security(pod, spec, "runAsUser"),
-            group=_security(pod, spec, "runAsGroup"),
-            limits=_limits(spec),
+        objects = await self._read(references(self.pod, spec))
+        return order_of(
+            self.pod,
+            spec,
+            start,
+            Surroundings(means.host_ip, means.allocatable, objects, port_variables(spec, self.ports)),
+            means.runtime.home(self.uid),
         )
 
-    async def _read(self, wanted: Any) -> dict[tuple[str, str], Mapping[str, Any]]:
+    async def _read(self, wanted: Iterable[Reference]) -> dict[tuple[str, str], Mapping[str, Any]]:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for one in wanted:
-            reference: Reference = one
+        for reference in wanted:
             read = await self._means.plane.read(reference.kind, self.pod["metadata"]["namespace"], reference.name)
             if read is not None:
                 found[reference.kind, reference.name] = read
@@ -464,16 +441,3 @@ class PodWorker:
     @property
     def _named(self) -> str:
         return f"{self.pod['metadata']['name']}_{self.pod['metadata']['namespace']}"
-
-
-def _security(pod: Mapping[str, Any], spec: Mapping[str, Any], name: str) -> int | None:
-    own: int | None = (spec.get("securityContext") or {}).get(name)
-    return own if own is not None else (pod["spec"].get("securityContext") or {}).get(name)
-
-
-def _limits(spec: Mapping[str, Any]) -> Limits:
-    limits = (spec.get("resources") or {}).get("limits") or {}
-    cpu, memory = limits.get("cpu"), limits.get("memory")
-    return Limits(
-        milli_cpu=None if cpu is None else milli_value(cpu), memory_bytes=None if memory is None else value(memory)
-    )

@@ -1,0 +1,65 @@
+"""From a container as it is written to the order that a runtime is given: environment, directories, user, limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.environment import Reference, Surroundings, command_line, needed, variables
+from situate.agent.life import Start
+from situate.agent.runtime import Limits, Order
+from situate.agent.volumes import needed_by_volumes, prepared
+from situate.core.model.quantity import milli_value, value
+
+__all__ = ["order_of", "references"]
+
+INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
+"""All that a container has of the agent's own environment."""
+
+
+def references(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[Reference]:
+    """What has to be read first, each once."""
+    return list({one[:2]: one for one in (*needed(pod, spec), *needed_by_volumes(pod))}.values())
+
+
+def order_of(pod: Mapping[str, Any], spec: Mapping[str, Any], start: Start, around: Surroundings, home: Path) -> Order:
+    """Makes the pod's directory and volumes, if they are not there. Raises ConfigError."""
+    work = home / "work"
+    work.mkdir(mode=0o755, exist_ok=True)
+    base = {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "HOME": str(work),
+        "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+        "SITUATE_POD_DIR": str(work),
+        **around.base,
+        **prepared(pod, home / "volumes", around),
+    }
+    env = variables(pod, spec, replace(around, base=base))
+    return Order(
+        pod=pod["metadata"]["uid"],
+        container=spec["name"],
+        attempt=start.attempt,
+        backoff_ms=start.backoff_ms,
+        argv=command_line(spec, env),
+        env=env,
+        cwd=spec.get("workingDir") or str(work),
+        user=_security(pod, spec, "runAsUser"),
+        group=_security(pod, spec, "runAsGroup"),
+        limits=_limits(spec),
+    )
+
+
+def _security(pod: Mapping[str, Any], spec: Mapping[str, Any], name: str) -> int | None:
+    own: int | None = (spec.get("securityContext") or {}).get(name)
+    return own if own is not None else (pod["spec"].get("securityContext") or {}).get(name)
+
+
+def _limits(spec: Mapping[str, Any]) -> Limits:
+    limits = (spec.get("resources") or {}).get("limits") or {}
+    cpu, memory = limits.get("cpu"), limits.get("memory")
+    return Limits(
+        milli_cpu=None if cpu is None else milli_value(cpu), memory_bytes=None if memory is None else value(memory)
+    )
