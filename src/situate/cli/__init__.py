@@ -34,13 +34,14 @@ SUMMARIES: dict[str, str] = {
     "apply": "Make a cluster's objects as files say.",
     "bench": "Time the placement of a workload file.",
     "config": "Validate a scheduler configuration, or print the default one.",
+    "check": "Find what is wrong with workloads before a scheduler does.",
     "conformance": "Compare our decisions with recorded ones.",
     "controllers": "Run the controllers in a process of their own.",
     "delete": "Delete objects of a cluster.",
     "describe": "Describe an object of a cluster, why it is where it is, and what happened to it.",
     "down": "Stop the cluster that `situate up` started.",
     "get": "Show objects of a cluster.",
-    "node": "Bring hollow nodes to a cluster.",
+    "node": "Bring nodes to a cluster: hollow ones, or this machine.",
     "place": "Place the waiting pods of some files, and say where and why.",
     "replay": "Step through a journal again, and say whether every effect comes out as recorded.",
     "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
@@ -48,6 +49,7 @@ SUMMARIES: dict[str, str] = {
     "sim": "Run the scheduler in virtual worlds full of faults, and hold it to account.",
     "status": "Say how the cluster is.",
     "up": "Start a cluster here: API, scheduler, controllers and hollow nodes.",
+    "why": "Say why a pod waits, or why it is where it is, and what would change that.",
 }
 
 

@@ -21,6 +21,8 @@ def test_a_namespace_that_stays_is_left_alone() -> None:
     world = World()
     space(world)
     world.create(config("c"))
+    world.settle()
+    assert ("ServiceAccount", "default", "default") in world.bodies
     assert world.settle() == 0
 
 
@@ -35,7 +37,11 @@ def test_everything_in_it_goes_and_then_it_does_and_nothing_elsewhere() -> None:
     world.run(5)
     end(world)
     world.run(8)
-    assert sorted(world.bodies) == [("ConfigMap", "other", "c"), ("Namespace", "", "other")]
+    assert sorted(world.bodies) == [
+        ("ConfigMap", "other", "c"),
+        ("Namespace", "", "other"),
+        ("ServiceAccount", "other", "default"),
+    ]
 
 
 def test_pods_go_before_what_they_may_need_until_the_end() -> None:

@@ -25,6 +25,7 @@ from situate.core.reconcile.effects import (
     FinalizeNamespace,
     ObjectRef,
     Outcome,
+    PatchStatus,
     RecordEvent,
     UpdateObject,
     UpdateStatus,
@@ -166,7 +167,7 @@ class World:
         written: list[Place] = []
         for effect in outcome.effects:
             place = (effect.ref.kind, effect.ref.namespace, effect.ref.name)
-            if isinstance(effect, UpdateObject | UpdateStatus | FinalizeNamespace):
+            if isinstance(effect, UpdateObject | UpdateStatus | PatchStatus | FinalizeNamespace):
                 if place in written:
                     raise AssertionError(f"{place} is written twice in one list")
                 written.append(place)
@@ -199,6 +200,8 @@ class World:
             self.delete(kind, name, space, effect.propagation)
         elif isinstance(effect, UpdateObject):
             self.patch(kind, name, dict(effect.patch), space)
+        elif isinstance(effect, PatchStatus):
+            self.patch(kind, name, {"status": dict(effect.patch)}, space)
         elif isinstance(effect, UpdateStatus):
             assert body.get("status") != effect.status, f"the status of {place} is written and does not change"
             self.put({**body, "status": copy.deepcopy(dict(effect.status))})

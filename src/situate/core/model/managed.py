@@ -10,6 +10,7 @@ from situate.core.model.apps import IntOrPercent
 from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.stored import Condition, Raw, StoredMeta
+from situate.core.model.tolerations import Toleration
 
 __all__ = [
     "Budget",
@@ -42,6 +43,7 @@ class ManagedPodSpec(Model, frozen=True, kw_only=True):
     init_containers: tuple[ManagedContainer, ...] = ()
     volumes: tuple[Raw, ...] = ()
     affinity: Raw = EMPTY
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class Terminated(Model, frozen=True, kw_only=True):
@@ -61,6 +63,7 @@ class PodContainerStatus(Model, frozen=True, kw_only=True):
 
 class ManagedPodStatus(Model, frozen=True, kw_only=True):
     phase: str = "Pending"
+    reason: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[PodContainerStatus, ...] = ()
     init_container_statuses: tuple[PodContainerStatus, ...] = ()

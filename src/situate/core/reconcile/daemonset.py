@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, DaemonSetStatus
 from situate.core.model.managed import ManagedPod
-from situate.core.model.node import Node
+from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.reconcile.claiming import claim, selector_of
 from situate.core.reconcile.daemonset_nodes import Fit, fit, node_of, pinned_spec
@@ -63,7 +63,7 @@ def daemon_set(one: DaemonSet, objects: Objects, now: Millis) -> Outcome:
         return Outcome(past.effects)
     digest = past.update.metadata.labels.get(HASH_LABEL, past.update.metadata.name)
     # 3. How it stands, node by node, and what each needs.
-    sites = _sites(one, objects.among(Node), pods.mine)
+    sites = _sites(one, objects.among(ManagedNode), pods.mine)
     draft = Draft(list(_told(one, _status(one, sites, digest, now))))
     if one.metadata.deletion_timestamp is None:
         work = _managed(one, sites, digest, now, draft)
@@ -80,7 +80,7 @@ def daemon_set(one: DaemonSet, objects: Objects, now: Millis) -> Outcome:
     return draft.done()
 
 
-def _sites(one: DaemonSet, nodes: Sequence[Node], pods: Sequence[ManagedPod]) -> list[_Site]:
+def _sites(one: DaemonSet, nodes: Sequence[ManagedNode], pods: Sequence[ManagedPod]) -> list[_Site]:
     by_node: dict[str, list[ManagedPod]] = {node.metadata.name: [] for node in nodes}
     for pod in sorted(pods, key=_age):
         by_node.setdefault(node_of(pod), []).append(pod)

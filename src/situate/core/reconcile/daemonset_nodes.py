@@ -6,7 +6,7 @@ import msgspec
 
 from situate.core.model.apps import DaemonSet
 from situate.core.model.managed import ManagedPod
-from situate.core.model.node import Node
+from situate.core.model.managed_node import ManagedNode
 from situate.core.model.nodeselector import METADATA_NAME, NodeSelector, matches
 from situate.core.model.stored import Raw
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration, any_tolerates
@@ -61,13 +61,13 @@ def _wishes(one: DaemonSet) -> _Wishes:
     )
 
 
-def fit(one: DaemonSet, nodes: list[Node]) -> dict[str, Fit]:
+def fit(one: DaemonSet, nodes: list[ManagedNode]) -> dict[str, Fit]:
     """By node name. Taints are judged apart: NoSchedule keeps new pods away and lets those that are there stay."""
     wishes = _wishes(one)
     return {node.metadata.name: _fit(wishes, node) for node in nodes}
 
 
-def _fit(wishes: _Wishes, node: Node) -> Fit:
+def _fit(wishes: _Wishes, node: ManagedNode) -> Fit:
     name, labels = node.metadata.name, node.metadata.labels
     if wishes.node_name not in ("", name) or not wishes.node_selector.items() <= labels.items():
         return Fit(False, False)

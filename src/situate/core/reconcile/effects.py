@@ -24,6 +24,7 @@ __all__ = [
     "FinalizeNamespace",
     "ObjectRef",
     "Outcome",
+    "PatchStatus",
     "Propagation",
     "RecordEvent",
     "UpdateObject",
@@ -75,6 +76,15 @@ class UpdateStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """Change the status by a JSON merge patch, if the object still is the version that was read."""
+
+    ref: ObjectRef
+    resource_version: str
+    patch: Raw
+
+
+@dataclass(frozen=True, slots=True)
 class FinalizeNamespace:
     """Replace `spec.finalizers` of a namespace, by its subresource `finalize`."""
 
@@ -85,11 +95,13 @@ class FinalizeNamespace:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """Delete the object with this uid. `resource_version`, if given, is a precondition too."""
+    """Delete the object with this uid. `resource_version`, if given, is a precondition too. `grace_s` None: the time
+    that it asks for itself."""
 
     ref: ObjectRef
     resource_version: str = ""
     propagation: Propagation = "Background"
+    grace_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +112,9 @@ class RecordEvent:
     message: str
 
 
-Effect: TypeAlias = CreateObject | UpdateObject | UpdateStatus | FinalizeNamespace | DeleteObject | RecordEvent
+Effect: TypeAlias = (
+    CreateObject | UpdateObject | UpdateStatus | PatchStatus | FinalizeNamespace | DeleteObject | RecordEvent
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, R
 from situate.core.model.base import Model
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
-from situate.core.model.node import Node
+from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef
 
@@ -24,7 +24,7 @@ __all__ = ["KINDS", "Held", "Keepable", "Objects", "controller_ref", "patch_of",
 
 
 class Keepable(Protocol):
-    """Any object of the kinds below but Node."""
+    """Any object of the kinds below."""
 
     @property
     def metadata(self) -> StoredMeta: ...
@@ -46,7 +46,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedNamespace: ("v1", "Namespace"),
     ManagedAccount: ("v1", "ServiceAccount"),
     Budget: ("policy/v1", "PodDisruptionBudget"),
-    Node: ("v1", "Node"),
+    ManagedNode: ("v1", "Node"),
 }
 """What each struct is called in the API."""
 
@@ -61,6 +61,9 @@ class Objects(Protocol):
 
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
         """Those in a namespace whose controller has this uid; with "", those that have no controller."""
+
+    def on_node(self, node: str) -> Sequence[ManagedPod]:
+        """Pods that are bound to the node."""
 
 
 def ref_of(obj: Keepable) -> ObjectRef:
@@ -116,11 +119,12 @@ class _Shelf:
 class Held:
     """Objects in memory, with the indexes that `Objects` promises."""
 
-    __slots__ = ("_by_namespace", "_by_owner")
+    __slots__ = ("_by_namespace", "_by_node", "_by_owner")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._by_namespace: dict[type, dict[str, _Shelf]] = {}
         self._by_owner: dict[tuple[type, str, str], _Shelf] = {}
+        self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
         for one in objects:
             self.put(one)
 
@@ -132,6 +136,19 @@ class Held:
             self.drop(kind, namespace, name)
         self._by_namespace.setdefault(kind, {}).setdefault(namespace, _Shelf()).put(name, obj)
         self._by_owner.setdefault(_owner_key(obj), _Shelf()).put(name, obj)
+        if kind is ManagedPod:
+            self._place(old, obj)
+
+    def _place(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
+        """A pod came to a node, is another there, or left it."""
+        if old is not None and old.spec.node_name and (new is None or new.spec.node_name != old.spec.node_name):
+            pods = self._by_node.get(old.spec.node_name, {})
+            pods.pop((old.metadata.namespace, old.metadata.name), None)
+            if not pods:
+                self._by_node.pop(old.spec.node_name, None)
+        if new is not None and new.spec.node_name:
+            where = (new.metadata.namespace, new.metadata.name)
+            self._by_node.setdefault(new.spec.node_name, {})[where] = new
 
     def drop(self, kind: type, namespace: str, name: str) -> None:
         """Forget an object, if it is there."""
@@ -139,6 +156,8 @@ class Held:
         if old is None:
             return
         spaces, owner = self._by_namespace[kind], _owner_key(old)
+        if kind is ManagedPod:
+            self._place(old, None)
         spaces[namespace].drop(name)
         self._by_owner[owner].drop(name)
         if not spaces[namespace].names:
@@ -159,6 +178,9 @@ class Held:
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
         shelf = self._by_owner.get((kind, namespace, uid))
         return [] if shelf is None else shelf.all()
+
+    def on_node(self, node: str) -> Sequence[ManagedPod]:
+        return [pod for _, pod in sorted(self._by_node.get(node, {}).items())]
 
 
 def _owner_key(obj: Any) -> tuple[type, str, str]:

@@ -4,6 +4,8 @@ Call `reconcile` for everything that `concerned` names, for each object that was
 and as it is. Call it again at its outcome's `again_at`, and for everything once after a restart. `garbage.collect` is
 for objects of every kind: call it for an object that changed or is gone, for its dependents and for its owners.
 `namespace.namespace` is for a namespace that is being deleted: call it when it, or anything in it, changes.
+Nodes, and pods for being on them, are looked after only by who keeps `Sightings` of them; who does calls for nodes
+whom `concerned_by_node` names, and `zones.survey` and `leftovers.leftovers` when they ask to be called again.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
-from situate.core.model.node import Node
+from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta, controller_of
 from situate.core.reconcile.accounts import default_account
@@ -27,11 +29,15 @@ from situate.core.reconcile.deployment import deployment
 from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, Outcome
 from situate.core.reconcile.job import job, orphan_pod
+from situate.core.reconcile.nodes.evicting import pod_on_node
+from situate.core.reconcile.nodes.health import node
+from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.taints import OUT_OF_SERVICE, ready_report, repelled
 from situate.core.reconcile.objects import KINDS, Objects
 from situate.core.reconcile.replicaset import replica_set
 from situate.core.reconcile.statefulset import stateful_set
 
-__all__ = ["CONTROLLERS", "Controller", "Key", "concerned", "reconcile"]
+__all__ = ["CONTROLLERS", "Controller", "Key", "concerned", "concerned_by_node", "concerns_zones", "reconcile"]
 
 Controller: TypeAlias = Callable[[Any, Objects, Millis], Outcome]
 Key: TypeAlias = tuple[type, str, str]
@@ -59,13 +65,28 @@ _STRUCTS: Final = {name: kind for kind, name in KINDS.items()}
 _SIZED: Final = (Deployment, ReplicaSet, StatefulSet)
 
 
-def reconcile(one: Any, objects: Objects, now: Millis, *, refused: str = "", zones: Zones = only_utc) -> Outcome:
+def reconcile(
+    one: Any,
+    objects: Objects,
+    now: Millis,
+    *,
+    refused: str = "",
+    zones: Zones = only_utc,
+    sightings: Sightings | None = None,
+) -> Outcome:
     """What the controller of this object has to do now.
 
-    `refused` is why its last create or delete was refused, if it was; `zones` knows the offsets of time zones.
+    `refused` is why its last create or delete was refused, if it was; `zones` knows the offsets of time zones;
+    `sightings` when nodes were heard of: without them, nodes are nobody's business.
     In a namespace that is being deleted nothing can be created: there, a list ends before its first create.
     """
-    if isinstance(one, ReplicaSet):
+    if isinstance(one, ManagedNode):
+        return Outcome() if sightings is None else node(one, sightings, now)
+    if isinstance(one, ManagedPod):
+        outcome = orphan_pod(one, objects, now)
+        if not outcome.effects and sightings is not None:
+            outcome = pod_on_node(one, objects, sightings, now)
+    elif isinstance(one, ReplicaSet):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
         outcome = cron_job(one, objects, now, zones)
@@ -86,7 +107,7 @@ def concerned(changed: Any, objects: Objects) -> list[Key]:
 
 def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
     kind = type(changed)
-    if kind is Node:
+    if kind is ManagedNode:
         for daemons in objects.among(DaemonSet):
             yield DaemonSet, daemons.metadata.namespace, daemons.metadata.name
         return
@@ -109,6 +130,38 @@ def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
         for reference in meta.owner_references:
             if reference.kind == "StatefulSet":
                 yield StatefulSet, meta.namespace, reference.name
+
+
+def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: Objects) -> list[Key]:
+    """Whose controllers to call for a node that came, changed or went: of those, only who may have something to do."""
+    changed = new or old
+    if changed is None:
+        return []
+    name, keys = changed.metadata.name, list[Key]()
+    if old is None or new is None or (old.metadata.labels, old.spec) != (new.metadata.labels, new.spec):
+        keys += concerned(changed, objects)
+    if new is not None and (old is None or old.spec != new.spec or _states(old) != _states(new)):
+        keys.append((ManagedNode, "", name))
+    if old is None or new is None or _repels(old) != _repels(new):
+        keys += ((ManagedPod, pod.metadata.namespace, pod.metadata.name) for pod in objects.on_node(name))
+    return keys
+
+
+def concerns_zones(old: ManagedNode | None, new: ManagedNode | None) -> bool:
+    """Whether `zones.survey` is to be called for a node that came, changed or went."""
+    return old is None or new is None or _repels(old) != _repels(new) or old.metadata.labels != new.metadata.labels
+
+
+def _states(one: ManagedNode) -> list[tuple[str, str]]:
+    """That a condition was reported again is no change."""
+    return [(report.type, report.status) for report in one.status.conditions]
+
+
+def _repels(one: ManagedNode) -> tuple[object, ...]:
+    """All of a node that its pods are looked after by."""
+    report = ready_report(one)
+    gone = any(taint.key == OUT_OF_SERVICE for taint in one.spec.taints)
+    return repelled(one), None if report is None else report.status, gone
 
 
 def _managers(kind: type, meta: StoredMeta, objects: Objects) -> Iterator[Key]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, assert_never
@@ -20,9 +21,13 @@ from situate.core.model.refs import Millis
 from situate.core.reconcile.effects import Effect, ObjectRef, Outcome, batches, refusal
 from situate.core.reconcile.garbage import collect
 from situate.core.reconcile.namespace import namespace
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.leftovers import leftovers
+from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.zones import survey
 from situate.core.reconcile.objects import ref_of
 from situate.core.reconcile.table import reconcile
-from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Task, View, namespace_of
+from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Survey, Task, View, namespace_of
 from situate.loop.logs import Log
 
 __all__ = ["Port", "RefusedError", "Runner", "Written"]
@@ -36,6 +41,12 @@ SEEN_S: Final = 30.0
 it asks for twice is refused by names and versions."""
 AT_ONCE: Final = 64
 """How many effects of one call may be under way at once."""
+TOGETHER_MS: Final = 100
+"""Changes of nodes within this time are one reason to look at all nodes."""
+AWAKE_S: Final = 1.0
+ASLEEP_MS: Final = 5_000
+"""Not to have run for so long is to have been asleep: suspended, swapped out, or busy with something that took this
+long. Meanwhile renewals were not seen, and agents could perhaps not renew."""
 
 _log = Log(__name__)
 
@@ -65,8 +76,11 @@ class Port(Protocol):
 class Runner:
     """`tell` it what is seen; `run` it once everything is there."""
 
-    def __init__(self, served: Sequence[Served], port: Port, clock: Callable[[], Millis]) -> None:
-        self.view = View(served)
+    def __init__(
+        self, served: Sequence[Served], port: Port, clock: Callable[[], Millis], profile: Profile | None = None
+    ) -> None:
+        """Without a profile, nodes are not looked after; with one, their leases must be told of as well."""
+        self.view = View(served, profile)
         self.calls = 0
         self.refused = 0
         self._port = port
@@ -81,20 +95,43 @@ class Runner:
         self._told = asyncio.Event()
         self._moved = asyncio.Event()
         self._running = False
+        self._awake_at: Millis = 0
 
     def seen(self, served: Served, body: bytes) -> None:
         """An object was added or changed."""
-        self._call(self.view.put(served, body))
+        self._call(self.view.put(served, body, self._clock()))
 
     def gone(self, served: Served, space: str, name: str, revision: int) -> None:
         """An object was deleted, at this revision."""
-        self._call(self.view.drop(served, space, name, revision))
+        self._call(self.view.drop(served, space, name, revision, self._clock()))
+
+    def renewed(self, body: bytes) -> None:
+        """A lease of a node was written."""
+        self.view.renewed(body, self._clock())
+
+    def lease_gone(self, node: str) -> None:
+        if self.view.sightings is not None:
+            self.view.sightings.lease_gone(node)
+
+    def leases_seen(self, seen: bool) -> None:
+        """Whether all renewals are told of from now on. While they are not, no node is judged by them."""
+        sightings = self.view.sightings
+        if sightings is not None and self._running:
+            if seen:
+                sightings.begin(self._clock())
+                self._call(list(self.view.all_nodes()))
+            else:
+                sightings.end()
 
     async def run(self) -> None:
         """Until cancelled. To be begun when all that is there was told."""
         self._running = True
+        self._awake_at = self._clock()
+        self.leases_seen(True)
         self._call(list(self.view.everything()))
         async with asyncio.TaskGroup() as group:
+            if self.view.sightings is not None:
+                group.create_task(self._stay_awake())
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -111,7 +148,7 @@ class Runner:
             return
         now = self._clock()
         for task in tasks:
-            self._put(task, now)
+            self._put(task, now + TOGETHER_MS if isinstance(task, Survey) else now)
 
     def _put(self, task: Task, due: Millis) -> None:
         if task in self._busy:
@@ -137,10 +174,9 @@ class Runner:
                     return task
             self._told.clear()
             wait_s = (self._due[0][0] - now) / 1_000 if self._due else None
-            try:
-                await asyncio.wait_for(self._told.wait(), wait_s)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):  # wait_for may lose a cancellation
+                    await self._told.wait()
 
     async def _work(self) -> None:
         while True:
@@ -188,8 +224,9 @@ class Runner:
                 if one is None:
                     self._refusals.pop(task, None)
                     return None, Outcome()
+                refused = self._refusals.get(task, "")
                 return ref_of(one), reconcile(
-                    one, view.objects, now, refused=self._refusals.get(task, ""), zones=_offset
+                    one, view.objects, now, refused=refused, zones=_offset, sightings=self._sightings(now)
                 )
             case Collect(uid=uid):
                 item = view.graph.by_uid(uid)
@@ -197,8 +234,29 @@ class Runner:
             case Empty(namespace=name):
                 ending = namespace_of(view, name)
                 return (None, Outcome()) if ending is None else (ref_of(ending), namespace(ending, view.graph, now))
+            case Survey(of=what):
+                sightings = self._sightings(now)
+                if sightings is None:
+                    return None, Outcome()
+                look = survey if what == "zones" else leftovers
+                return None, look(view.objects, sightings, now)
             case _:
                 assert_never(task)
+
+    def _sightings(self, now: Millis) -> Sightings | None:
+        """When nodes were heard of. Whoever did not look for a while has not heard them: everybody gets more time."""
+        sightings = self.view.sightings
+        if sightings is not None and now - self._awake_at > ASLEEP_MS:
+            _log.warning("Controllers did not run for a while; no node is judged by that", ms=now - self._awake_at)
+            if sightings.since is not None:
+                sightings.begin(now)
+        self._awake_at = now
+        return sightings
+
+    async def _stay_awake(self) -> None:
+        while True:
+            await asyncio.sleep(AWAKE_S)
+            self._sightings(self._clock())
 
     async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[Written]:
         """These at once. The first refusal is raised, when all are over."""
@@ -229,12 +287,15 @@ class Runner:
             _log.v(2).info("An event was refused", err=str(error))
 
     async def _until_seen(self, written: Sequence[Written]) -> None:
+        if not written:
+            return
         deadline = asyncio.get_running_loop().time() + SEEN_S
         for one in written:
             while not self._is_seen(one):
                 left = deadline - asyncio.get_running_loop().time()
                 try:
-                    await asyncio.wait_for(self._moved.wait(), max(left, 0))
+                    async with asyncio.timeout(max(left, 0)):
+                        await self._moved.wait()
                 except TimeoutError:
                     _log.warning("What was written is not seen yet; going on without", name=one.ref.name)
                     return

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from situate.core.model.base import Model
-from situate.core.model.managed import ManagedNamespace
-from situate.core.model.node import Node
+from situate.core.model.managed import ManagedNamespace, ManagedPod
+from situate.core.model.managed_node import ManagedNode
+from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.effects import ObjectRef
 from situate.core.reconcile.graph import HeldGraph, Item
+from situate.core.reconcile.nodes.evicting import is_at_risk
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.sightings import Sightings
 from situate.core.reconcile.objects import KINDS, Held
-from situate.core.reconcile.table import CONTROLLERS, concerned
+from situate.core.reconcile.pods import is_finished
+from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
 
-__all__ = ["Collect", "Empty", "Reconcile", "Served", "Task", "View"]
+__all__ = ["Collect", "Empty", "Reconcile", "Served", "Survey", "Task", "View"]
 
 
 class Served(NamedTuple):
@@ -47,29 +53,61 @@ class Empty(NamedTuple):
     namespace: str
 
 
-Task: TypeAlias = Reconcile | Collect | Empty
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Look at all nodes, or for what is left of those that are gone."""
+
+    of: Literal["zones", "leftovers"]
+
+
+Task: TypeAlias = Reconcile | Collect | Empty | Survey
 
 
 class _Any(Model, frozen=True, kw_only=True):
     metadata: StoredMeta = StoredMeta()
 
 
+class _LeaseSpec(Model, frozen=True, kw_only=True):
+    renew_time: str = ""
+
+
+class _LeaseMeta(Model, frozen=True, kw_only=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Lease(Model, frozen=True, kw_only=True):
+    metadata: _LeaseMeta = _LeaseMeta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
 _decode_any: Final = msgspec.json.Decoder(_Any).decode
+_decode_lease: Final = msgspec.json.Decoder(_Lease).decode
 _STRUCTS: Final[dict[tuple[str, str], type[Model]]] = {name: kind for kind, name in KINDS.items()}
 _DECODERS: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in _STRUCTS.items()}
 
 
 class View:
-    """All objects as they were last seen."""
+    """All objects as they were last seen. With a profile, nodes are looked after, and when they are seen matters."""
 
-    def __init__(self, served: Iterable[Served]) -> None:
+    def __init__(self, served: Iterable[Served], profile: Profile | None = None) -> None:
         self.objects = Held()
+        self.sightings = None if profile is None else Sightings(profile)
         self.graph = HeldGraph([(one.api_version, one.kind) for one in served])
         self._uids: dict[tuple[str, str, str, str], str] = {}
         self._ending: dict[str, None] = {}
         self._progress: dict[tuple[str, str], int] = {}
 
-    def put(self, served: Served, body: bytes) -> list[Task]:
+    def renewed(self, body: bytes, now: Millis) -> None:
+        """A lease of a node was written. Concerns nobody: whoever waits for a node to fall silent looks when it is
+        time."""
+        if self.sightings is not None:
+            lease = _decode_lease(body)
+            meta = lease.metadata
+            self.sightings.lease_seen(meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now)
+
+    def put(self, served: Served, body: bytes, now: Millis = 0) -> list[Task]:
         """An object was added or changed. Who has to be called now?"""
         meta = _decode_any(body).metadata
         self._moved(served, int(meta.resource_version or 0))
@@ -77,20 +115,20 @@ class View:
         had = self._uids.get(where)
         tasks: list[Task] = []
         if had is not None and had != meta.uid:  # another of its name
-            tasks += self.drop(served, meta.namespace, meta.name, 0)
+            tasks += self.drop(served, meta.namespace, meta.name, 0, now)
         before = self.graph.by_uid(meta.uid)
         ref = ObjectRef(served.api_version, served.kind, meta.namespace, meta.name, meta.uid)
         item = Item(ref, meta, served.resource)
         self._uids[where] = meta.uid
         self.graph.put(item)
-        tasks += self._reconciles(served, meta, body)
+        tasks += self._reconciles(served, meta, body, now)
         if served.kind == "Namespace" and meta.deletion_timestamp is not None:
             self._ending[meta.name] = None
             tasks.append(Empty(meta.name))
         tasks += self._collects(item, before)
         return tasks
 
-    def drop(self, served: Served, namespace: str, name: str, revision: int) -> list[Task]:
+    def drop(self, served: Served, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
         """An object is gone. Who has to be called now?"""
         self._moved(served, revision)
         uid = self._uids.pop((served.api_version, served.kind, namespace, name), None)
@@ -103,7 +141,7 @@ class View:
         if struct is not None:
             old: Any = self.objects.get(struct, namespace, name)
             self.objects.drop(struct, namespace, name)
-            tasks += _called(concerned(old, self.objects))
+            tasks += self._changed(struct, old, None, now)
         if served.kind == "Namespace":
             self._ending.pop(name, None)
         tasks += self._collects(item, item)
@@ -124,6 +162,7 @@ class View:
             managed: Sequence[Any] = self.objects.among(kind)
             for one in managed:
                 yield Reconcile(kind, one.metadata.namespace, one.metadata.name)
+        yield from self.all_nodes()
         for uid in self._uids.values():
             item = self.graph.by_uid(uid)
             if item is not None and (item.meta.owner_references or item.meta.deletion_timestamp is not None):
@@ -131,23 +170,59 @@ class View:
         for name in self._ending:
             yield Empty(name)
 
+    def all_nodes(self) -> Iterator[Task]:
+        """Whom to call when it is seen again whether nodes live."""
+        if self.sightings is not None:
+            for node in self.objects.among(ManagedNode):
+                yield Reconcile(ManagedNode, "", node.metadata.name)
+            yield Survey("zones")
+            yield Survey("leftovers")
+
     def _moved(self, served: Served, revision: int) -> None:
         kind = (served.api_version, served.kind)
         self._progress[kind] = max(self._progress.get(kind, 0), revision)
 
-    def _reconciles(self, served: Served, meta: StoredMeta, body: bytes) -> list[Task]:
+    def _reconciles(self, served: Served, meta: StoredMeta, body: bytes, now: Millis) -> list[Task]:
         struct = _STRUCTS.get((served.api_version, served.kind))
         if struct is None:
             return []
         new: Any = _DECODERS[served.api_version, served.kind](body)
         old: Any = self.objects.get(struct, meta.namespace, meta.name)
         self.objects.put(new)
-        if struct is Node and old is not None and _says_the_same(old, new):
-            return []
-        keys = concerned(new, self.objects)
+        return self._changed(struct, old, new, now)
+
+    def _changed(self, struct: type, old: Any, new: Any, now: Millis) -> list[Task]:
+        """One of them may be None."""
+        if struct is ManagedNode:
+            return self._node_changed(old, new, now)
+        keys = [] if new is None else concerned(new, self.objects)
         if old is not None:
             keys += concerned(old, self.objects)
-        return _called(keys)
+        tasks = _called(keys)
+        if struct is ManagedPod and self.sightings is not None:
+            tasks += self._pod_changed(self.sightings, old, new, now)
+        return list(dict.fromkeys(tasks))
+
+    def _node_changed(self, old: ManagedNode | None, new: ManagedNode | None, now: Millis) -> list[Task]:
+        tasks = _called(concerned_by_node(old, new, self.objects))
+        if self.sightings is not None:
+            if new is not None:
+                self.sightings.node_seen(old, new, now)
+            elif old is not None:
+                self.sightings.node_gone(old, now)
+            if concerns_zones(old, new):
+                tasks.append(Survey("zones"))
+        return tasks
+
+    def _pod_changed(
+        self, sightings: Sightings, old: ManagedPod | None, new: ManagedPod | None, now: Millis
+    ) -> list[Task]:
+        sightings.finished += (new is not None and is_finished(new)) - (old is not None and is_finished(old))
+        if new is None or not is_at_risk(new, self.objects):
+            return []
+        if self.objects.get(ManagedNode, "", new.spec.node_name) is None:
+            sightings.node_missed(new.spec.node_name, now)
+        return [Reconcile(ManagedPod, new.metadata.namespace, new.metadata.name)]
 
     def _collects(self, item: Item, before: Item | None) -> Iterator[Task]:
         """It, what it owns and who owns it, where that may matter: most objects have nothing to do with others."""
@@ -166,12 +241,6 @@ class View:
 
 def _called(keys: Iterable[tuple[type, str, str]]) -> list[Task]:
     return [Reconcile(*key) for key in dict.fromkeys(keys)]
-
-
-def _says_the_same(old: Any, new: Any) -> bool:
-    """A heartbeat of a node is no reason to look at every DaemonSet."""
-    same: bool = old.metadata == new.metadata and old.spec == new.spec and old.status == new.status
-    return same
 
 
 def namespace_of(view: View, name: str) -> ManagedNamespace | None:

@@ -13,6 +13,7 @@ from situate.core.reconcile.effects import (
     Effect,
     FinalizeNamespace,
     ObjectRef,
+    PatchStatus,
     RecordEvent,
     UpdateObject,
     UpdateStatus,
@@ -24,6 +25,7 @@ from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
 from situate.server.resources import BY_KIND, RESOURCES
 from situate.wire.bodies import seconds_time
+from situate.wire.patching import merge_patched
 
 __all__ = ["CONTROLLERS", "UNTOLD", "RegistryPort"]
 
@@ -78,11 +80,19 @@ class RegistryPort:
                     uid=ref.uid,
                     resource_version=version,
                 )
+            case PatchStatus(ref=ref, resource_version=version, patch=part):
+                held = await registry.modify(
+                    _target(ref, "status"),
+                    lambda obj, _: {**obj, "status": merge_patched(obj.get("status", {}), part)},
+                    CONTROLLERS,
+                    uid=ref.uid,
+                    resource_version=version,
+                )
             case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
                 held = await self._finalize(ref, version, finalizers)
                 return Written(ref, held.revision)
-            case DeleteObject(ref=ref, resource_version=version, propagation=propagation):
-                options = DeleteOptions(uid=ref.uid, resource_version=version, propagation=propagation)
+            case DeleteObject(ref=ref, resource_version=version, propagation=propagation, grace_s=grace_s):
+                options = DeleteOptions(grace_s=grace_s, uid=ref.uid, resource_version=version, propagation=propagation)
                 await registry.delete(_target(ref), CONTROLLERS, options)
                 return Written(ref, None)
             case RecordEvent():

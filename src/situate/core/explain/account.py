@@ -1,0 +1,316 @@
+"""The whole account of one pod: the reason in one line, every verdict, the scores, what wakes it, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Final
+
+import numpy as np
+
+from situate.core.contract import Wake, status_code
+from situate.core.engine.decision import Decision, decide
+from situate.core.engine.profile import Deciding
+from situate.core.explain.detail import NAMED, Detail
+from situate.core.explain.details import details_of
+from situate.core.explain.edits import without_gates
+from situate.core.explain.search import Question, smallest_ways, ungating
+from situate.core.explain.verdicts import Said, Verdicts, verdicts
+from situate.core.explain.ways import Way
+from situate.core.model.meta import key_of
+from situate.core.model.pod import Pod
+from situate.core.place.scoring import Scored
+from situate.core.plugins.scheduling_gates import SchedulingGates
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.view import View
+
+BEST: Final = 10
+"""How many of the nodes that fit are told with their scores."""
+
+
+@unique
+class Standing(Enum):
+    """How it stands with the pod."""
+
+    UNSCHEDULABLE = "unschedulable"
+    SCHEDULABLE = "schedulable"
+    """It waits, and there is a node for it."""
+    BOUND = "bound"
+    GATED = "gated"
+    LEAVING = "leaving"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One thing that one plugin says of some nodes, and what stands behind it."""
+
+    plugin: str
+    text: str
+    count: int
+    first: int
+    """On how many of them this plugin is the first to refuse: the ones that kube-scheduler counts for it."""
+    eviction_helps: int
+    """On how many of them evicting pods could change it."""
+    nodes: tuple[str, ...]
+    details: tuple[Detail, ...]
+    of_pod: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """A node that fits: its weighed scores by plugin, and their sum."""
+
+    node: str
+    total: int
+    plugins: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OneNode:
+    """One node in full: what every plugin has against it, or its scores."""
+
+    node: str
+    verdicts: tuple[Verdict, ...]
+    silent: tuple[str, ...]
+    """The filters that have nothing against it."""
+    scores: Scores | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preempts:
+    """What the scheduler itself would do about it: take this node, when these pods are gone."""
+
+    node: str
+    victims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    pod: Pod
+    standing: Standing
+    profile: str
+    """The scheduler name whose profile was asked."""
+    message: str
+    """In one line; of a pod that fits nowhere, the text of kube-scheduler's FailedScheduling event."""
+    node_count: int
+    feasible: int
+    node: str
+    """Where the pod is, or would be put now; empty if nowhere."""
+    rank: int
+    """Of the node it is on among those that fit, from 1; 0 if it would not fit there today, or is nowhere."""
+    verdicts: tuple[Verdict, ...]
+    scores: tuple[Scores, ...]
+    """The best nodes, best first."""
+    preempts: Preempts | None
+    wakes: tuple[tuple[str, tuple[str, ...]], ...]
+    """Kinds of change that would have the pod tried again, and the plugins that wait for each."""
+    ways: tuple[Way, ...]
+    one: OneNode | None = None
+
+
+def account(cluster: Cluster, deciding: Deciding, pod: Pod, *, node: str = "", ways: bool = True) -> Account:
+    """Of a pod of this cluster. `node` is one to tell in full; without `ways` nothing is tried."""
+    key = key_of(pod.metadata)
+    bound = cluster.node_of(key)
+    if bound:
+        cluster.remove_pod(key)  # or it would stand in its own way
+    try:
+        return _account(cluster, deciding, pod, bound, node, ways)
+    finally:
+        if bound:
+            cluster.add_pod(pod)
+
+
+def _account(cluster: Cluster, deciding: Deciding, pod: Pod, bound: str, node: str, ways: bool) -> Account:
+    asked = without_gates(pod)
+    kind = cluster.class_of(asked)
+    view = View(cluster)
+    decision = decide(deciding, kind, view, nominated_node=pod.status.nominated_node_name)
+    said = verdicts(deciding.profile, kind, view)
+    standing = _standing(pod, bound, decision)
+    best = _best(decision, view)
+    searched = ways and standing in (Standing.UNSCHEDULABLE, Standing.GATED) and view.node_count > 0
+    return Account(
+        pod=pod,
+        standing=standing,
+        profile=deciding.profile.scheduler_name,
+        message=_message(pod, standing, bound, decision, view, best),
+        node_count=view.node_count,
+        feasible=int(np.count_nonzero(decision.filtered.feasible)),
+        node=bound or ("" if decision.chosen is None else view.names[decision.chosen]),
+        rank=_rank(decision, view, bound),
+        verdicts=tuple(_verdicts(deciding, kind, view, said)),
+        scores=best,
+        preempts=_preempts(decision, view),
+        wakes=_wakes(deciding, decision) if standing is Standing.UNSCHEDULABLE else (),
+        ways=_ways(Question(deciding.profile, view, asked, kind, said), pod, decision) if searched else (),
+        one=_one(deciding, kind, view, said, decision, node) if node else None,
+    )
+
+
+def _standing(pod: Pod, bound: str, decision: Decision) -> Standing:
+    if pod.status.phase in FINISHED_PHASES:
+        return Standing.FINISHED
+    if bound or pod.spec.node_name:
+        return Standing.BOUND
+    if pod.metadata.deletion_timestamp is not None:
+        return Standing.LEAVING
+    if pod.spec.scheduling_gates:
+        return Standing.GATED
+    return Standing.UNSCHEDULABLE if decision.chosen is None else Standing.SCHEDULABLE
+
+
+# -- in one line -----------------------------------------------------------------------------------------------------
+
+
+def _message(pod: Pod, standing: Standing, bound: str, decision: Decision, view: View, best: tuple[Scores, ...]) -> str:
+    match standing:
+        case Standing.GATED:
+            gated = SchedulingGates().admit(pod.spec)
+            return "" if gated is None else gated.text
+        case Standing.LEAVING:
+            return f"skip schedule deleting pod: {key_of(pod.metadata)}"
+        case Standing.FINISHED:
+            return f"has finished ({pod.status.phase}) and holds nothing"
+        case Standing.BOUND:
+            return _why_there(pod, bound, decision, view, best)
+        case Standing.SCHEDULABLE:
+            count = int(np.count_nonzero(decision.filtered.feasible))
+            return f"{count}/{view.node_count} nodes are available: {best[0].node} is best"
+        case Standing.UNSCHEDULABLE:
+            return decision.message
+
+
+def _why_there(pod: Pod, bound: str, decision: Decision, view: View, best: tuple[Scores, ...]) -> str:
+    if not bound:
+        return f"bound to {pod.spec.node_name}, which is not among the nodes"
+    feasible = int(np.count_nonzero(decision.filtered.feasible))
+    rank = _rank(decision, view, bound)
+    text = f"bound to {bound}, "
+    if not rank:
+        return text + f"which would refuse it today; {feasible} of {view.node_count} nodes would not"
+    if feasible == 1:
+        return text + f"the only one of {view.node_count} nodes that fits"
+    text += f"number {rank} of the {feasible} nodes of {view.node_count} that fit today"
+    if best and best[0].node != bound and rank > 1:
+        return text + f"; the best is {best[0].node}"
+    return text
+
+
+def _rank(decision: Decision, view: View, bound: str) -> int:
+    """Nodes with the same score share a rank: which of them is taken is chance, or node order."""
+    row = view.find(bound) if bound else -1
+    if row < 0 or decision.scored is None or not decision.filtered.feasible[row]:
+        return 0
+    total = decision.scored.total
+    return 1 + int(np.count_nonzero(total[decision.filtered.feasible] > total[row]))
+
+
+def _best(decision: Decision, view: View) -> tuple[Scores, ...]:
+    if decision.scored is None:
+        return ()
+    rows = np.flatnonzero(decision.filtered.feasible)
+    order = rows[np.argsort(-decision.scored.total[rows], kind="stable")][:BEST]
+    return tuple(_scores(decision.scored, view, int(row)) for row in order.tolist())
+
+
+def _scores(scored: Scored, view: View, row: int) -> Scores:
+    plugins = {name: int(column[row]) for name, column in scored.by_plugin.items()}
+    return Scores(view.names[row], int(scored.total[row]), plugins)
+
+
+# -- every verdict ---------------------------------------------------------------------------------------------------
+
+
+def _verdicts(deciding: Deciding, kind: PodClass, view: View, found: Verdicts) -> list[Verdict]:
+    told = []
+    left = view.present.copy()
+    for plugin, refused in found.refused_by.items():
+        for said in found.said:
+            if said.plugin == plugin:
+                first = int(np.count_nonzero(said.rows & left))
+                told.append(_verdict(deciding, kind, view, said, first))
+        left &= ~refused
+    return told
+
+
+def _verdict(deciding: Deciding, kind: PodClass, view: View, said: Said, first: int) -> Verdict:
+    rows = np.flatnonzero(said.rows)
+    return Verdict(
+        plugin=said.plugin,
+        text=said.text,
+        count=len(rows),
+        first=first,
+        eviction_helps=int(np.count_nonzero(said.helps)),
+        nodes=tuple(view.names[row] for row in rows[:NAMED].tolist()),
+        details=() if said.of_pod and said.plugin != "NodeAffinity" else details_of(deciding.profile, kind, view, said),
+        of_pod=said.of_pod,
+    )
+
+
+def _one(
+    deciding: Deciding, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
+) -> OneNode | None:
+    row = view.find(node)
+    if row < 0:
+        return None
+    only = np.zeros(view.size, np.bool_)
+    only[row] = True
+    told = [
+        Verdict(
+            said.plugin,
+            said.text,
+            1,
+            0,
+            int(said.helps[row]),
+            (node,),
+            details_of(deciding.profile, kind, view, said, only),
+            said.of_pod,
+        )
+        for said in found.at(row)
+    ]
+    refusing = {one.plugin: None for one in told}
+    silent = tuple(plugin.name for plugin in deciding.profile.filters if plugin.name not in refusing)
+    fits = decision.scored is not None and bool(decision.filtered.feasible[row])
+    scores = _scores(decision.scored, view, row) if decision.scored is not None and fits else None
+    return OneNode(node, tuple(told), silent, scores)
+
+
+def code_of(verdict: Verdict) -> str:
+    """Kubernetes' name for this kind of no, if it is the same on all nodes."""
+    return status_code(eviction_helps=verdict.eviction_helps == verdict.count)
+
+
+# -- what would change it --------------------------------------------------------------------------------------------
+
+
+def _preempts(decision: Decision, view: View) -> Preempts | None:
+    remedy = decision.remedy
+    if remedy is None or remedy.node_row is None:
+        return None
+    return Preempts(view.names[remedy.node_row], tuple(sorted(victim.key for victim in remedy.victims)))
+
+
+def _wakes(deciding: Deciding, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The filters that refused it are asked what they wait for, as the queue does."""
+    waiting: dict[Wake, list[str]] = {}
+    for plugin in deciding.profile.filters:
+        if plugin.name in decision.diagnosis.plugins:
+            for wake in sorted(plugin.wakes_on, key=lambda one: one.value):
+                waiting.setdefault(wake, []).append(plugin.name)
+    return tuple((wake.value, tuple(names)) for wake, names in waiting.items())
+
+
+def _ways(question: Question, pod: Pod, decision: Decision) -> tuple[Way, ...]:
+    if not pod.spec.scheduling_gates:
+        return smallest_ways(question)
+    step = ungating(pod)
+    if decision.chosen is not None:
+        names = question.view.names
+        rows = np.flatnonzero(decision.filtered.feasible)
+        return (Way((step,), question.pod, {}, (), tuple(names[row] for row in rows[:NAMED].tolist()), len(rows)),)
+    begun = Question(question.profile, question.view, question.pod, question.kind, question.verdicts, (step,))
+    return smallest_ways(begun)

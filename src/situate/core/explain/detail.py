@@ -1,0 +1,41 @@
+"""What stands behind a verdict: a sentence with names and amounts, the same as values, and the nodes it is true of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from situate.core.state.columns import IdColumn
+from situate.core.state.view import View
+
+NAMED: Final = 3
+"""How many nodes, pods or values are named before the rest is only counted."""
+DETAILS: Final = 8
+"""How many details a verdict on many nodes has; those true of most nodes come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    text: str
+    nodes: tuple[str, ...]
+    """Some of the nodes it is true of."""
+    count: int
+    """How many those are."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def detail(view: View, rows: IdColumn, text: str, **values: Any) -> Detail:
+    names = view.names
+    return Detail(text, tuple(names[row] for row in rows[:NAMED].tolist()), len(rows), values)
+
+
+def most_first(found: Iterable[Detail]) -> list[Detail]:
+    """In order of how many nodes they are true of; among equals, as they came."""
+    return sorted(found, key=lambda one: -one.count)
+
+
+def rows_of(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> IdColumn:
+    return np.flatnonzero(mask)

@@ -1,0 +1,43 @@
+"""Which file knows what stands behind a plugin's verdict. A plugin that is not here has its own words and no more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from situate.core.explain.demands import affinity_details as node_details
+from situate.core.explain.demands import taint_details
+from situate.core.explain.detail import DETAILS, Detail
+from situate.core.explain.neighbours import affinity_details, port_details, spread_details
+from situate.core.explain.room import room_details
+from situate.core.explain.verdicts import Said
+from situate.core.place.profile import Profile
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.view import View
+
+
+def details_of(profile: Profile, pod: PodClass, view: View, said: Said, rows: Mask | None = None) -> tuple[Detail, ...]:
+    """What stands behind something that was said, on the rows that it was said of, or on some of them."""
+    where = np.flatnonzero(said.rows if rows is None else said.rows & rows)
+    if not len(where):
+        return ()
+    found: list[Detail] = []
+    match said.plugin:
+        case "NodeResourcesFit":
+            for plugin in profile.filters:
+                if isinstance(plugin, NodeResourcesFit):
+                    found = room_details(plugin, pod, view, where, said.text)
+        case "TaintToleration":
+            found = taint_details(pod, view, where)
+        case "NodeAffinity":
+            found = node_details(pod, view, where)
+        case "PodTopologySpread":
+            found = spread_details(pod, view, where)
+        case "InterPodAffinity":
+            found = affinity_details(pod, view, where, said.text)
+        case "NodePorts":
+            found = port_details(pod, view, where)
+        case _:
+            pass
+    return tuple(found[:DETAILS])

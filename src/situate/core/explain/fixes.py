@@ -1,0 +1,336 @@
+"""What would make one filter let the pod onto one node: each fix is a guess, and whoever takes it has it tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import asdict
+
+from situate.core.explain import edits
+from situate.core.explain.demands import parsed, required_terms, selector_entries, untolerated
+from situate.core.explain.neighbours import hard_constraints_of, limit_of
+from situate.core.explain.room import free_of
+from situate.core.explain.ways import Draft, Step, StepKind
+from situate.core.explain.words import quantity, requirement_text, roughly, taint_text, term_text
+from situate.core.model.labels import EXISTS, IN
+from situate.core.model.meta import key_of
+from situate.core.model.nodeselector import Term
+from situate.core.model.pod import Pod
+from situate.core.model.resources import MEMORY
+from situate.core.place.profile import Profile
+from situate.core.plugins.affinity_waking import spoken_of
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.state.classes import PODS, AffinityTerm, PodClass, TermKind
+from situate.core.state.columns import Mask
+from situate.core.state.matching import Matcher
+from situate.core.state.ports import conflicts
+from situate.core.state.view import View
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+MEBI: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node of a cluster, to be made to fit."""
+
+    profile: Profile
+    view: View
+    row: int
+
+    @property
+    def name(self) -> str:
+        return self.view.names[self.row]
+
+    def kind(self, draft: Draft) -> PodClass:
+        return self.view.cluster.class_of(draft.pod)
+
+
+Fix = Callable[[Place, Draft], Draft | None]
+"""The draft with steps added, or as it is if nothing is to be done; None if there is no such fix."""
+
+
+def _with_pod(draft: Draft, pod: Pod, *steps: Step) -> Draft:
+    return replace(draft, pod=pod, steps=(*draft.steps, *steps))
+
+
+def _subject(draft: Draft) -> str:
+    return f"Pod {key_of(draft.pod.metadata)}"
+
+
+# -- nodes themselves ------------------------------------------------------------------------------------------------
+
+
+def uncordon(place: Place, draft: Draft) -> Draft:
+    step = Step(
+        StepKind.UNCORDON, f"uncordon node {place.name}", f"Node {place.name}", "spec.unschedulable", value=False
+    )
+    return replace(draft, node=edits.uncordoned(draft.node), steps=(*draft.steps, step))
+
+
+def tolerate(_: Place, draft: Draft) -> Draft:
+    taints = untolerated(draft.pod.spec.tolerations, draft.node.spec.taints)
+    steps = [
+        Step(
+            StepKind.TOLERATE,
+            f"tolerate the taint {taint_text(taint)}",
+            _subject(draft),
+            "spec.tolerations",
+            {key: value for key, value in asdict(edits.toleration_of(taint)).items() if value},
+        )
+        for taint in taints
+    ]
+    return _with_pod(draft, edits.tolerating(draft.pod, taints), *steps)
+
+
+def drop_demands(_: Place, draft: Draft) -> Draft:
+    """Without what the node does not meet: entries of the nodeSelector, the required affinity as a whole."""
+    labels, name = draft.node.metadata.labels, draft.node.metadata.name
+    unmet = [one for one in selector_entries(draft.pod.spec) if not one.matches(labels)]
+    pod = edits.without_selector(draft.pod, [one.key for one in unmet])
+    steps = [
+        Step(
+            StepKind.DROP_SELECTOR,
+            f"drop the node selector {requirement_text(one)}",
+            _subject(draft),
+            "spec.nodeSelector",
+            one.key,
+        )
+        for one in unmet
+    ]
+    terms = required_terms(pod.spec)
+    read = [parsed(term) for term in terms or ()]
+    if terms is not None and not any(term is not None and term.matches(labels, name) for term in read):
+        asks = " or ".join(
+            ",".join(requirement_text(one) for one in (*term.labels, *term.fields)) if term else "nothing that can be"
+            for term in read
+        )
+        pod = edits.without_required_node_affinity(pod)
+        steps.append(
+            Step(
+                StepKind.DROP_NODE_AFFINITY,
+                f"drop the required node affinity ({asks})",
+                _subject(draft),
+                f"spec.affinity.nodeAffinity.{REQUIRED}",
+            )
+        )
+    return _with_pod(draft, pod, *steps)
+
+
+def label_node(place: Place, draft: Draft) -> Draft | None:
+    """The labels that the node lacks: all of the nodeSelector, and of the term of the affinity that lacks least."""
+    have, name = draft.node.metadata.labels, draft.node.metadata.name
+    wanted = {one.key: one.values[0] for one in selector_entries(draft.pod.spec) if not one.matches(have)}
+    terms = required_terms(draft.pod.spec)
+    read = [term for term in map(parsed, terms or ()) if term is not None]
+    if terms is not None and not any(term.matches(have, name) for term in read):
+        options: list[dict[str, str]] = []
+        for term in read:
+            unmet = [one for one in term.labels if not one.matches(have)]
+            if Term((), term.fields).matches({}, name) and all(one.operator in (IN, EXISTS) for one in unmet):
+                options.append({one.key: one.values[0] if one.values else "true" for one in unmet})
+        if not options:
+            return None
+        fewest = min(len(one) for one in options)
+        wanted |= next(one for one in options if len(one) == fewest)
+    if not wanted:
+        return None
+    told = ",".join(f"{key}={value}" for key, value in wanted.items())
+    step = Step(
+        StepKind.LABEL_NODE, f"label node {place.name} {told}", f"Node {place.name}", "metadata.labels", dict(wanted)
+    )
+    return replace(draft, node=edits.labelled(draft.node, wanted), steps=(*draft.steps, step))
+
+
+# -- what others hold ------------------------------------------------------------------------------------------------
+
+
+def free_ports(place: Place, draft: Draft) -> Draft:
+    taken = [
+        port
+        for port in place.kind(draft).host_ports
+        if conflicts(port.ip, place.view.port_holders(port).get(place.row, ()))
+    ]
+    steps = [
+        Step(
+            StepKind.FREE_PORT,
+            f"give up the host port {port.port}/{port.protocol}",
+            _subject(draft),
+            "spec.containers[*].ports[*].hostPort",
+            port.port,
+        )
+        for port in taken
+    ]
+    return _with_pod(draft, edits.without_host_ports(draft.pod, taken), *steps)
+
+
+def ask_less(place: Place, draft: Draft) -> Draft | None:
+    """Of each resource that the node is short of, what it has; where it holds too many pods, one of them goes."""
+    view, row = place.view, place.row
+    fit = next((plugin for plugin in place.profile.filters if isinstance(plugin, NodeResourcesFit)), None)
+    for column, amount in fit.asked(place.kind(draft), view) if fit is not None else ():
+        free = int(free_of(view, column)[row])
+        if free >= amount:
+            continue
+        changed = _evicting_one(place, draft) if column == PODS else _asking(place, draft, column, free)
+        if changed is None:
+            return None
+        draft = changed
+    return draft
+
+
+def _asking(place: Place, draft: Draft, column: int, free: int) -> Draft | None:
+    resource = place.view.cluster.resources.names[column]
+    before = edits.asked(draft.pod, resource)
+    most = max(0, free)
+    if resource == MEMORY and most > MEBI:
+        most -= most % MEBI  # a number that people can read
+    pod = edits.asking(draft.pod, resource, most)
+    if pod is None:
+        return None
+    after = edits.asked(pod, resource)
+    text = f"ask for {roughly(resource, before - after)} less {resource} ({quantity(resource, after)} instead of "
+    text += f"{quantity(resource, before)})"
+    step = Step(
+        StepKind.ASK_LESS,
+        text,
+        _subject(draft),
+        f"spec.containers[*].resources.requests[{resource}]",
+        quantity(resource, after),
+    )
+    return _with_pod(draft, pod, step)
+
+
+def evict_step(key: str, node: str) -> Step:
+    return Step(StepKind.EVICT, f"evict pod {key} from node {node}", f"Pod {key}")
+
+
+def _evicting_one(place: Place, draft: Draft) -> Draft | None:
+    """The least important pod of the node, and of those the smallest."""
+    here = [pod for pod in place.view.pods_on(place.row) if not pod.leaving and pod.key not in draft.evicted]
+    if not here:
+        return None
+    least = min(here, key=lambda pod: (pod.kind.priority, pod.kind.requests.milli_cpu, pod.key))
+    step = evict_step(least.key, place.name)
+    return replace(draft, evicted=(*draft.evicted, least.key), steps=(*draft.steps, step))
+
+
+# -- spreading -------------------------------------------------------------------------------------------------------
+
+
+def soften_spread(place: Place, draft: Draft) -> Draft:
+    """Constraints that refuse the node only prefer."""
+    for at in _refusing_constraints(place, draft):
+        key = draft.pod.spec.topology_spread_constraints[at].topology_key
+        step = Step(
+            StepKind.SOFTEN_SPREAD,
+            f"let the spread by {key} be preferred only (ScheduleAnyway)",
+            _subject(draft),
+            f"spec.topologySpreadConstraints[{at}].whenUnsatisfiable",
+            "ScheduleAnyway",
+        )
+        draft = _with_pod(draft, edits.respread(draft.pod, at), step)
+    return draft
+
+
+def raise_skew(place: Place, draft: Draft) -> Draft | None:
+    """Constraints that refuse the node allow for just as much skew as it takes."""
+    for at, missing in _refusing_constraints(place, draft).items():
+        constraint = draft.pod.spec.topology_spread_constraints[at]
+        if missing is None:
+            return None
+        skew = constraint.max_skew + missing
+        step = Step(
+            StepKind.RAISE_SKEW,
+            f"raise maxSkew of the spread by {constraint.topology_key} from {constraint.max_skew} to {skew}",
+            _subject(draft),
+            f"spec.topologySpreadConstraints[{at}].maxSkew",
+            skew,
+        )
+        draft = _with_pod(draft, edits.respread(draft.pod, at, max_skew=skew), step)
+    return draft
+
+
+def _refusing_constraints(place: Place, draft: Draft) -> dict[int, int | None]:
+    """Place in the pod's spec -> how much skew is missing; None where the node lacks the label."""
+    own = draft.pod.spec.topology_spread_constraints
+    hard = [at for at, one in enumerate(own) if one.when_unsatisfiable == DO_NOT_SCHEDULE]
+    found: dict[int, int | None] = {}
+    for at, constraint in zip(hard, hard_constraints_of(place.kind(draft), place.view), strict=False):
+        counts, most = limit_of(constraint, place.view)
+        domain = int(place.view.label(constraint.counted.topology_key)[0][place.row])
+        if domain < 0:
+            found[at] = None
+        elif counts[domain] > most:
+            found[at] = int(counts[domain]) - most
+    return found
+
+
+# -- company ---------------------------------------------------------------------------------------------------------
+
+
+def drop_terms(place: Place, draft: Draft) -> Draft | None:
+    """Without the pod's own terms that refuse the node, and without the one pod there that shuns it."""
+    kind, view = place.kind(draft), place.view
+    near = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_AFFINITY)) if _alone(place, term)]
+    apart = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)) if not _alone(place, term)]
+    steps = [
+        Step(
+            StepKind.DROP_POD_TERM,
+            f"drop the required pod {word} to {term_text(terms[at].pods)} by {terms[at].topology_key}",
+            _subject(draft),
+            f"spec.affinity.{side}.{REQUIRED}[{at}]",
+        )
+        for word, side, terms, places in (
+            ("affinity", "podAffinity", kind.terms_of(TermKind.REQUIRED_AFFINITY), near),
+            ("anti-affinity", "podAntiAffinity", kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY), apart),
+        )
+        for at in places
+    ]
+    draft = _with_pod(draft, edits.without_pod_terms(draft.pod, near, apart), *steps)
+    for carried, counts in view.carried(kind, TermKind.REQUIRED_ANTI_AFFINITY):
+        ids, _ = view.label(carried.term.topology_key)
+        domain = int(ids[place.row])
+        if domain < 0 or counts[domain] <= 0:
+            continue
+        shunning = _carrier(place, carried.classes, ids == domain) if counts[domain] == 1 else None
+        if shunning is None:
+            return None
+        if shunning not in draft.evicted:
+            step = evict_step(shunning, view.cluster.node_of(shunning))
+            draft = replace(draft, evicted=(*draft.evicted, shunning), steps=(*draft.steps, step))
+    return draft
+
+
+def _alone(place: Place, term: AffinityTerm) -> bool:
+    """Whether no pod that the term speaks of is in the node's domain."""
+    domain = int(place.view.label(term.topology_key)[0][place.row])
+    counts = place.view.tally(Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
+    return domain < 0 or int(counts[domain]) <= 0
+
+
+def _carrier(place: Place, classes: Mapping[PodClass, int], domain: Mask) -> str | None:
+    pods, nodes = place.view.cluster.pods, place.view.cluster.nodes
+    for kind in classes:
+        for row in kind.placed:
+            if domain[row]:
+                return next((pods.keys[pod] for pod in nodes.pods[row] if pods.kind(pod) is kind), None)
+    return None
+
+
+FIXES: Final[Mapping[str, tuple[Fix, ...]]] = MappingProxyType(
+    {
+        "NodeUnschedulable": (uncordon,),
+        "TaintToleration": (tolerate,),
+        "NodeAffinity": (drop_demands, label_node),
+        "NodePorts": (free_ports,),
+        "NodeResourcesFit": (ask_less,),
+        "PodTopologySpread": (soften_spread, raise_skew),
+        "InterPodAffinity": (drop_terms,),
+    }
+)
+"""By filter; where several have to be fixed at once, the first of each is taken."""

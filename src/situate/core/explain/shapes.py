@@ -1,0 +1,75 @@
+"""One more node like those there are: each distinct shape once, as a node that would be new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.explain.ways import Step, StepKind
+from situate.core.explain.words import roughly
+from situate.core.model.meta import ObjectMeta
+from situate.core.model.node import Node, NodeSpec
+from situate.core.model.requests import allocatable
+from situate.core.model.tolerations import Taint
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+CONDITIONS: Final = "node.kubernetes.io/"
+"""Taints under this prefix tell how a node is doing, not what it is for."""
+SHAPES: Final = 24
+"""How many shapes are tried at most."""
+
+
+def shapes(nodes: Iterable[Node]) -> list[tuple[Node, str]]:
+    """A new node of each shape and the name of one it is like, the smallest first.
+
+    A shape is room, labels but for those that name the node, and taints with a purpose.
+    """
+    listed = list(nodes)
+    names = {node.metadata.name: None for node in listed}
+    found: dict[tuple[object, ...], int] = {}
+    like: dict[tuple[object, ...], Node] = {}
+    for node in listed:
+        room = tuple(sorted((name, str(amount)) for name, amount in node.status.allocatable.items()))
+        key = (room, tuple(sorted(_labels(node, "").items())), _purposes(node))
+        found[key] = found.get(key, 0) + 1
+        like.setdefault(key, node)
+    common = sorted(found, key=lambda key: -found[key])[:SHAPES]
+    made = [(_new(like[key], names), like[key].metadata.name) for key in common]
+    return sorted(made, key=lambda one: _size(one[0]))
+
+
+def _labels(node: Node, name: str) -> dict[str, str]:
+    own = node.metadata.name
+    return {key: name if key == HOSTNAME or value == own else value for key, value in node.metadata.labels.items()}
+
+
+def _purposes(node: Node) -> tuple[Taint, ...]:
+    return tuple(taint for taint in node.spec.taints if not taint.key.startswith(CONDITIONS))
+
+
+def _new(node: Node, names: Mapping[str, None]) -> Node:
+    name, number = f"{node.metadata.name}-new", 1
+    while name in names:
+        number += 1
+        name = f"{node.metadata.name}-new-{number}"
+    return Node(
+        metadata=ObjectMeta(name=name, labels=_labels(node, name)),
+        spec=NodeSpec(taints=_purposes(node)),
+        status=replace(node.status, images=(), conditions=()),
+    )
+
+
+def _size(node: Node) -> tuple[int, int, str]:
+    room = allocatable(node)
+    return room.milli_cpu, room.memory, node.metadata.name
+
+
+def add_step(node: Node, like: str) -> Step:
+    told = allocatable(node)
+    amounts = {"cpu": told.milli_cpu, "memory": told.memory, "pods": told.pods, **told.scalar}
+    room = ", ".join(f"{roughly(name, amount)} {name}" for name, amount in amounts.items() if amount)
+    labels = {key: value for key, value in node.metadata.labels.items() if value != node.metadata.name}
+    value = {"allocatable": dict(node.status.allocatable), "labels": labels}
+    return Step(StepKind.ADD_NODE, f"add a node like {like} ({room})", f"Node {node.metadata.name}", "", value)

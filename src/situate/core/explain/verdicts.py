@@ -1,0 +1,84 @@
+"""Every filter's verdict on every node: not only the first refusal, which is all that kube-scheduler tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from situate.core.contract import FITS, RULED_OUT, Codes, Detailed, Failure, Filter, Refusal
+from situate.core.place.filtering import ruled_out
+from situate.core.place.profile import Profile
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing that one filter said, and all the rows that it said it of."""
+
+    plugin: str
+    text: str
+    rows: Mask
+    helps: Mask
+    """Those of them where evicting pods could change it."""
+    of_pod: bool = False
+    """It was said of the pod, before any node was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What all filters said, in their order."""
+
+    said: tuple[Said, ...]
+    refused_by: dict[str, Mask]
+    """Plugin -> the rows it refuses; only those that refuse some."""
+
+    @property
+    def blockers(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """How many filters refuse each row."""
+        masks = list(self.refused_by.values())
+        return np.sum(masks, axis=0, dtype=np.intp) if masks else np.zeros(0, np.intp)
+
+    def at(self, row: int) -> list[Said]:
+        return [one for one in self.said if one.rows[row]]
+
+
+def verdicts(profile: Profile, pod: PodClass, view: View) -> Verdicts:
+    """Ask every filter about every node, and keep all that they say."""
+    said: list[Said] = []
+    refused_by: dict[str, Mask] = {}
+    for plugin in profile.filters:
+        found = _said(plugin, pod, view)
+        if found:
+            said.extend(found)
+            refused_by[plugin.name] = np.logical_or.reduce([one.rows for one in found])
+    return Verdicts(tuple(said), refused_by)
+
+
+def _said(plugin: Filter, pod: PodClass, view: View) -> list[Said]:
+    match plugin.check(pod, view):
+        case Refusal(text=text, eviction_helps=helps):
+            return [Said(plugin.name, text, view.present, view.present & helps, of_pod=True)]
+        case Failure(text=text):
+            return [Said(plugin.name, text, view.present, np.zeros(view.size, np.bool_), of_pod=True)]
+        case np.ndarray() as codes:
+            return _by_text(plugin, pod, view, codes)
+        case _:
+            return []
+
+
+def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[Said]:
+    refused = (codes != FITS) & view.present
+    helping = np.zeros(RULED_OUT + 1, np.bool_)
+    helping[1 : len(plugin.reasons) + 1] = [reason.eviction_helps for reason in plugin.reasons]
+    helps = helping[codes]
+    outside = refused & (codes == RULED_OUT)
+    refused = refused & ~outside
+    if isinstance(plugin, Detailed):
+        told = [(text, mask & refused) for text, mask in plugin.details(pod, view)]
+    else:
+        told = [(reason.text, refused & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
+    told.append((ruled_out([plugin.name]), outside))
+    return [Said(plugin.name, text, rows, rows & helps) for text, rows in told if rows.any()]

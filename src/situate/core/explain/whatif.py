@@ -1,0 +1,74 @@
+"""What if: a way is applied to the cluster, the engine's filters are asked, and everything is put back.
+
+A view's overlay would do for pods that go; but in preemption Kubernetes counts some of them differently than if they
+had really gone, and a node that changes has no overlay at all. So it is done and undone, through the Cluster's own
+front door, and the answer is that of a cluster where it is so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from situate.core.explain.detail import NAMED
+from situate.core.explain.ways import Way
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.place.filtering import run_filters
+from situate.core.place.profile import Profile
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What is to be put back: pods that were taken off, and nodes as they were, None for those that were not there."""
+
+    pods: list[Pod]
+    nodes: dict[str, Node | None]
+
+
+class WhatIf:
+    """On one cluster, which must be nobody else's meanwhile."""
+
+    __slots__ = ("_cluster", "_profile", "tried")
+
+    def __init__(self, cluster: Cluster, profile: Profile) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self.tried = 0
+
+    def checked(self, way: Way) -> Way | None:
+        """The way, with the nodes that the pod would fit; None if it would fit none."""
+        self.tried += 1
+        before = _Before([], {})
+        try:
+            self._apply(way, before)
+            cluster = self._cluster
+            filtered = run_filters(self._profile, cluster.class_of(way.pod), View(cluster))
+            rows = np.flatnonzero(filtered.feasible)
+            names = [cluster.nodes.names[row] for row in rows[:NAMED].tolist()]
+        finally:
+            self._put_back(before)
+        return replace(way, fits=tuple(names), fit_count=len(rows)) if len(rows) else None
+
+    def _apply(self, way: Way, before: _Before) -> None:
+        """`before` is filled on the way, so that whatever was done can be undone."""
+        cluster = self._cluster
+        for key in way.evicted:
+            before.pods.append(cluster.pods.as_object(cluster.pods.rows[key], cluster.node_of(key)))
+            cluster.remove_pod(key)
+        for name, node in way.nodes.items():
+            at = cluster.nodes.rows.get(name)
+            before.nodes[name] = None if at is None else cluster.nodes.objects[at]
+            cluster.add_node(node)
+
+    def _put_back(self, before: _Before) -> None:
+        for name, node in before.nodes.items():
+            if node is None:
+                self._cluster.remove_node(name)
+            else:
+                self._cluster.add_node(node)
+        for pod in before.pods:
+            self._cluster.add_pod(pod)

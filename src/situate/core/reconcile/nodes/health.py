@@ -1,0 +1,82 @@
+"""One node: it has fallen silent, or says how it is, and is tainted accordingly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
+from situate.core.model.refs import Millis
+from situate.core.reconcile.effects import Draft, Outcome, PatchStatus, RecordEvent, UpdateObject
+from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.taints import is_up, ready_report, wanted_taints
+from situate.core.reconcile.objects import ref_of, written
+from situate.core.reconcile.reckon import stamp
+
+__all__ = ["node", "retainted", "silenced"]
+
+UNKNOWN = "Unknown"
+STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+_SPOKEN_FOR = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""Conditions of which nothing is known when an agent is silent. Others are not an agent's to report."""
+
+
+def node(one: ManagedNode, sightings: Sightings, now: Millis) -> Outcome:
+    """Its state is unknown if it was not heard of for too long; its taints follow its state."""
+    draft, profile = Draft(), sightings.profile
+    patience = profile.startup_ms if ready_report(one) is None else profile.grace_ms
+    due = sightings.silent_at(one.metadata.name, patience)
+    if due is not None and due > now:
+        draft.look_again(due)
+    elif due is not None:
+        reports = silenced(one, now)
+        if reports != one.status.conditions:
+            _fall_silent(one, reports, draft)
+            return draft.done()  # Its taints follow when that is stored.
+    taints = wanted_taints(one, now)
+    if taints != one.spec.taints:
+        draft.effects.append(retainted(one, taints))
+    return draft.done()
+
+
+def silenced(one: ManagedNode, now: Millis) -> tuple[NodeReport, ...]:
+    """The conditions of a node of which nothing is known."""
+    reports = [_unknown(report, now) if report.type in _SPOKEN_FOR else report for report in one.status.conditions]
+    had = [report.type for report in reports]
+    reason, message = NEVER
+    reports += [
+        NodeReport(
+            type=kind,
+            status=UNKNOWN,
+            last_heartbeat_time=one.metadata.creation_timestamp,
+            last_transition_time=stamp(now),
+            reason=reason,
+            message=message,
+        )
+        for kind in _SPOKEN_FOR
+        if kind not in had
+    ]
+    return tuple(reports)
+
+
+def _unknown(report: NodeReport, now: Millis) -> NodeReport:
+    if report.status == UNKNOWN:
+        return report
+    reason, message = STOPPED
+    return replace(report, status=UNKNOWN, reason=reason, message=message, last_transition_time=stamp(now))
+
+
+def _fall_silent(one: ManagedNode, reports: tuple[NodeReport, ...], draft: Draft) -> None:
+    conditions = [written(report) for report in reports]
+    draft.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, {"conditions": conditions}))
+    if is_up(one):
+        text = f"Node {one.metadata.name} status is now: NodeNotReady"
+        draft.effects.append(RecordEvent(ref_of(one), "Normal", "NodeNotReady", text))
+
+
+def retainted(one: ManagedNode, taints: tuple[TimedTaint, ...]) -> UpdateObject:
+    """The node with these taints and no others."""
+    body: list[dict[str, Any]] = [written(taint) for taint in taints]
+    return UpdateObject(ref_of(one), one.metadata.resource_version, {"spec": {"taints": body or None}})

@@ -1,0 +1,140 @@
+"""When each node was last heard of, by the clock of whoever watches.
+
+Told by the one that feeds the controllers; controllers only read. Nothing in here outlives that one, and nothing has
+to: `begin` makes as if everybody had been heard of just now. What a renewal says is never compared with our clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from situate.core.model.managed_node import ManagedNode
+from situate.core.model.refs import Millis
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.taints import counts, given_up_at, is_up, ready_report, zone_of
+
+__all__ = ["LeaseSeen", "Sightings"]
+
+
+class LeaseSeen(NamedTuple):
+    uid: str
+    renew_time: str
+    """Only asked whether it is another than the last."""
+    version: str
+    at: Millis
+
+
+class Sightings:
+    """`since` is from when on every renewal was seen; None while they are not, and then nobody is judged."""
+
+    __slots__ = ("_absent", "_heard", "_leases", "_taken", "finished", "profile", "since", "up")
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.since: Millis | None = None
+        self.up = 0
+        """How many nodes are ready, by what is stored of them."""
+        self.finished = 0
+        """How many pods have ended."""
+        self._leases: dict[str, LeaseSeen] = {}
+        self._heard: dict[str, Millis] = {}
+        self._absent: dict[str, Millis] = {}
+        self._taken: dict[str, Millis] = {}
+
+    # -- told ----------------------------------------------------------------------------------------------------------
+
+    def begin(self, now: Millis) -> None:
+        """From now on everything is seen. Also after a time in which it was not, or in which nobody looked."""
+        self.since = now
+
+    def end(self) -> None:
+        """Renewals are not seen any more."""
+        self.since = None
+
+    def lease_seen(self, node: str, uid: str, renew_time: str, version: str, now: Millis) -> None:
+        known = self._leases.get(node)
+        if known is None or known.renew_time != renew_time:
+            self._leases[node] = LeaseSeen(uid, renew_time, version, now)
+            self._heard[node] = now
+        else:
+            self._leases[node] = LeaseSeen(uid, renew_time, version, known.at)
+
+    def lease_gone(self, node: str) -> None:
+        self._leases.pop(node, None)
+
+    def node_seen(self, old: ManagedNode | None, new: ManagedNode, now: Millis) -> None:
+        name = new.metadata.name
+        self._absent.pop(name, None)
+        if old is None or _heartbeat(old) != _heartbeat(new):
+            self._heard[name] = now
+        self._count(old, new, now)
+        taken = given_up_at(new)
+        if taken is not None:
+            # A time to come is not ours; it must not stop a zone for ever.
+            zone, taken = zone_of(new), min(taken, now)
+            self._taken[zone] = max(self._taken.get(zone, taken), taken)
+
+    def node_gone(self, old: ManagedNode, now: Millis) -> None:
+        self._heard.pop(old.metadata.name, None)
+        self._absent[old.metadata.name] = now
+        self._count(old, None, now)
+
+    def node_missed(self, node: str, now: Millis) -> None:
+        """Something is on a node that is not there."""
+        self._absent.setdefault(node, now)
+
+    def _count(self, old: ManagedNode | None, new: ManagedNode | None, now: Millis) -> None:
+        had = self.up
+        self.up += _is_one_up(new) - _is_one_up(old)
+        if not had and self.up and self.since is not None:
+            # All nodes were lost, and that was about us and not about them: the others may need a while as well.
+            self.since = now
+
+    # -- read ----------------------------------------------------------------------------------------------------------
+
+    def last(self, node: str) -> Millis | None:
+        """When the node was last heard of; None while nobody can tell."""
+        since = self.since
+        if since is None:
+            return None
+        heard = self._heard.get(node, since)
+        return max(since, heard)
+
+    def is_silent(self, node: str, now: Millis, patience: Millis) -> bool:
+        last = self.last(node)
+        return last is not None and last + patience < now
+
+    def silent_at(self, node: str, patience: Millis) -> Millis | None:
+        """From when on the node has been silent for longer than `patience`, if it stays so. None: nobody can tell.
+
+        A clock of whole milliseconds may be late by one when it is read first and not at all when it is read last."""
+        last = self.last(node)
+        return None if last is None else last + patience + 1
+
+    def absent_since(self, node: str) -> Millis | None:
+        """From when on the node was not there; None: nobody can tell."""
+        at = self._absent.get(node)
+        return None if at is None or self.since is None else max(at, self.since)
+
+    @property
+    def may_give_up_at(self) -> Millis | None:
+        """When the first full period is over, before which nobody is made to leave a node for being lost."""
+        return None if self.since is None else self.since + self.profile.grace_ms
+
+    def last_given_up(self, zone: str) -> Millis | None:
+        """When a node of this zone was last given up, as far as anybody can still tell; None: not since we look."""
+        return self._taken.get(zone)
+
+    def leases(self) -> Iterator[tuple[str, LeaseSeen]]:
+        """By name of node."""
+        return iter(sorted(self._leases.items()))
+
+
+def _is_one_up(node: ManagedNode | None) -> bool:
+    return node is not None and counts(node) and is_up(node)
+
+
+def _heartbeat(node: ManagedNode) -> str | None:
+    report = ready_report(node)
+    return None if report is None else report.last_heartbeat_time

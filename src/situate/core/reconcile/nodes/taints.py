@@ -1,0 +1,152 @@
+"""What a node's conditions make it repel, its zone, and other things that are read off a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
+from situate.core.model.refs import Millis
+from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE
+from situate.core.reconcile.reckon import moment, stamp
+
+__all__ = [
+    "LOST",
+    "NOT_READY",
+    "OUT_OF_SERVICE",
+    "UNREACHABLE",
+    "counts",
+    "given_up",
+    "given_up_at",
+    "is_up",
+    "ready_report",
+    "repelled",
+    "wanted_taints",
+    "with_no_execute",
+    "without_no_execute",
+    "zone_of",
+]
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+LOST: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
+"""By the status of the condition Ready. With NoExecute these are what gives a node up."""
+EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
+"""A label: the node does not count when it is asked how its zone does."""
+_BY_CONDITION: Final = {
+    "Ready": LOST,
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+_OWN: Final = (UNSCHEDULABLE, *(key for keys in _BY_CONDITION.values() for key in keys.values()))
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+
+
+def zone_of(node: ManagedNode) -> str:
+    """One text for region and zone; "" for neither."""
+    labels = node.metadata.labels
+    if not labels:
+        return ""
+    zone = labels.get(_OLD_ZONE) if _OLD_ZONE in labels else labels.get(_ZONE, "")
+    region = labels.get(_OLD_REGION) if _OLD_REGION in labels else labels.get(_REGION, "")
+    return f"{region}:\0:{zone}" if region or zone else ""
+
+
+def ready_report(node: ManagedNode) -> NodeReport | None:
+    for report in node.status.conditions:
+        if report.type == "Ready":
+            return report
+    return None
+
+
+def is_up(node: ManagedNode) -> bool:
+    report = ready_report(node)
+    return report is not None and report.status == "True"
+
+
+def counts(node: ManagedNode) -> bool:
+    return EXCLUDED not in node.metadata.labels
+
+
+def given_up(node: ManagedNode) -> TimedTaint | None:
+    """The taint by which a lost node's pods are made to leave, if it has it."""
+    for taint in node.spec.taints:
+        if taint.effect == NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE):
+            return taint
+    return None
+
+
+def given_up_at(node: ManagedNode) -> Millis | None:
+    taint = given_up(node)
+    return None if taint is None else moment(taint.time_added)
+
+
+def repelled(node: ManagedNode) -> tuple[TimedTaint, ...]:
+    """What makes pods leave."""
+    return tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
+
+
+def wanted_taints(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...]:
+    """The node's taints as they should be. Only those that conditions and cordons stand for come and go.
+
+    A node that is up again is not given up any more; one that is lost in another way than before is so since it was
+    first. That a node is given up is not decided here, as it is not about one node alone.
+    """
+    wanted = dict.fromkeys(_wanted_keys(node))
+    held: list[TimedTaint] = []
+    for taint in node.spec.taints:
+        if taint.effect == NO_SCHEDULE and taint.key in _OWN:
+            if taint.key in wanted:
+                del wanted[taint.key]
+                held.append(taint)
+        elif taint.effect == NO_EXECUTE:
+            held += (
+                one
+                for one in _no_execute(node, taint, now)
+                if not any(one.key == had.key and one.effect == had.effect for had in held)
+            )
+        else:
+            held.append(taint)
+    added = (TimedTaint(key=key, effect=NO_SCHEDULE, time_added=stamp(now)) for key in wanted)
+    return (*held, *added)
+
+
+def _wanted_keys(node: ManagedNode) -> Iterator[str]:
+    for report in node.status.conditions:
+        key = _BY_CONDITION.get(report.type, {}).get(report.status)
+        if key is not None:
+            yield key
+    if node.spec.unschedulable:
+        yield UNSCHEDULABLE
+
+
+def _no_execute(node: ManagedNode, taint: TimedTaint, now: Millis) -> Iterator[TimedTaint]:
+    """A taint as it should be. One without a time gets one, by which it is known how long it was tolerated."""
+    report = ready_report(node)
+    timed = taint if moment(taint.time_added) is not None else replace(taint, time_added=stamp(now))
+    if taint.key not in (NOT_READY, UNREACHABLE) or report is None:
+        yield timed
+    elif report.status in LOST:
+        yield replace(timed, key=LOST[report.status])
+
+
+def with_no_execute(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...] | None:
+    """The taints of a node that is given up; None for one that is not lost."""
+    report = ready_report(node)
+    key = None if report is None else LOST.get(report.status)
+    if key is None:
+        return None
+    return (*without_no_execute(node), TimedTaint(key=key, effect=NO_EXECUTE, time_added=stamp(now)))
+
+
+def without_no_execute(node: ManagedNode) -> tuple[TimedTaint, ...]:
+    return tuple(
+        taint for taint in node.spec.taints if taint.effect != NO_EXECUTE or taint.key not in (NOT_READY, UNREACHABLE)
+    )

@@ -1,0 +1,165 @@
+"""All nodes: how their zones do, and how fast nodes that are lost may be given up.
+
+To give a node up is to put the taint NoExecute on it; its pods leave, and others are made elsewhere. One lost node is a
+node's fault; most of a zone is rather ours, or the network's between, and then its pods are better left alone:
+
+    a zone                                      nodes given up
+    less than 55 % unhealthy, or at most two    0.1 a second
+    more                                        0.01 a second if it has more than 50 nodes, else none
+    all of it                                   0.1 a second: the zone is lost, and other zones are not
+    all zones                                   none, and those that were given up are taken back
+
+One at a time, and the next no sooner than the rate allows. When the last was given up is read off its taint, and
+remembered for as long as somebody watches; one that begins to watch counts as if a node had been given up just now, in
+every zone. So the rate is kept whoever is restarted, and how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from situate.core.model.managed_node import ManagedNode
+from situate.core.model.refs import Millis
+from situate.core.reconcile.effects import BURST, Draft, Outcome
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.health import retainted
+from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.taints import (
+    LOST,
+    counts,
+    given_up,
+    is_up,
+    ready_report,
+    with_no_execute,
+    without_no_execute,
+    zone_of,
+)
+from situate.core.reconcile.objects import Objects
+from situate.core.reconcile.reckon import SECOND
+
+__all__ = ["LOOK_MS", "State", "Zone", "spacing", "state_of", "survey", "zones_of"]
+
+LOOK_MS: Final[Millis] = 5 * SECOND
+"""How often to look again while lost nodes are waiting and nothing is told: that a node is heard of again is not."""
+
+State: TypeAlias = Literal["normal", "partial", "full"]
+
+
+@dataclass(slots=True)
+class Zone:
+    nodes: int = 0
+    down: int = 0
+    """Those that are not ready, by what is stored."""
+    silent: int = 0
+    """Those that are, but were not heard of for long."""
+    lost: list[ManagedNode] = field(default_factory=list)
+    """Those that may be given up, and are not yet."""
+    lost_next: Millis | None = None
+    """When there may be one more of them, though nothing is told."""
+
+
+def survey(objects: Objects, sightings: Sightings, now: Millis) -> Outcome:
+    """Give up at most one lost node of each zone, if it is time; take all back if everything is lost."""
+    draft, may = Draft(), sightings.may_give_up_at
+    nodes = objects.among(ManagedNode)
+    if may is None:
+        return draft.done()
+    if not sightings.up:
+        _take_back(nodes, draft)
+        return draft.done()
+    zones = zones_of(nodes, sightings, now)
+    for zone in zones.values():
+        draft.look_again(zone.lost_next)
+    waiting = [name for name in sorted(zones) if zones[name].lost]
+    if not waiting:
+        return draft.done()
+    if now < may:
+        draft.look_again(may)
+        return draft.done()
+    draft.look_again(now + LOOK_MS)
+    if all(zone.down + zone.silent == zone.nodes for zone in zones.values()):
+        return draft.done()
+    for name in waiting:
+        _give_up_one(name, zones, sightings, now, draft)
+    return draft.done()
+
+
+def zones_of(nodes: Sequence[ManagedNode], sightings: Sightings, now: Millis) -> Mapping[str, Zone]:
+    """How the zones do, by name. Who has been silent for long is not healthy, whatever it said last."""
+    profile, zones = sightings.profile, dict[str, Zone]()
+    for one in nodes:
+        name = zone_of(one)
+        zone = zones.get(name)
+        if zone is None:
+            zone = zones[name] = Zone()
+        up = is_up(one)
+        if counts(one):
+            zone.nodes += 1
+            zone.down += not up
+            zone.silent += up and sightings.is_silent(one.metadata.name, now, profile.silent_ms)
+        lost_at = None if up else _lost_at(one, sightings, now)
+        if lost_at is not None and lost_at <= now:
+            zone.lost.append(one)
+        elif lost_at is not None and (zone.lost_next is None or lost_at < zone.lost_next):
+            zone.lost_next = lost_at
+    return zones
+
+
+def _lost_at(one: ManagedNode, sightings: Sightings, now: Millis) -> Millis | None:
+    """From when on it may be given up. Who is heard of again, or was not listened to, may be about to say more."""
+    report = ready_report(one)
+    if report is None or report.status not in LOST or given_up(one) is not None:
+        return None
+    return now if report.status == "False" else sightings.silent_at(one.metadata.name, sightings.profile.grace_ms)
+
+
+def state_of(nodes: int, unhealthy: int, profile: Profile) -> State:
+    if unhealthy == nodes:
+        return "full"
+    many = unhealthy >= profile.unhealthy_least and unhealthy >= profile.unhealthy_part * nodes
+    return "partial" if many else "normal"
+
+
+def spacing(zone: Zone, profile: Profile) -> Millis | None:
+    """How long there must be between two nodes of the zone that are given up; None: none may be."""
+    # That nodes are silent may only hold others up: while it is not known that a zone is lost, it is not.
+    rates = [_rate(zone.nodes, unhealthy, profile) for unhealthy in (zone.down, zone.down + zone.silent)]
+    rate = min(rates)
+    return None if rate <= 0 else int(SECOND / rate)
+
+
+def _rate(nodes: int, unhealthy: int, profile: Profile) -> float:
+    if state_of(nodes, unhealthy, profile) != "partial":
+        return profile.rate
+    return profile.reduced_rate if nodes > profile.large_zone else 0.0
+
+
+def _give_up_one(name: str, zones: Mapping[str, Zone], sightings: Sightings, now: Millis, draft: Draft) -> None:
+    zone, since = zones[name], sightings.since
+    apart = spacing(zone, sightings.profile)
+    if apart is None or since is None:
+        return
+    last = sightings.last_given_up(name)
+    # A taint has whole seconds: it may have been put almost a second later than it says.
+    due = max(since, since if last is None else last + SECOND) + apart
+    if due > now:
+        draft.look_again(due)
+        return
+    first = min(zone.lost, key=_longest_lost)
+    taints = with_no_execute(first, now)
+    if taints is not None:
+        draft.effects.append(retainted(first, taints))
+        draft.look_again(now + apart)
+
+
+def _longest_lost(one: ManagedNode) -> tuple[str, str]:
+    report = ready_report(one)
+    return "" if report is None else report.last_transition_time or "", one.metadata.name
+
+
+def _take_back(nodes: Sequence[ManagedNode], draft: Draft) -> None:
+    for one in nodes:
+        if given_up(one) is not None and len(draft.effects) < BURST:
+            draft.effects.append(retainted(one, without_no_execute(one)))

@@ -1,0 +1,227 @@
+"""One pod whose node is lost, tainted, out of service, or not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.reconcile.nodes.cases import NOT_READY, T0, UNREACHABLE, gone, node, patched, pod, seen, taint, tolerates
+from situate.core.model.managed import ManagedPod
+from situate.core.model.managed_node import ManagedNode
+from situate.core.model.stored import Condition, Owner
+from situate.core.reconcile.effects import DeleteObject, Outcome, PatchStatus, RecordEvent
+from situate.core.reconcile.nodes.evicting import is_at_risk, pod_on_node
+from situate.core.reconcile.nodes.zones import LOOK_MS
+from situate.core.reconcile.objects import Held
+from situate.core.reconcile.reckon import SECOND, stamp
+
+LATE = T0 + 100 * SECOND
+OTHER = node("other")
+EVICTED = ["PatchStatus p", "DeleteObject p", "RecordEvent p"]
+
+
+def look(one: ManagedPod, on: ManagedNode | None, now: int = LATE, at: int = T0, since: int | None = None) -> Outcome:
+    nodes = [OTHER, *([on] if on is not None else [])]
+    return pod_on_node(one, Held([*nodes, one]), seen(*nodes, at=at, since=since), now)
+
+
+def test_who_does_not_tolerate_a_taint_leaves_at_once_in_kubernetes_words() -> None:
+    status, deletion, event = look(pod(), node("n", "True", taint("mine"))).effects
+    assert isinstance(status, PatchStatus)
+    assert status.resource_version == "3"
+    assert status.patch["conditions"] == [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "lastTransitionTime": stamp(LATE),
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+        }
+    ]
+    assert isinstance(deletion, DeleteObject)
+    assert deletion.grace_s is None
+    assert deletion.ref.uid == "uid-p"
+    assert isinstance(event, RecordEvent)
+    assert (event.reason, event.message) == ("TaintManagerEviction", "Marking for deletion Pod default/p")
+
+
+@pytest.mark.parametrize(
+    "one, on, leaves_at",
+    [
+        pytest.param(pod(), node(), None, id="nothing to tolerate"),
+        pytest.param(
+            pod(), node("n", "True", taint("mine", "NoSchedule")), None, id="a taint that only keeps others away"
+        ),
+        pytest.param(pod("p", tolerates()), node("n", "True", taint("mine")), None, id="tolerated for ever"),
+        pytest.param(pod("p", tolerates("mine", 0)), node("n", "True", taint("mine")), LATE, id="tolerated for 0 s"),
+        pytest.param(
+            pod("p", tolerates("mine", 300)), node("n", "True", taint("mine")), T0 + 300 * SECOND, id="for a while yet"
+        ),
+        pytest.param(pod("p", tolerates("mine", 99)), node("n", "True", taint("mine")), LATE, id="for long enough"),
+        pytest.param(
+            pod("p", tolerates("mine", 5)),
+            node("n", "True", taint("mine", at=None)),
+            None,
+            id="since a time that is not known yet",
+        ),
+        pytest.param(
+            pod("p", tolerates("mine", 300), tolerates(UNREACHABLE, 200)),
+            node("n", "Unknown", taint("mine"), gone()),
+            T0 + 200 * SECOND,
+            id="two taints, of which one is tolerated for less",
+        ),
+        pytest.param(
+            pod("p", tolerates("mine")),
+            node("n", "True", taint("mine"), taint("b")),
+            LATE,
+            id="one of two is not tolerated",
+        ),
+        pytest.param(pod(on=""), node("n", "True", taint("mine")), None, id="not bound"),
+        pytest.param(pod(deleted=True), node("n", "True", taint("mine")), None, id="being deleted already"),
+        pytest.param(pod(), node("n", "Unknown", gone()), LATE, id="not reached, and no patience"),
+        pytest.param(pod(), node("n", "False", taint(NOT_READY)), LATE, id="not ready, and no patience"),
+        pytest.param(pod(), node("n", "True", gone()), None, id="reached again, and about to lose the taint"),
+    ],
+)
+def test_when_a_pod_leaves(one: ManagedPod, on: ManagedNode, leaves_at: int | None) -> None:
+    outcome = look(one, on)
+    if leaves_at is not None and leaves_at <= LATE:
+        assert patched(outcome.effects) == EVICTED
+    else:
+        assert (outcome.effects, outcome.again_at) == ((), leaves_at)
+
+
+def test_nobody_leaves_a_lost_node_in_the_first_grace_after_a_beginning() -> None:
+    outcome = look(pod(), node("n", "Unknown", gone()), since=LATE - 20 * SECOND)
+    assert (outcome.effects, outcome.again_at) == ((), LATE + 30 * SECOND + 1)
+
+
+def test_a_taint_that_is_not_ours_is_obeyed_at_once_also_after_a_beginning() -> None:
+    assert patched(look(pod(), node("n", "True", taint("mine")), since=LATE).effects) == EVICTED
+
+
+def test_nobody_leaves_a_node_that_is_heard_of_again() -> None:
+    outcome = look(pod(), node("n", "Unknown", gone()), at=LATE - 10 * SECOND)
+    assert (outcome.effects, outcome.again_at) == ((), LATE + 40 * SECOND + 1)
+
+
+def test_nobody_leaves_when_everything_is_lost() -> None:
+    on, one = node("n", "Unknown", gone()), pod()
+    outcome = pod_on_node(one, Held([on, one]), seen(on), LATE)
+    assert (outcome.effects, outcome.again_at) == ((), LATE + LOOK_MS)
+
+
+def test_what_is_said_already_is_not_said_again() -> None:
+    marked = Condition(type="DisruptionTarget", status="True", reason="DeletionByTaintManager")
+    assert patched(look(pod(ready=marked), node("n", "True", taint("mine"))).effects) == EVICTED[1:]
+
+
+# Nodes that are not there
+
+
+def test_a_pod_whose_node_is_gone_fails_and_goes_after_a_while() -> None:
+    one, sightings = pod(), seen(OTHER)
+    sightings.node_missed("n", T0)
+    objects = Held([OTHER, one])
+    early = pod_on_node(one, objects, sightings, T0 + 39 * SECOND)
+    assert (early.effects, early.again_at) == ((), T0 + 40 * SECOND)
+    status, deletion = pod_on_node(one, objects, sightings, T0 + 40 * SECOND).effects
+    assert isinstance(status, PatchStatus)
+    assert status.patch["phase"] == "Failed"
+    (condition,) = status.patch["conditions"]
+    assert (condition["reason"], condition["message"]) == ("DeletionByPodGC", "PodGC: node no longer exists")
+    assert isinstance(deletion, DeleteObject)
+    assert deletion.grace_s == 0
+
+
+def test_a_node_is_missed_anew_by_who_begins_anew() -> None:
+    one, sightings = pod(), seen(OTHER, since=T0)
+    sightings.node_missed("n", T0 - 1_000 * SECOND)
+    assert pod_on_node(one, Held([one]), sightings, T0).again_at == T0 + 40 * SECOND
+
+
+@pytest.mark.parametrize(
+    "one, effects",
+    [
+        (pod(phase="Succeeded"), ["DeleteObject p"]),
+        (pod(deleted=True), ["PatchStatus p", "DeleteObject p"]),
+        (pod(phase="Failed", deleted=True, finalizers=("x",)), []),
+    ],
+    ids=["it had ended", "it was being deleted", "it waits for others"],
+)
+def test_what_is_left_to_do_for_a_pod_whose_node_is_gone(one: ManagedPod, effects: list[str]) -> None:
+    sightings = seen(OTHER)
+    sightings.node_missed("n", T0)
+    assert patched(pod_on_node(one, Held([OTHER, one]), sightings, LATE).effects) == effects
+
+
+# Nodes that are out of service
+
+
+@pytest.mark.parametrize(
+    "one, on, effects",
+    [
+        (pod(deleted=True), node("n", "Unknown", taint("node.kubernetes.io/out-of-service")), True),
+        (pod(deleted=True), node("n", "Unknown", taint("node.kubernetes.io/out-of-service", "NoSchedule")), True),
+        (pod(deleted=True), node("n", "True", taint("node.kubernetes.io/out-of-service")), False),
+        (pod(deleted=True), node("n", "Unknown", gone()), False),
+    ],
+    ids=["out of service", "by any effect", "but ready", "only not reached"],
+)
+def test_a_pod_that_is_being_deleted_is_forced_only_off_a_node_that_is_out_of_service(
+    one: ManagedPod, on: ManagedNode, effects: bool
+) -> None:
+    assert patched(look(one, on).effects) == (["PatchStatus p", "DeleteObject p"] if effects else [])
+
+
+def test_a_stateful_sets_pod_on_a_lost_node_is_deleted_once_and_never_forced() -> None:
+    on, one = node("n", "Unknown", gone()), pod()
+    owner = Owner(api_version="apps/v1", kind="StatefulSet", name="db", uid="u", controller=True)
+    held = type(one.metadata)(name="p", namespace="default", uid="uid-p", owner_references=(owner,))
+    first = ManagedPod(metadata=held, spec=one.spec, status=one.status)
+    deletions = [each for each in look(first, on).effects if isinstance(each, DeleteObject)]
+    assert [each.grace_s for each in deletions] == [None]
+    for later in (LATE, LATE + 10_000 * SECOND):
+        assert look(pod(deleted=True), on, later).effects == ()
+
+
+# Pods of silent nodes are not ready
+
+
+READY = Condition(type="Ready", status="True", last_transition_time=stamp(0))
+SPOKEN_FOR = Condition(type="Ready", status="False", reason="NodeStatusUnknown", last_transition_time=stamp(0))
+
+
+def test_a_pod_of_a_silent_node_is_not_ready_until_the_node_is_back() -> None:
+    status, event = look(pod(ready=READY), node("n", "Unknown")).effects
+    assert isinstance(status, PatchStatus)
+    assert isinstance(event, RecordEvent)
+    (condition,) = status.patch["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "NodeStatusUnknown")
+    assert (event.type, event.reason, event.message) == ("Warning", "NodeNotReady", "Node is not ready")
+    assert look(pod(ready=SPOKEN_FOR), node("n", "Unknown")).effects == ()
+    (back,) = look(pod(ready=SPOKEN_FOR), node()).effects
+    assert isinstance(back, PatchStatus)
+    assert back.patch["conditions"] == [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(LATE)}]
+
+
+def test_what_an_agent_said_itself_is_left_as_it_is() -> None:
+    own = Condition(type="Ready", status="False", reason="ContainersNotReady")
+    assert look(pod(ready=own), node()).effects == ()
+    assert look(pod(ready=READY), node("n", "False")).effects == ()
+
+
+@pytest.mark.parametrize(
+    "one, on, risk",
+    [
+        (pod(), node(), False),
+        (pod(on=""), None, False),
+        (pod(), None, True),
+        (pod(), node("n", "Unknown"), True),
+        (pod(), node("n", "True", taint("mine")), True),
+        (pod(ready=SPOKEN_FOR), node(), True),
+    ],
+    ids=["its node is well", "not bound", "its node is gone", "its node is lost", "a taint", "spoken for"],
+)
+def test_whom_to_ask_about(one: ManagedPod, on: ManagedNode | None, risk: bool) -> None:
+    objects = Held([one, *([on] if on is not None else [])])
+    assert is_at_risk(one, objects) is risk
