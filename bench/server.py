@@ -28,8 +28,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import aiohttp
 import uvloop
@@ -178,6 +180,67 @@ async def post_all(session: aiohttp.ClientSession, path: str, bodies: Sequence[b
             group.create_task(work())
 
 
+class Posting(asyncio.Protocol):
+    """One connection that posts, one body after another. Bare of all comfort: whoever makes the pods shares the machine
+    with whoever is measured, and an HTTP client of Python's takes as much of it as the server does."""
+
+    def __init__(self, head: bytes, waiting: Iterator[bytes], done: asyncio.Future[None]) -> None:
+        self._head = head
+        self._waiting = waiting
+        self._done = done
+        self._transport: asyncio.Transport | None = None
+        self._got = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._next()
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        head, found, rest = self._got.partition(b"\r\n\r\n")
+        if not found or len(rest) < int(_after(head.lower(), b"content-length: ")):
+            return
+        if not head.startswith(b"HTTP/1.1 201"):
+            self._end(RuntimeError(self._got.decode(errors="replace")[:500]))
+            return
+        self._got = b""
+        self._next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error or RuntimeError("the server closed the connection"))
+
+    def _next(self) -> None:
+        body = next(self._waiting, None)
+        if body is None:
+            self._end(None)
+        elif self._transport is not None:
+            self._transport.write(self._head + b"%d\r\n\r\n" % len(body) + body)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(error) if error else self._done.set_result(None)
+        if self._transport is not None:
+            self._transport.close()
+
+
+def _after(head: bytes, name: bytes) -> bytes:
+    """What a header says; a chunked answer has no length, and is not asked for here."""
+    return head.partition(name)[2].partition(b"\r")[0] or b"0"
+
+
+async def post_fast(peer: Peer, path: str, bodies: Sequence[bytes]) -> None:
+    """The same as `post_all`, at a third of its cost."""
+    url, loop, waiting = urlsplit(peer.url), asyncio.get_running_loop(), iter(bodies)
+    headers = {"Host": url.netloc, "Content-Type": "application/json", "Accept-Encoding": "identity", **peer.headers}
+    named = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST {path} HTTP/1.1\r\n{named}Content-Length: ".encode()
+    ends = [loop.create_future() for _ in range(CONNECTIONS)]
+    for done in ends:
+        make = partial(Posting, head, waiting, done)
+        await loop.create_connection(make, url.hostname, url.port, ssl=peer.tls, server_hostname=url.hostname)
+    await asyncio.gather(*ends)
+
+
 async def namespace(session: aiohttp.ClientSession, name: str) -> str:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await post_all(session, "/api/v1/namespaces", [json.dumps(body).encode()])
@@ -188,7 +251,7 @@ async def namespace(session: aiohttp.ClientSession, name: str) -> str:
     return name
 
 
-async def create_and_bind(session: aiohttp.ClientSession, kind: str, count: int) -> float:
+async def create_and_bind(peer: Peer, session: aiohttp.ClientSession, kind: str, count: int) -> float:
     """Pods a second, from the first create till the last bind is seen."""
     space = await namespace(session, f"bench-{kind}")
     path = f"/api/v1/namespaces/{space}/pods"
@@ -197,7 +260,7 @@ async def create_and_bind(session: aiohttp.ClientSession, kind: str, count: int)
     watching = asyncio.create_task(_see_binds(session, path, seen))
     await asyncio.sleep(0.3)
     begun = time.monotonic()
-    await post_all(session, path, bodies)
+    await post_fast(peer, path, bodies)
     deadline = begun + LIMIT_S
     while len(seen) < count:
         if time.monotonic() > deadline or watching.done():
@@ -298,7 +361,7 @@ async def measure(peer: Peer, sizes: argparse.Namespace) -> Figures:
         await post_all(session, "/api/v1/nodes", [json.dumps(one).encode() for one in nodes])
         for kind in KINDS:
             before = _cpu_us()
-            figures.rates[kind] = await create_and_bind(session, kind, sizes.created)
+            figures.rates[kind] = await create_and_bind(peer, session, kind, sizes.created)
             figures.cpu_us[kind] = (_cpu_us() - before) / sizes.created
             rate, cost = figures.rates[kind], figures.cpu_us[kind]
             say(f"{peer.name}: {kind}, {rate:,.0f} pods/s created and bound, {cost:,.0f} µs of CPU a pod")
