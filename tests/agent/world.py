@@ -131,7 +131,7 @@ class FakePlane:
 
     async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         self._check()
-        return self.objects.get((kind, name))
+        return self.nodes.get(name) if kind == "Node" else self.objects.get((kind, name))
 
     async def tell(self, event: dict[str, Any]) -> None:
         self._check()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -26,6 +27,8 @@ __all__ = ["Fleet"]
 REPORTS_AT_ONCE: Final = 32
 REGISTERED_AT_ONCE: Final = 16
 TRIES: Final = 5
+LOOK_EVERY: Final = 2
+"""Renewals of a lease for one look at the node."""
 RETRY_MS: Final = 500
 
 Key: TypeAlias = tuple[str, str]
@@ -85,17 +88,24 @@ class Fleet:
                 await asyncio.sleep(RETRY_MS / 1_000)
 
     async def _renew(self) -> None:
-        """Every node once in RENEW_S, spread over that time."""
-        names = [name for name, _ in self._shapes]
+        """Every node once in RENEW_S, spread over that time; and every few times, a look at what is thought of it."""
         begun = time.monotonic()
-        while True:
-            for number, name in enumerate(names, 1):
+        for turn in count(1):
+            for number, node in enumerate(self._shapes, 1):
                 try:
-                    await self._plane.renew(name)
+                    await self._plane.renew(node[0])
+                    if turn % LOOK_EVERY == 0:
+                        await self._say_well(*node)
                 except PlaneError as error:
-                    _log.v(2).info("A lease was not renewed", node=name, err=str(error))
-                await _until(begun + number * RENEW_S / len(names))
+                    _log.v(2).info("A lease was not renewed", node=node[0], err=str(error))
+                await _until(begun + number * RENEW_S / len(self._shapes))
             begun = max(begun + RENEW_S, time.monotonic())
+
+    async def _say_well(self, name: str, shape: Shape) -> None:
+        """A node that was not heard of for long is held to be lost, until it says that it is not."""
+        found = await self._plane.read("Node", "", name)
+        if found is not None and not _is_ready(found):
+            await self._plane.register(node_body(name, shape, time.time_ns(), self._addresses[name]))
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
@@ -165,6 +175,11 @@ class Fleet:
             return
         address = self._addresses[pod["spec"]["nodeName"]]
         await self._plane.report(pod, status_after(step, pod, time.time_ns(), address))
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _address(number: int) -> str:

@@ -231,12 +231,17 @@ class View:
             yield Collect(item.ref.uid)
             for owner in meta.owner_references:
                 yield Collect(owner.uid)
-        # New owners are waited for by nobody; what is changed or gone may be.
-        if before is not None:
+        # New owners are waited for by nobody; those that are going or gone may be. That one changes otherwise is
+        # nothing to what it owns: a ReplicaSet does whenever one of its pods does.
+        if before is item or (before is not None and _is_going(before.meta) != _is_going(meta)):
             for dependent in self.graph.dependents(item.ref.uid):
                 yield Collect(dependent.ref.uid)
         if item.ref.namespace in self._ending:
             yield Empty(item.ref.namespace)
+
+
+def _is_going(meta: StoredMeta) -> tuple[object, ...]:
+    return meta.deletion_timestamp, meta.finalizers
 
 
 def _called(keys: Iterable[tuple[type, str, str]]) -> list[Task]:
