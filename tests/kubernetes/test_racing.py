@@ -16,6 +16,7 @@ from kubernetes.racing import Outcome, Sizes, Version
 SIZES = Sizes(nodes=60, slots=5, within_s=120.0)
 KUBE_S = 15.0
 """Long enough to see it; to wait until it comes to rest takes several times as long."""
+KUBE_RACES = 5
 
 
 def check(outcome: Outcome) -> None:
@@ -43,12 +44,17 @@ def test_schedulers_inside_two_servers_and_over_http_on_one_etcd_overfill_no_nod
 
 
 def test_the_same_race_on_kube_apiserver_overfills_nodes(cluster: Cluster) -> None:
-    cluster.namespace = "default"
-    outcome = racing.on_kube(cluster, replace(SIZES, within_s=KUBE_S))
-    print(outcome.text())
-    assert outcome.moved == []
-    assert outcome.bound > SIZES.capacity
-    assert len(outcome.overfull) >= outcome.bound - SIZES.capacity
+    """It need not, each time: that depends on who is awake when. One race in four was without harm."""
+    for _ in range(KUBE_RACES):
+        cluster.wipe()
+        cluster.namespace = "default"
+        outcome = racing.on_kube(cluster, replace(SIZES, within_s=KUBE_S))
+        print(outcome.text())
+        assert outcome.moved == []
+        assert len(outcome.overfull) >= outcome.bound - SIZES.capacity
+        if outcome.bound > SIZES.capacity:
+            return
+    pytest.fail(f"{KUBE_RACES} races on kube-apiserver overfilled nothing: is the witness blind?")
 
 
 # ── the witness ─────────────────────────────────────────────────────────────────────────────────────────────────────
