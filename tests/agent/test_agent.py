@@ -76,13 +76,14 @@ def test_what_ends_is_begun_again_and_then_waits_longer(tmp_path: Path) -> None:
     assert plane.phase() == "Running"
     assert any(status["phase"] == "Running" for _, status, _ in plane.reports)
     waiting = [
-        one["state"]["waiting"]
+        one
         for _, status, _ in plane.reports
         for one in status["containerStatuses"]
         if one["restartCount"] and "waiting" in one["state"]
     ]
-    assert "CrashLoopBackOff" in {one["reason"] for one in waiting}
-    assert plane.state()["lastState"]["terminated"]["exitCode"] == 1
+    # The last report may be of an agent that is stopping: that is how the story ends.
+    assert "CrashLoopBackOff" in {one["state"]["waiting"]["reason"] for one in waiting}
+    assert 1 in {one["lastState"]["terminated"]["exitCode"] for one in waiting}
 
 
 def test_a_command_that_does_not_exist_is_said_in_the_status_and_events(tmp_path: Path) -> None:
