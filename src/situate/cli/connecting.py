@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from situate.kube.access import Access
     from situate.kube.client import Client
 
-__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "with_client"]
+__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "until_stopped", "with_client"]
 
 DIRECTORY: Final = Path(".situate")
 """Where `situate up` keeps its cluster, unless told otherwise."""
@@ -63,3 +64,18 @@ def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Cli
         return asyncio.run(run())
     except ApiError as error:
         raise click.ClickException(error.message) from None
+
+
+async def until_stopped(work: Callable[[], Awaitable[None]]) -> None:
+    """Do it until it ends, or until a signal says that it is enough."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    working = asyncio.ensure_future(work())
+    stopped = asyncio.create_task(stopping.wait())
+    done, _ = await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
+    for task in (working, stopped):
+        task.cancel()
+    await asyncio.gather(working, stopped, return_exceptions=True)
+    if working in done:
+        working.result()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from typing import Final
 
 import click
 
-from situate.cli.connecting import access_to, cluster_options
+from situate.cli.connecting import access_to, cluster_options, until_stopped
 
 USER_AGENT: Final = "situate-controllers"
 
@@ -24,27 +22,16 @@ def controllers(kubeconfig: str | None, context: str | None, verbosity: int) -> 
     set_up(Logging(verbosity=verbosity))
     access = access_to(kubeconfig, context)
 
-    async def run() -> int:
+    async def run() -> None:
         from situate.kube.client import Client
         from situate.kube.controlling import ServerControllers, served_kinds
         from situate.kube.problems import ApiError
 
-        stopping = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
             try:
                 kinds = await served_kinds(client)
             except ApiError as error:
                 raise click.ClickException(error.message) from None
-            working = asyncio.create_task(ServerControllers(client, kinds).run())
-            stopped = asyncio.create_task(stopping.wait())
-            done, _ = await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
-            for task in (working, stopped):
-                task.cancel()
-            await asyncio.gather(working, stopped, return_exceptions=True)
-            if working in done:
-                working.result()
-        return 0
+            await ServerControllers(client, kinds).run()
 
-    sys.exit(asyncio.run(run()))
+    asyncio.run(until_stopped(run))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from situate.cli.connecting import access_to, cluster_options
+from situate.cli.connecting import access_to, cluster_options, until_stopped
 from situate.cli.server import checked_quantity
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ def node(
     async def run() -> None:
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
             if process:
-                await _until_stopped(lambda: _machine(client, name, directory))
+                await until_stopped(lambda: _machine(client, name, directory))
             else:
                 shapes = hollow_shapes(hollow, zones, shape, prefix)
-                await _until_stopped(lambda: _fleet(client, shapes))
+                await until_stopped(lambda: _fleet(client, shapes))
 
     asyncio.run(run())
     sys.exit(0)
@@ -105,17 +104,3 @@ async def _machine(client: Client, name: str, directory: Path) -> None:
         await agent.run()
     except AgentError as error:
         raise click.ClickException(str(error)) from None
-
-
-async def _until_stopped(work: Callable[[], Awaitable[None]]) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    working = asyncio.ensure_future(work())
-    stopped = asyncio.create_task(stopping.wait())
-    done, _ = await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
-    for task in (working, stopped):
-        task.cancel()
-    await asyncio.gather(working, stopped, return_exceptions=True)
-    if working in done:
-        working.result()

@@ -29,6 +29,7 @@ from situate.kube.client import Client
 from situate.kube.kinds import Kind
 from situate.kube.problems import ApiError
 from situate.kube.reflector import Reflector
+from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.runner import RefusedError, Runner, Written
 from situate.loop.controllers.view import Served
 from situate.loop.drive import running_clock
@@ -175,26 +176,10 @@ class ClientPort:
         return await self._client.request("PUT", f"{self._path(ref)}/finalize", body=_encode(found))
 
     async def _record(self, event: RecordEvent) -> None:
-        ref, now = event.ref, time.time_ns()
+        now = time.time_ns()
         self._count += 1
-        space, stamp = ref.namespace or "default", seconds_time(now)
-        component = f"{ref.kind.lower()}-controller"
-        about = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": ref.uid}
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{ref.name}.{now:x}{self._count % 4096:03x}", "namespace": space},
-            "involvedObject": {**about, "namespace": ref.namespace} if ref.namespace else about,
-            "type": event.type,
-            "reason": event.reason,
-            "message": event.message,
-            "source": {"component": component},
-            "reportingComponent": component,
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "count": 1,
-        }
-        await self._client.request("POST", f"/api/v1/namespaces/{space}/events", body=_encode(body))
+        body = event_body(event, event_name(event, now, self._count), seconds_time(now))
+        await self._client.request("POST", f"/api/v1/namespaces/{space_of(event)}/events", body=_encode(body))
 
 
 class ServerControllers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from situate.core.reconcile.effects import (
     CreateObject,
@@ -18,8 +18,9 @@ from situate.core.reconcile.effects import (
     UpdateObject,
     UpdateStatus,
 )
+from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.runner import RefusedError, Written
-from situate.server.asking import Caller, DeleteOptions, ListOptions, Object, Target
+from situate.server.asking import Caller, DeleteOptions, ListOptions, Target
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
@@ -118,7 +119,7 @@ class RegistryPort:
         said = (event.ref, event.reason, event.message)
         name, count = self._said.get(said, ("", 0))
         now = seconds_time(self._wall_ns())
-        space = event.ref.namespace or "default"
+        space = space_of(event)
         if name:
             try:
                 again = {"count": count + 1, "lastTimestamp": now}
@@ -129,8 +130,8 @@ class RegistryPort:
                 name = ""
         if not name:
             self._count += 1
-            name, count = f"{event.ref.name}.{self._wall_ns():x}{self._count % 4096:03x}", 0
-            await self._registry.create(Target(EVENTS, space), _event_body(event, name, space, now), CONTROLLERS)
+            name, count = event_name(event, self._wall_ns(), self._count), 0
+            await self._registry.create(Target(EVENTS, space), event_body(event, name, now), CONTROLLERS)
         self._said[said] = (name, count + 1)
         self._said.move_to_end(said)
         if len(self._said) > REMEMBERED:
@@ -139,25 +140,3 @@ class RegistryPort:
 
 def _target(ref: ObjectRef, subresource: str = "") -> Target:
     return Target(BY_KIND[ref.api_version, ref.kind], ref.namespace, ref.name, subresource)
-
-
-def _event_body(event: RecordEvent, name: str, space: str, now: str) -> Object:
-    ref = event.ref
-    involved: dict[str, Any] = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": ref.uid}
-    if ref.namespace:
-        involved["namespace"] = ref.namespace
-    component = f"{ref.kind.lower()}-controller"
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": space},
-        "involvedObject": involved,
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message,
-        "source": {"component": component},
-        "reportingComponent": component,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
