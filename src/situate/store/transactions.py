@@ -87,14 +87,16 @@ def checked(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
     if max(len(asked.guards), len(asked.writes)) > OPERATIONS:
         raise InvalidRequestError(f"a transaction has at most {OPERATIONS} guards and as many writes")
     size = 0
-    for guard in asked.guards:
-        size += 2 * check_key(guard.key)
-        if isinstance(guard, Holds):
-            size += len(guard.value)
+    known: dict[str, int] = {}  # most keys are guarded and written
     for write in asked.writes:
-        size += check_key(write.key)
+        size += (bytes_of_key := check_key(write.key))
+        known[write.key] = bytes_of_key
         if isinstance(write, Put):
             size += len(write.value)
+    for guard in asked.guards:
+        size += 2 * (known.get(guard.key) or check_key(guard.key))
+        if isinstance(guard, Holds):
+            size += len(guard.value)
     if size > TRANSACTION_BYTES:
         raise InvalidRequestError(f"a transaction has at most {TRANSACTION_BYTES} bytes, and this one {size}")
     return asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -69,9 +70,11 @@ class Objects:
     async def create(self, asked: Incoming) -> Answer:
         shower, resource = self.shower(asked), asked.resource
         options = query.write_options(asked.query, "CreateOptions")
-        obj = bodies.object_of(await asked.read(), asked.content_type, resource.api_version, resource.kind, options)
+        body, content_type = await asked.read(), asked.content_type
+        decode = partial(bodies.object_of, body, content_type, resource.api_version, resource.kind, options)
+        obj = decode()
         check_names(asked, obj, create=True)
-        held = await self._registry.create(asked.target, obj, asked.caller, options, fresh=True)
+        held = await self._registry.create(asked.target, obj, asked.caller, options, again=decode)
         return Answer(HTTPStatus.CREATED, (shower.one(held), NEWLINE))
 
     async def update(self, asked: Incoming) -> Answer:

@@ -14,6 +14,7 @@ from situate.server.http.answers import encode
 from situate.server.http.contracts import Tables
 from situate.server.http.negotiation import Form, not_acceptable
 from situate.server.problems import StatusError, bad_request
+from situate.server.registry.conversion import from_stored
 from situate.server.registry.held import TOGETHER, Held, Listing, item_parts
 from situate.server.registry.watching import WatchEvent
 from situate.server.resources import Resource
@@ -27,6 +28,15 @@ SLICE: Final = 100
 _END: Final = b"]}\n"
 
 
+class _Stored(msgspec.Struct, gc=False):
+    """Of a stored object, where its metadata is."""
+
+    metadata: msgspec.Raw
+
+
+_metadata: Final = msgspec.json.Decoder(_Stored).decode
+
+
 def included(asked: str) -> str:
     """What a row carries of its object, by the option includeObject. Raises StatusError."""
     if asked not in INCLUDED:
@@ -37,7 +47,7 @@ def included(asked: str) -> str:
 class Shower:
     """Makes bodies of one form for one request."""
 
-    __slots__ = ("_columns_told", "_form", "_include", "_now_ns", "_resource", "_tables")
+    __slots__ = ("_as_stored", "_columns_told", "_form", "_include", "_now_ns", "_resource", "_tables")
 
     def __init__(
         self, resource: Resource, form: Form, tables: Tables, now_ns: Callable[[], int], include: str = "Metadata"
@@ -48,6 +58,7 @@ class Shower:
         self._now_ns = now_ns
         self._include = include
         self._columns_told = False
+        self._as_stored = from_stored(resource) is None
 
     # -- single objects ------------------------------------------------------------------------------------------
 
@@ -144,6 +155,8 @@ class Shower:
         if event.held is None:
             shown = self._bookmark(event)
         else:
+            if self._form.shape == "PartialObjectMetadata" and event.type != "DELETED" and self._as_stored:
+                return self._partial_line(event.type, event.held)
             obj = event.held.object(self._resource)
             if event.type == "DELETED":
                 obj["metadata"]["resourceVersion"] = str(event.revision)
@@ -154,6 +167,12 @@ class Shower:
             else:
                 shown = self._partial(obj)
         return encode({"type": event.type, "object": shown}) + b"\n"
+
+    def _partial_line(self, event_type: str, held: Held) -> bytes:
+        """The metadata as it is stored, with what goes in front: nothing of the object is decoded."""
+        start = f'{{"type":"{event_type}","object":{{"kind":"PartialObjectMetadata","apiVersion":"{META}/'
+        version = f'{self._form.version}","metadata":{{"resourceVersion":"{held.revision}",'
+        return f"{start}{version}".encode() + bytes(_metadata(held.value).metadata)[1:] + b"}}\n"
 
     def _bookmark(self, event: WatchEvent) -> Object:
         """How far the watch has come, in the form that was asked for."""

@@ -13,7 +13,7 @@ __all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "Watched", "private_tex
 
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
-LOOK_S: Final = 0.02
+LOOK_S: Final = 0.1
 """How often a file is looked at. Each look lets go of the interpreter, which under load takes as long as 3 % of a
 request to get back."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO

@@ -68,7 +68,7 @@ class Cache:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Held | None:
         """The object as of `revision`; None: there is none. Never waits."""
-        return self.shelf(resource).get(key_of(resource, namespace, name))
+        return self._shelves[resource.stored_as].get(key_of(resource, namespace, name))
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]:
         """Objects of a resource in the order of their keys, of one namespace or of all. Do not await meanwhile."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
 
 from situate.server.asking import Caller, Object, Target, WriteOptions
 from situate.server.kinds.metadata import validate_metadata
@@ -19,23 +21,26 @@ from situate.server.resources import BY_KIND
 from situate.store.entries import ABSENT
 from situate.store.transactions import At
 
-__all__ = ["create_once", "created"]
+__all__ = ["Again", "create_once", "created"]
 
+Again: TypeAlias = Callable[[], Object]
+"""Decodes a request once more."""
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
 
 
 async def created(
-    means: Means, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, fresh: bool = False
+    means: Means, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, again: Again | None = None
 ) -> Held:
     """409 if there is one of that name; a generated name is tried again. The given object is left as it is, unless it
-    is `fresh`: decoded for this very request, and nobody else's."""
-    given = encode(obj)
-    first = obj if fresh else None
+    was decoded for this very request: then `again` decodes another, should it be needed."""
+    mine: Object | None = obj
+    if again is None:
+        mine, again = None, partial(own, target.resource, encode(obj))
 
     async def attempt() -> Held | Lost:
-        nonlocal first
-        mine, first = first, None
-        return await create_once(means, target, mine or own(target.resource, given), caller, options)
+        nonlocal mine
+        first, mine = mine, None
+        return await create_once(means, target, first or again(), caller, options)
 
     return await retried(means, target, attempt)
 

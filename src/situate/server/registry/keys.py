@@ -41,7 +41,8 @@ def _prefix(stored_as: str) -> str:
 
 def key_of(resource: Resource, namespace: str, name: str) -> str:
     """Of a resource without namespaces, the namespace is not looked at."""
-    return f"{prefix_of(resource, namespace if resource.namespaced else '')}{name}"
+    prefix = _prefix(resource.stored_as)
+    return f"{prefix}{namespace}/{name}" if namespace and resource.namespaced else f"{prefix}{name}"
 
 
 def place_of(key: str) -> Place:

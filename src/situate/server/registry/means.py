@@ -12,6 +12,7 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
 from situate.server.registry.expiring import Expiring
 from situate.server.registry.owners import Owners
+from situate.server.registry.recent import Recent
 from situate.server.registry.ports import Admission, Companions, TakesTurns
 from situate.server.resources import Resource
 from situate.store.contract import Store
@@ -31,6 +32,7 @@ class Means:
     turns: TakesTurns | None
     """The companions, if they are such. Asked once, as it is not a quick question."""
     owners: Owners
+    recent: Recent
     expiring: Expiring
     wall_ns: Callable[[], int]
     new_uid: Callable[[], str]

@@ -17,7 +17,7 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.problems import not_found
 from situate.server.registry.asked import revision_of
 from situate.server.registry.cache import Cache
-from situate.server.registry.creating import created
+from situate.server.registry.creating import Again, created
 from situate.server.registry.deleting import collection_deleted, deleted
 from situate.server.registry.expiring import Expiring
 from situate.server.registry.held import Deleted, Held, Listing, Patched
@@ -27,6 +27,7 @@ from situate.server.registry.metadata import random_suffix
 from situate.server.registry.observing import watched
 from situate.server.registry.own import encode, own
 from situate.server.registry.owners import Owners
+from situate.server.registry.recent import Recent
 from situate.server.registry.patching import PatchType, patched
 from situate.server.registry.ports import Admission, Companions, TakesTurns
 from situate.server.registry.updating import Made, modified, replaced
@@ -73,6 +74,7 @@ class Registry:
             companions=companions,
             turns=companions if isinstance(companions, TakesTurns) else None,
             owners=Owners(),
+            recent=Recent(),
             expiring=Expiring(store),
             wall_ns=wall_ns,
             new_uid=new_uid,
@@ -121,10 +123,10 @@ class Registry:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def create(
-        self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE, *, fresh: bool = False
+        self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE, *, again: Again | None = None
     ) -> Held:
-        """`fresh`: the object was decoded for this, as wire/schema does it, and may be changed."""
-        return await created(self._means, target, obj, caller, options, fresh=fresh)
+        """`again`: the object was decoded for this, as wire/schema does it, and may be changed; this makes another."""
+        return await created(self._means, target, obj, caller, options, again=again)
 
     async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
         """Subresources: "", "status" and "finalize"."""

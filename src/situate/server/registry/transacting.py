@@ -76,7 +76,11 @@ async def commit(
         revision = Revision(before.revision) if before else ABSENT
     if new is None and before is not None:
         return replace(before, revision=revision)
-    return hold(key, value, revision) if dry_run else _held(means, target, name, key, value, revision)
+    if dry_run or new is None:
+        return hold(key, value, revision)
+    if before is None and target.resource.stored_as in ACCOMPANIED:
+        means.recent.put(key, value, new)
+    return _held(means, target, name, key, value, revision)
 
 
 def _turn(

@@ -184,7 +184,7 @@ async def modified(
         if held is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         check_version(target, resource_version, uid, held)
-        old = held.object(target.resource)
+        old = (None if altered else means.recent.take(held)) or held.object(target.resource)
         new = change(held.object(target.resource) if altered else old, held)
         if is_last_breath(new, old, target.resource.kind):
             return await _ended(means, target, held, old, new, WriteOptions(dry_run=dry_run))

@@ -17,13 +17,14 @@ _log = Log(__name__)
 
 
 class Crew(Generic[T]):
-    """Works in the running event loop. Its hands are tasks that stay as long as there is work."""
+    """Works in the running event loop. Its hands are tasks that stay, and rest while there is no work."""
 
     def __init__(self, hands: int, work: Callable[[T], Awaitable[None]]) -> None:
         self._most = hands
         self._work = work
         self._line: deque[T] = deque()
         self._hands: set[asyncio.Task[None]] = set()
+        self._resting: list[asyncio.Future[None]] = []
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -34,15 +35,18 @@ class Crew(Generic[T]):
 
     @property
     def busy(self) -> bool:
-        return bool(self._hands)
+        return len(self._hands) > len(self._resting)
 
     def put(self, piece: T) -> None:
         """Have it done, after all that came before. Comes back at once."""
         self._line.append(piece)
-        if len(self._hands) < self._most:
+        if self._resting:
+            self._idle.clear()
+            self._resting.pop().set_result(None)
+        elif len(self._hands) < self._most:
+            self._idle.clear()
             hand = asyncio.get_running_loop().create_task(self._labour())
             self._hands.add(hand)
-            self._idle.clear()
             hand.add_done_callback(self._left)
 
     def drop_all(self) -> Iterator[T]:
@@ -64,14 +68,29 @@ class Crew(Generic[T]):
             hand.cancel()
 
     async def _labour(self) -> None:
-        while self._line:
-            await self._work(self._line.popleft())
+        while True:
+            while self._line:
+                await self._work(self._line.popleft())
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until there is work."""
+        rest: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resting.append(rest)
+        if not self.busy:
+            self._idle.set()
+        try:
+            await rest
+        finally:
+            if rest in self._resting:  # it was cancelled
+                self._resting.remove(rest)
 
     def _left(self, hand: asyncio.Task[None]) -> None:
+        """A hand that was cancelled, or whose work raised: then another takes its place."""
         self._hands.discard(hand)
         if not hand.cancelled() and (error := hand.exception()) is not None:
             _log.error("A piece of work failed", err=repr(error))
-        if self._line and not hand.cancelled() and len(self._hands) < self._most:
+        if self._line and not hand.cancelled():
             self.put(self._line.pop())
-        if not self._hands:
+        if not self.busy:
             self._idle.set()

@@ -7,10 +7,11 @@ says, after which nobody knows what the disk holds: stop.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from itertools import chain
+from typing import Final, TypeAlias
 
 import apsw
 
@@ -18,7 +19,7 @@ from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Revisi
 from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
 from situate.store.sqlite import schema
 from situate.store.sqlite.reading import heads
-from situate.store.sqlite.rows import NO_ROW, PLACES, Row, checksum, in_powers, last_number, number, one
+from situate.store.sqlite.rows import NO_ROW, PLACES, Row, checksum, last_number, number, one
 from situate.store.transactions import Committed, Delete, Outcome, Put, Transaction, changes, refusal
 
 SWEEP_ROWS: Final = 2_000
@@ -30,6 +31,9 @@ REMEMBERED: Final = 16_384
 to ask SQLite for it took a third of what Python does in a commit."""
 REMEMBERED_BYTES: Final = 16 << 10
 """What has more in it is not remembered."""
+
+TOGETHER: Final = 512
+"""Rows in one statement, at most. A commit of no more than that is one statement and nothing else."""
 
 _TO_SWEEP: Final = """
 SELECT json_group_array(json_array(id, before, value IS NULL))
@@ -52,20 +56,35 @@ class Log:
         self._checkpoint_at = CHECKPOINT_PAGES
         self._stands: dict[str, Row] = {}
         """Rows at which keys stand for certain, the one that was asked for last at the end."""
+        self._leases = set(schema.load_leases(connection))
         connection.set_wal_hook(self._written)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
     def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
         """One answer for each, in order, and the batches that came of them. All durable when this returns."""
-        with self._writing() as connection:
-            keys = {each.key: None for asked in transactions for each in (*asked.guards, *asked.writes)}
-            draft = _Draft(self.revision, connection, self._heads(keys), self._leases_of(transactions))
-            answers = [draft.take(asked) for asked in transactions]
-            draft.save()
+        keys = {each.key: None for asked in transactions for each in (*asked.guards, *asked.writes)}
+        draft = _Draft(self.revision, self._heads(keys), self._leases)
+        answers = [draft.take(asked) for asked in transactions]
+        rows = draft.rows()
+        if len(rows) <= TOGETHER:
+            with self._room():
+                self._save(rows)
+        else:
+            with self._writing():
+                self._save(rows)
         self._remember(keys, draft)
         self.revision = draft.revision
         return answers, draft.batches
+
+    def _save(self, rows: Sequence[schema.Taken]) -> None:
+        """Up to a limit, in one statement: by itself, that is a transaction of SQLite."""
+        for start in range(0, len(rows), TOGETHER):
+            part = rows[start : start + TOGETHER]
+            size = 1 << (len(part) - 1).bit_length()  # a power of two, so that few statements need to be prepared
+            cells = list(chain.from_iterable(part))
+            cells += [None] * (size * len(schema.NOTHING) - len(cells))
+            self._connection.execute(_statement(size), cells)
 
     def _heads(self, keys: Iterable[str]) -> dict[str, Row]:
         """Where keys stand: those that are there."""
@@ -85,18 +104,12 @@ class Log:
         while len(stands) > REMEMBERED:
             del stands[next(iter(stands))]
 
-    def _leases_of(self, transactions: Sequence[Transaction]) -> frozenset[int]:
-        named = {w.lease for asked in transactions for w in asked.writes if isinstance(w, Put) and w.lease != NO_LEASE}
-        if not named:
-            return frozenset()
-        query = "SELECT id FROM lease WHERE id IN (SELECT value FROM json_each(?))"
-        return frozenset(lease for (lease,) in self._connection.execute(query, (json.dumps(sorted(named)),)))
-
     # -- leases --------------------------------------------------------------------------------------------------
 
     def grant(self, lease: LeaseId, ttl_s: int) -> LeaseId:
         with self._writing() as connection:
             connection.execute("INSERT INTO lease VALUES (?, ?)", (lease, ttl_s))
+        self._leases.add(lease)
         return lease
 
     def revoke(self, lease: LeaseId) -> list[Batch]:
@@ -105,11 +118,12 @@ class Log:
             query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
             (text,) = one(connection, query, (lease,))
             keys: list[str] = json.loads(text)
-            draft = _Draft(self.revision, connection, self._heads(keys), frozenset())
+            draft = _Draft(self.revision, self._heads(keys), self._leases)
             for start in range(0, len(keys), PLACES):
                 draft.take(Transaction((), tuple(Delete(key) for key in keys[start : start + PLACES])))
-            draft.save()
+            self._save(draft.rows())
             connection.execute("DELETE FROM lease WHERE id = ?", (lease,))
+        self._leases.discard(lease)
         self._remember(keys, draft)
         self.revision = draft.revision
         return draft.batches
@@ -168,10 +182,16 @@ class Log:
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
-        try:
+        with self._room():
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Whatever goes wrong, nothing was written. That there is no room is ours to say, and not the end."""
+        try:
+            yield
         except apsw.FullError as error:
             raise StoreFullError(f"no room for the write: {error}") from None
         finally:
@@ -182,18 +202,14 @@ class Log:
 class _Draft:
     """A commit of SQLite as it grows: entries as the transactions so far have left them."""
 
-    def __init__(
-        self, revision: Revision, connection: apsw.Connection, rows: dict[str, Row], leases: frozenset[int]
-    ) -> None:
-        """`rows`: where the keys stand that are asked about; its own from now on."""
+    def __init__(self, revision: Revision, stand: dict[str, Row], leases: Set[int]) -> None:
+        """`stand`: where the keys stand that are asked about; its own from now on."""
         self.revision = revision
         self.batches: list[Batch] = []
-        self._connection = connection
         self._leases = leases
-        self._stand = rows
-        self._entries: dict[str, Entry] = {key: row.entry for key, row in rows.items() if row.entry is not None}
-        self._rows: list[tuple[int, str, bytes | None, int, int, int, int]] = []
-        self._touched: dict[str, None] = {}
+        self._stand = stand
+        self._entries: dict[str, Entry] = {key: row.entry for key, row in stand.items() if row.entry is not None}
+        self._rows: list[schema.Taken] = []
 
     def row(self, key: str) -> Row | None:
         """Where it stands by now; None: it is not there."""
@@ -227,25 +243,12 @@ class _Draft:
             self._entries[key] = entry
             self._stand[key] = Row(row, key, entry, before)
         self._rows.append((row, key, value, created, before, lease, checksum(row, key, value, created, before, lease)))
-        self._touched[key] = None
 
-    def save(self) -> None:
-        """Few statements, each for many rows: rows.py says why."""
-        if not self._rows:
-            return
-        self._many("INSERT INTO log VALUES ", "(?,?,?,?,?,?,?)", "", self._rows)
-        entries, stand = self._entries, self._stand
-        standing = [(key, stand[key].id, int(entries[key].lease)) for key in self._touched if key in stand]
-        self._many("REPLACE INTO live VALUES ", "(?,?,?)", "", standing)
-        gone = [(key,) for key in self._touched if key not in stand]
-        self._many("DELETE FROM live WHERE key IN (", "?", ")", gone)
-        schema.save_counter(self._connection, schema.REVISION, self.revision)
-
-    def _many(self, head: str, each: str, tail: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        for part in in_powers(rows):
-            self._connection.execute(_statement(head, each, tail, len(part)), [cell for row in part for cell in row])
+    def rows(self) -> list[schema.Taken]:
+        """All that is to be written, in order."""
+        return [*self._rows, schema.counted(schema.REVISION, self.revision)] if self._rows else []
 
 
-@lru_cache(maxsize=64)
-def _statement(head: str, each: str, tail: str, times: int) -> str:
-    return head + ",".join([each] * times) + tail
+@lru_cache(maxsize=16)
+def _statement(rows: int) -> str:
+    return schema.TAKE + ",".join(["(" + ",".join("?" * len(schema.NOTHING)) + ")"] * rows)

@@ -7,7 +7,7 @@ all is. Counters are kept apart, as compaction may take the newest rows of the l
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Final, TypeAlias
 
 import apsw
 
@@ -43,6 +43,22 @@ CREATE INDEX live_by_lease ON live (lease) WHERE lease <> 0;
 CREATE TABLE lease (id INTEGER PRIMARY KEY, ttl_s INTEGER NOT NULL);
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 """
+_INTAKE: Final = """
+CREATE TEMP VIEW intake AS SELECT * FROM log;
+CREATE TEMP TRIGGER take_row INSTEAD OF INSERT ON intake WHEN NEW.id IS NOT NULL BEGIN
+    INSERT INTO log VALUES (NEW.id, NEW.key, NEW.value, NEW.created, NEW.before, NEW.lease, NEW.crc);
+    REPLACE INTO live SELECT NEW.key, NEW.id, NEW.lease WHERE NEW.value IS NOT NULL;
+    DELETE FROM live WHERE key = NEW.key AND NEW.value IS NULL;
+END;
+CREATE TEMP TRIGGER take_count INSTEAD OF INSERT ON intake WHEN NEW.id IS NULL AND NEW.key IS NOT NULL BEGIN
+    REPLACE INTO counter VALUES (NEW.key, NEW.created, NEW.crc);
+END;
+"""
+"""What the writer writes to, so that a whole commit is one statement: a row of the log goes to `log` and moves `live`, a
+row without a number is a counter, and one without anything is nothing. The file knows nothing of it."""
+TAKE: Final = "INSERT INTO intake VALUES "
+Taken: TypeAlias = tuple[int | None, str | None, bytes | None, int | None, int | None, int | None, int | None]
+NOTHING: Final[Taken] = (None, None, None, None, None, None, None)
 
 
 def check_sqlite(version: str) -> None:
@@ -72,6 +88,7 @@ def prepare(connection: apsw.Connection, limit_bytes: int = 0) -> None:
         raise CorruptError(f"the file is damaged, or no database: {error}") from None
     _check_counters(connection)
     _check_live(connection)
+    connection.execute(_INTAKE)
     if limit_bytes:
         (page,) = one(connection, "PRAGMA page_size")
         connection.execute(f"PRAGMA max_page_count = {max(1, limit_bytes // page)}")
@@ -128,6 +145,11 @@ def load_counters(connection: apsw.Connection) -> dict[str, int]:
     if found.keys() != _AT_FIRST.keys():
         raise CorruptError(f"counters are missing: there are {sorted(found)}")
     return found
+
+
+def counted(name: str, value: int) -> Taken:
+    """A counter, among the rows that are taken in."""
+    return (None, name, None, value, None, None, _counter_crc(name, value))
 
 
 def save_counter(connection: apsw.Connection, name: str, value: int) -> None:

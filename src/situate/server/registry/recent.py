@@ -1,0 +1,36 @@
+"""Objects as they were written a moment ago: whoever changes one next, as who binds a new pod does, need not decode it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.asking import Object
+from situate.server.registry.held import Held
+
+__all__ = ["MOST", "Recent"]
+
+MOST: Final = 1_024
+"""How many are remembered. One that is forgotten is decoded."""
+
+
+class Recent:
+    """By key: the stored form, and the object that was encoded to it."""
+
+    __slots__ = ("_written",)
+
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[bytes, Object]] = {}
+
+    def put(self, key: str, value: bytes, obj: Object) -> None:
+        """To be called by whoever wrote it, and will not change it any more."""
+        self._written[key] = (value, obj)
+        if len(self._written) > MOST:
+            del self._written[next(iter(self._written))]
+
+    def take(self, held: Held) -> Object | None:
+        """The object if this is how it was written, once; to look at, not to change."""
+        written = self._written.pop(held.key, None)
+        if written is None or written[0] != held.value:
+            return None
+        obj = written[1]
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(held.revision)}}
