@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -391,7 +390,7 @@ def test_the_node_says_what_this_machine_is(tmp_path: Path) -> None:
             await until(lambda: plane.renewals)
 
     story(told)
-    node = plane.nodes["this"]
+    node = plane.nodes_held["this"]
     assert node["metadata"]["labels"]["disk"] == "fast"
     assert int(node["status"]["capacity"]["cpu"]) >= 1
     assert {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"] == "True"
@@ -403,52 +402,6 @@ def test_a_pod_that_does_not_fit_is_refused_by_the_node(tmp_path: Path) -> None:
     plane = run_told(given, tmp_path, lambda plane: plane.phase() == "Failed")
     assert plane.status()["reason"] == "OutOfcpu"
     assert "containerStatuses" not in plane.status()
-
-
-def test_a_report_says_which_binding_it_is_about(tmp_path: Path) -> None:
-    plane = FakePlane()
-    plane.objects["NodeSnapshot", "this"] = {"spec": {"pods": [{"uid": "uid-p", "bindingVersion": 3}]}}
-
-    async def told() -> None:
-        plane.put(pod(shell("exit 0"), restartPolicy="Never"))
-        async with running(agent_of(plane, tmp_path)):
-            await until(lambda: plane.phase() == "Succeeded")
-
-    story(told)
-    assert {version for _, _, version in plane.reports} == {3}
-
-
-def test_an_agent_without_its_lease_ends_its_pods_and_begins_them_again_with_it(tmp_path: Path, mark: str) -> None:
-    plane = FakePlane()
-
-    async def told() -> None:
-        plane.put(pod(sleeper(mark)))
-        async with running(agent_of(plane, tmp_path, renew_s=0.05, fence_s=0.3, ends_pods=True)):
-            await until(plane.is_ready)
-            plane.cut()
-            await until(lambda: not processes_with(mark))
-            plane.away = False
-            await until(lambda: plane.state()["restartCount"] >= 1 and plane.is_ready())
-
-    story(told)
-
-
-def test_an_agent_that_comes_back_has_no_more_time_than_the_lease_left_it(tmp_path: Path, mark: str) -> None:
-    plane = FakePlane()
-
-    async def told() -> None:
-        plane.put(pod(sleeper(mark)))
-        async with running(agent_of(plane, tmp_path, renew_s=0.05, fence_s=60.0)):
-            await until(lambda: plane.is_ready() and (tmp_path / "pods.last").exists())
-        long_ago = time.time() - 100
-        os.utime(tmp_path / "lease.renewed", (long_ago, long_ago))
-        plane.cut()
-        working = asyncio.create_task(agent_of(plane, tmp_path, fence_s=60.0).run())
-        await until(lambda: not processes_with(mark))
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-
-    story(told)
 
 
 def test_a_pod_does_not_go_back_to_an_older_version(tmp_path: Path) -> None:
@@ -496,7 +449,10 @@ def test_a_container_that_forks_without_end_is_ended_and_others_go_on(tmp_path: 
     assert plane.said("Failed") == ["Error: more than 50 processes"]
 
 
-def test_a_log_without_end_takes_no_more_than_its_files(tmp_path: Path) -> None:
+def test_a_log_without_end_takes_no_more_than_its_files_and_that_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("situate.agent.agent.LOOK_S", 0.05)
     plane = FakePlane()
 
     async def told() -> None:
@@ -506,8 +462,12 @@ def test_a_log_without_end_takes_no_more_than_its_files(tmp_path: Path) -> None:
             logs = list((tmp_path / "pods" / "uid-p" / "containers" / "c").glob("0.log*"))
             assert len(logs) == 3
             assert sum(one.stat().st_size for one in logs) <= 300_000
+            await until(lambda: plane.said("LogCut"))
+            plane.put(pod(shell("exit 0"), name="other", restartPolicy="Never"))
+            await until(lambda: plane.phase("other") == "Succeeded")
 
     story(told)
+    assert [text[:23] for text in plane.said("LogCut")] == ["The log of container c "]
 
 
 def test_a_probe_that_hangs_is_given_up_and_the_container_begun_again(tmp_path: Path, mark: str) -> None:

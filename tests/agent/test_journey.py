@@ -237,11 +237,12 @@ def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:
             (tmp_path / "web.json").write_text(manifests("first"))
             cluster.situate("apply", "-f", "web.json")
             until(lambda: len(cluster.ready()) == 3)
+            assert all(port_of(cluster, one["metadata"]["name"]) for one in cluster.ready())
             agent.send_signal(signal.SIGTERM)
         before = _servers(cluster)
         assert len(before) == 3
         assert {one["metadata"]["annotations"]["situate.dev/binding-version"] for one in cluster.pods()} == {"1"}
-        with pytest.raises(ApiError, match="runs in a process of its own"):
+        with pytest.raises(ApiError, match="the agent of node own cannot be asked for its logs"):
             cluster.api("GET", f"/api/v1/namespaces/default/pods/{cluster.pods()[0]['metadata']['name']}/log")
         with subprocess.Popen(words, cwd=tmp_path) as agent:
             cluster.situate("delete", "-f", "web.json")

@@ -8,7 +8,12 @@ import pytest
 
 from server.placing.world import World, tell
 from situate.agent.direct import RegistryPlane
-from situate.agent.plane import StaleError
+from situate.agent.machine import LEASES
+from situate.agent.plane import About, Renewal, StaleError, Taken, TakenError
+from situate.agent.wanted import Configuration, snapshot_of
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, Report
+from situate.server.problems import StatusError
+from situate.server.resources import BY_KIND
 
 Story = Callable[[World, RegistryPlane], Awaitable[None]]
 
@@ -22,12 +27,13 @@ def told(story: Story) -> None:
     tell(on)
 
 
+LEASE = BY_KIND["coordination.k8s.io/v1", "Lease"]
 RUNNING: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def test_a_report_about_this_binding_is_taken() -> None:
     async def story(world: World, plane: RegistryPlane) -> None:
-        await plane.report(world.read("p"), RUNNING, 1)
+        await plane.report(world.read("p"), RUNNING, About(1))
         assert world.read("p")["status"]["phase"] == "Running"
 
     told(story)
@@ -36,7 +42,7 @@ def test_a_report_about_this_binding_is_taken() -> None:
 def test_a_report_about_another_binding_is_stale() -> None:
     async def story(world: World, plane: RegistryPlane) -> None:
         with pytest.raises(StaleError):
-            await plane.report(world.read("p"), RUNNING, 2)
+            await plane.report(world.read("p"), RUNNING, About(2))
         assert world.read("p")["status"].get("phase") != "Running"
 
     told(story)
@@ -52,12 +58,119 @@ def test_a_report_about_another_pod_is_stale(part: str, name: str, value: str) -
     told(story)
 
 
-def test_the_snapshot_says_which_binding_it_is() -> None:
+def test_what_is_not_there_is_none() -> None:
     async def story(world: World, plane: RegistryPlane) -> None:
-        snapshot = await plane.read("NodeSnapshot", "", "n1")
-        assert snapshot is not None
-        assert [(one["name"], one["bindingVersion"]) for one in snapshot["spec"]["pods"]] == [("p", 1)]
         assert await plane.read("ConfigMap", "default", "none") is None
+
+    told(story)
+
+
+def test_a_snapshot_says_which_binding_it_is_and_how_the_agent_is_to_be() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        read = await anext(plane.snapshots("n1"))
+        found = snapshot_of(read.body or b"")
+        assert (read.version, found.bindings) == (found.version, {world.read("p")["metadata"]["uid"]: 1})
+        assert found.configuration == Configuration(40, 10)
+
+    told(story)
+
+
+def test_snapshots_are_told_from_a_version_on() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        first = await anext(plane.snapshots("n1"))
+        later = plane.snapshots("n1", first.version)
+        await world.pod("q", nodeName="n1")
+        second = await anext(later)
+        assert second.version > first.version
+        assert len(snapshot_of(second.body or b"").bindings) == 2
+
+    told(story)
+
+
+def test_where_a_version_is_gone_the_whole_is_told() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        watch, refused = world.registry.watch, list[str]()
+
+        async def forgetful(target: Any, options: Any) -> Any:
+            if options.resource_version:
+                refused.append(options.resource_version)
+                raise StatusError(410, "Expired", "too old resource version")
+            return await watch(target, options)
+
+        world.registry.watch = forgetful  # type: ignore[assignment, method-assign]
+        read = await anext(plane.snapshots("n1", 1))
+        assert refused == ["1"]
+        assert len(snapshot_of(read.body or b"").bindings) == 1
+
+    told(story)
+
+
+def test_a_lease_is_taken_in_a_new_term_each_time_and_whoever_had_it_is_told() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        first = await plane.take("n1", 40)
+        await plane.renew("n1", Renewal(first.term, 40, 17))
+        second = await plane.take("n1", 15)
+        assert (first.term, first.before) == (1, 0)
+        assert second == Taken(2, 1, 40)
+        with pytest.raises(TakenError):
+            await plane.renew("n1", Renewal(first.term, 40))
+        held = world.registry.cache.get(LEASE, LEASES, "n1")
+        assert held is not None
+        lease = held.object(LEASE)
+        assert lease["spec"]["leaseTransitions"] == 2
+        assert lease["metadata"]["annotations"][ACKNOWLEDGED] == "17"
+        assert (await plane.take("n1", 15, 9)).term == 9
+
+    told(story)
+
+
+def test_an_older_report_of_a_pod_or_node_is_stale() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        term = (await plane.take("n1", 40)).term
+        node = world.read_node("n1")
+        await plane.register(node, Report(term, 2))
+        await plane.report(world.read("p"), RUNNING, About(1, Report(term, 2)))
+        for number in (1,):
+            with pytest.raises(StaleError, match=f"report {term}.{number} is stale: {term}.2 was taken already"):
+                await plane.register(node, Report(term, number))
+            with pytest.raises(StaleError, match="is stale"):
+                await plane.report(world.read("p"), RUNNING, About(1, Report(term, number)))
+        await plane.register(node, Report(term, 3))
+
+    told(story)
+
+
+def test_reports_of_an_agent_that_was_replaced_are_stale() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        old = (await plane.take("n1", 40)).term
+        new = (await plane.take("n1", 40)).term
+        with pytest.raises(StaleError, match=f"the node's lease is in term {new}"):
+            await plane.report(world.read("p"), RUNNING, About(1, Report(old, 5)))
+        with pytest.raises(StaleError, match=f"the node's lease is in term {new}"):
+            await plane.register(world.read_node("n1"), Report(old, 5))
+        await plane.report(world.read("p"), RUNNING, About(1, Report(new, 1)))
+        assert world.read("p")["metadata"]["annotations"][REPORT] == f"{new}.1"
+
+    told(story)
+
+
+def test_a_report_of_a_node_leaves_the_conditions_of_others() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        said = {**world.read_node("n1"), "status": {"conditions": [{"type": "SnapshotLagging", "status": "True"}]}}
+        await plane.register(said)
+        await plane.register({**said, "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+        conditions = world.read_node("n1")["status"]["conditions"]
+        assert [one["type"] for one in conditions] == ["SnapshotLagging", "Ready"]
+
+    told(story)
+
+
+def test_a_node_is_seen_as_it_changes() -> None:
+    async def story(world: World, plane: RegistryPlane) -> None:
+        reads = plane.nodes("n1")
+        assert (await anext(reads)).name == "n1"
+        await plane.register({**world.read_node("n1"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+        assert b'"Ready"' in ((await anext(reads)).body or b"")
 
     told(story)
 

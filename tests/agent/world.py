@@ -11,9 +11,21 @@ from typing import Any
 
 from situate.agent.agent import NodeAgent, NodeSettings
 from situate.agent.life import Backoff
-from situate.agent.plane import PlaneError, PodRead, StaleError
+from situate.agent.plane import (
+    UNSAID,
+    About,
+    NodeRead,
+    PlaneError,
+    PodRead,
+    Renewal,
+    SnapshotRead,
+    StaleError,
+    Taken,
+    TakenError,
+)
 from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.statuses import merged
+from situate.core.reconcile.nodes.reports import Report
 
 WITHIN_S = 20.0
 QUICK = Backoff(first_ms=50, most_ms=400)
@@ -49,17 +61,56 @@ class FakePlane:
         self.pods_held: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
-        self.reports: list[tuple[str, dict[str, Any], int | None]] = []
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.renewals = 0
+        self.reports: list[tuple[str, dict[str, Any], About]] = []
+        self.node_reports: list[Report | None] = []
+        self.asked_since: list[int] = []
+        self.nodes_held: dict[str, dict[str, Any]] = {}
+        self.renewals: list[Renewal] = []
+        self.terms: dict[str, int] = {}
+        self.lease_s = 40
+        self.version = 0
+        """Of the node's snapshot."""
+        self.unlisted: list[str] = []
+        """Pods that the snapshot does not have."""
+        self.configuration: dict[str, Any] = {}
         self.away = False
-        self._followers: list[asyncio.Queue[PodRead | None]] = []
+        self._followers: list[asyncio.Queue[Any]] = []
+        self._node_followers: list[asyncio.Queue[Any]] = []
+        self._snapshot_followers: list[asyncio.Queue[Any]] = []
 
     # -- for tests ---------------------------------------------------------------------------------------------------
 
     def put(self, body: dict[str, Any]) -> None:
         self.pods_held[body["metadata"]["name"]] = body
         self._tell(body)
+        self.tell_snapshot()
+
+    def tell_snapshot(self, version: int = 0) -> None:
+        """The node's snapshot, as it is now, in the next version or in this one."""
+        self.version += 1
+        for follower in self._snapshot_followers:
+            for node in {NODE: 0, **self.nodes_held}:
+                follower.put_nowait(self._snapshot(node, version or self.version))
+
+    def _snapshot(self, node: str, version: int) -> SnapshotRead:
+        pods = [
+            {"uid": one["metadata"]["uid"], "bindingVersion": 1}
+            for name, one in self.pods_held.items()
+            if one["spec"]["nodeName"] == node
+            and one["status"].get("phase") not in ("Succeeded", "Failed")
+            and name not in self.unlisted
+        ]
+        spec = {"pods": pods, "configuration": self.configuration}
+        body = {"metadata": {"name": node, "resourceVersion": str(version)}, "spec": spec}
+        return SnapshotRead(node, version, json.dumps(body).encode())
+
+    def think(self, ready: str, name: str = NODE) -> None:
+        """The node's state, as the control plane sees it."""
+        node = self.nodes_held[name]
+        status = {**node["status"], "conditions": [{"type": "Ready", "status": ready}]}
+        self.nodes_held[name] = {**node, "status": status}
+        for follower in self._node_followers:
+            follower.put_nowait(NodeRead(name, json.dumps(self.nodes_held[name]).encode()))
 
     def ask_to_go(self, name: str, grace_s: int = 5) -> None:
         body = self.pods_held[name]
@@ -71,11 +122,12 @@ class FakePlane:
         body = self.pods_held.pop(name)
         for follower in self._followers:
             follower.put_nowait(PodRead(body["metadata"]["namespace"], name, None))
+        self.tell_snapshot()
 
     def cut(self) -> None:
         """Nobody is answered any more."""
         self.away = True
-        for follower in self._followers:
+        for follower in (*self._followers, *self._node_followers, *self._snapshot_followers):
             follower.put_nowait(None)
 
     def status(self, name: str = "p") -> dict[str, Any]:
@@ -99,39 +151,66 @@ class FakePlane:
 
     # -- for agents --------------------------------------------------------------------------------------------------
 
-    async def register(self, node: dict[str, Any]) -> None:
+    async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
         self._check()
-        self.nodes[node["metadata"]["name"]] = node
+        self.node_reports.append(report)
+        self.nodes_held[node["metadata"]["name"]] = node
 
-    async def renew(self, node: str) -> None:
+    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
         self._check()
-        self.renewals += 1
+        before = self.terms.get(node, 0)
+        taken = Taken(max(before + 1, least), before, self.lease_s)
+        self.terms[node], self.lease_s = taken.term, lease_s
+        return taken
+
+    async def renew(self, node: str, renewal: Renewal) -> None:
+        self._check()
+        if self.terms[node] != renewal.term:
+            raise TakenError("taken")
+        self.lease_s = renewal.lease_s
+        self.renewals.append(renewal)
 
     async def pods(self, node: str = "") -> AsyncIterator[PodRead]:
+        there = [_read(body) for body in self.pods_held.values()]
+        async for read in self._follow(self._followers, [*there, PodRead("", "", None, listed=True)]):
+            yield read
+
+    async def snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotRead]:
+        self.asked_since.append(since)
+        held = {NODE: 0, **self.nodes_held}
+        there = [self._snapshot(one, max(self.version, 1)) for one in held] if since != self.version else []
+        async for read in self._follow(self._snapshot_followers, there):
+            yield read
+
+    async def nodes(self, node: str = "") -> AsyncIterator[NodeRead]:
+        there = [NodeRead(name, json.dumps(body).encode()) for name, body in self.nodes_held.items()]
+        async for read in self._follow(self._node_followers, there):
+            yield read
+
+    async def _follow(self, followers: list[asyncio.Queue[Any]], there: list[Any]) -> AsyncIterator[Any]:
         self._check()
-        follower: asyncio.Queue[PodRead | None] = asyncio.Queue()
-        for body in self.pods_held.values():
-            follower.put_nowait(_read(body))
-        follower.put_nowait(PodRead("", "", None, listed=True))
-        self._followers.append(follower)
+        follower: asyncio.Queue[Any] = asyncio.Queue()
+        for read in there:
+            follower.put_nowait(read)
+        followers.append(follower)
         try:
             while (read := await follower.get()) is not None:
                 yield read
             raise PlaneError("gone away")
         finally:
-            self._followers.remove(follower)
+            followers.remove(follower)
 
-    async def report(self, pod: dict[str, Any], status: dict[str, Any], version: int | None = None) -> None:
+    async def report(self, pod: dict[str, Any], status: dict[str, Any], about: About = UNSAID) -> None:
         self._check()
         held = self.pods_held.get(pod["metadata"]["name"])
         if held is None or held["metadata"]["uid"] != pod["metadata"]["uid"]:
             raise StaleError("another pod")
-        self.reports.append((pod["metadata"]["name"], status, version))
+        self.reports.append((pod["metadata"]["name"], status, about))
         self.put({**held, "status": merged(held["status"], status)})
 
     async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         self._check()
-        return self.nodes.get(name) if kind == "Node" else self.objects.get((kind, name))
+        return self.nodes_held.get(name) if kind == "Node" else self.objects.get((kind, name))
 
     async def tell(self, event: dict[str, Any]) -> None:
         self._check()
@@ -167,7 +246,7 @@ async def until(check: Callable[[], object]) -> None:
 
 def agent_of(plane: Any, directory: Path, *, log_bytes: int = 1 << 20, processes: int = 200, **more: Any) -> NodeAgent:
     settings = NodeSettings(NODE, directory, backoff=more.pop("backoff", QUICK), **more)
-    limits = ProcessSettings(log_bytes=log_bytes, log_files=3, processes=processes)
+    limits = ProcessSettings(log_bytes=log_bytes, log_files=3, processes=processes, fence=directory / "fence")
     return NodeAgent(plane, settings, lambda changed: ProcessRuntime(directory / "pods", changed, settings=limits))
 
 

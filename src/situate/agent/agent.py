@@ -1,8 +1,9 @@
 """The agent of a node that is this machine: registers it, keeps its lease, and has the pods bound to it run here.
 
-What is wanted comes from the control plane, and is kept on disk: when that is away, the agent goes on from there. What
-runs is asked of the runtime. Where the two differ, the second is made to follow the first: what is missing is begun,
-what nobody wants is ended, and what is left of it deleted. Places nothing, and asks no scheduler.
+What is wanted is said by the node's snapshot, in versions that never go back, and by the pods in it. It is kept on
+disk: when the control plane is away, the agent goes on from there. What runs is asked of the runtime. Where the two
+differ, the second is made to follow the first: what is missing is begun, what nobody wants is ended, and what is left
+of it deleted. Places nothing, and asks no scheduler.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,31 +23,32 @@ import msgspec
 from situate.agent import host
 from situate.agent.admission import refusal
 from situate.agent.checkpoint import Checkpoint, CheckpointError, load, save
+from situate.agent.clock import REAL, Clock
+from situate.agent.damping import LOOK_S, next_due
+from situate.agent.lease import Lease, Place
 from situate.agent.life import Backoff
-from situate.agent.machine import RENEW_S
-from situate.agent.plane import Plane, PlaneError, PodRead
+from situate.agent.plane import Plane, PlaneError, PodRead, TakenError, UnservedError
 from situate.agent.ports import Ports, assigned, is_free
 from situate.agent.runtime import Runtime
+from situate.agent.serving import Endpoint, served
 from situate.agent.statuses import Ended
 from situate.agent.telling import Teller
-from situate.agent.worker import Means, PodWorker
+from situate.agent.wanted import Configuration, Snapshot, Wanted, snapshot_of
+from situate.agent.worker import FINISHED, Means, PodWorker
+from situate.core.reconcile.nodes.fencing import STOP_MS
 from situate.loop.logs import Log
 
 __all__ = ["AgentError", "NodeAgent", "NodeSettings"]
 
 CHECKPOINT: Final = "pods.last"
 LOCK: Final = "agent.lock"
-RENEWED: Final = "lease.renewed"
-"""A file whose time is that of the last renewal."""
 RETRY_S: Final = 1.0
-LOOK_S: Final = 10.0
-"""How often the machine is looked at."""
-STATUS_S: Final = 300.0
-"""How often a node says how it is, when nothing has changed: its lease says that it lives."""
-SAVE_S: Final = 0.5
-"""Changes of the pods within this time are kept on disk together."""
+SAVE_S: Final = 0.1
+"""Changes within this time are kept on disk together; what is kept is acknowledged."""
 SHUT_DOWN_S: Final = 5.0
 """How long containers may take to end, when the machine is to stop running any."""
+STOP_S: Final = STOP_MS / 1_000
+"""The same, when it has to stop because its lease ran out."""
 POLL_S: Final = 0.03
 
 Key: TypeAlias = tuple[str, str]
@@ -68,18 +68,27 @@ class NodeSettings:
     """Its own: pods, what it last knew, a lock against a second agent."""
     labels: Mapping[str, str] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
-    renew_s: float = RENEW_S
+    configuration: Configuration = field(default_factory=Configuration)
+    """How it renews its lease, until the control plane says how."""
     ends_pods: bool = False
     """When the agent is told to stop, its pods stop with it. One that is killed leaves them in any case."""
-    fence_s: float | None = None
-    """After so long without its lease renewed, it ends its pods: somebody may run them elsewhere. None: never."""
+    fenced: bool = True
+    """When it cannot renew its lease, it ends its pods before somebody may run them elsewhere."""
+    cluster: str = ""
+    """Whose node it is. What is on disk of another's does not count."""
+    authorities: tuple[bytes, ...] = ()
+    """Certificates (DER) of those who may vouch for a control plane that asks for logs; none: nobody may ask."""
 
 
 class NodeAgent:
     """`run` it until cancelled. What it began goes on, unless its settings say otherwise."""
 
     def __init__(
-        self, plane: Plane, settings: NodeSettings, runtime: Callable[[Callable[[str], None]], Runtime]
+        self,
+        plane: Plane,
+        settings: NodeSettings,
+        runtime: Callable[[Callable[[str], None]], Runtime],
+        clock: Clock = REAL,
     ) -> None:
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.ready = asyncio.Event()
@@ -88,51 +97,106 @@ class NodeAgent:
         self.facts = host.facts(settings.directory)
         self._plane = plane
         self._settings = settings
-        self._teller = Teller(plane, settings.name)
+        self._clock = clock
+        self._teller = Teller(plane, settings.name, clock.wall_ns)
         self._workers: dict[str, PodWorker] = {}
         self._uids: dict[Key, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._listed = False
         self._heard: dict[Key, str] = {}
-        self._unsaved = asyncio.Event()
-        self._status: dict[str, Any] = {}
-        self._renewed = time.monotonic() - self._since_renewal()
-        self._ending = False
+        self._revisions: dict[Key, int] = {}
+        """At which each pod became what it is known to be, or was deleted; since all were last told of."""
+        self._announced: dict[str, dict[str, Any]] = {}
+        """Pods that are told of, and not in the snapshot yet: they begin when they are."""
         self._left_over: list[str] = []
+        self._unsaved = asyncio.Event()
+        self._speak = asyncio.Event()
+        """The node has to say how it is."""
+        self._node: dict[str, Any] | None = None
+        self._status: dict[str, Any] | None = None
+        """The node, as it was last seen, and its status, as it was last said."""
+        self._counts = True
+        """The server has snapshots."""
+        self._ending = False
+        self._endpoint: Endpoint | None = None
+        held = self._last_known()
+        self._checkpoint = held
+        self._wanted = Wanted(held.snapshot)
+        self._told_snapshot = False
+        """In this life. What is on disk may be older than what was acknowledged: the first is pulled whole."""
+        place = Place(settings.name, settings.directory, self.facts.info["bootID"], settings.fenced)
+        configuration = settings.configuration if held.snapshot is None else held.snapshot.configuration
+        self._hearing: asyncio.Task[None] | None = None
+        self._lease = Lease(plane, place, clock, configuration, self._fence_changed)
+
+        self._current = self._lease.unbroken
+        """What is known of the pods is still so. Not after a time in which others may have been given them: then the
+        control plane has to tell of all of them anew, before any is begun."""
 
     # -- its life ----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Raises AgentError."""
         with _only_one(self._settings.directory / LOCK):
-            async with aiohttp.ClientSession() as http:
+            async with aiohttp.ClientSession() as http, self._serving():
                 self._means = self._made_means(http)
+                ends = self._settings.ends_pods
                 try:
                     self._come_back()
-                    async with asyncio.TaskGroup() as group:
-                        for work in (self._register, self._renew, self._hear, self._save, self._teller.run):
-                            group.create_task(work())
+                    await self._work_on()
+                except BaseExceptionGroup as group:
+                    taken = group.subgroup(TakenError)
+                    if taken is None:
+                        raise
+                    ends = True  # they are another's now
+                    raise AgentError(f"{self._settings.name}: another agent has taken this node") from None
                 finally:
-                    if self._settings.ends_pods:
+                    if ends:
                         await self._shut_down()
                     for task in list(self._tasks.values()):
                         task.cancel()
                     await asyncio.gather(*self._tasks.values(), return_exceptions=True)
                     self.runtime.close()
 
+    @contextlib.asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        """Logs, if there is somebody to serve them to. Without that port the node goes on: it is only for reading."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self._settings.authorities:
+                where = served(self.runtime, self._settings.directory, self.facts.address, self._settings.authorities)
+                try:
+                    self._endpoint = await stack.enter_async_context(where)
+                except OSError as error:
+                    _log.warning("Logs cannot be served", address=self.facts.address, err=str(error))
+            yield
+
+    async def _work_on(self) -> None:
+        works = (
+            self._lease.run,
+            self._register,
+            self._see_node,
+            self._see_snapshots,
+            self._hear,
+            self._save,
+            self._teller.run,
+        )
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work())
+
     async def _shut_down(self) -> None:
         """End all containers, as a machine that is switched off would."""
         self._ending = True
         for worker in self._workers.values():
             worker.wake()
-        deadline = time.monotonic() + SHUT_DOWN_S
-        while (running := self._running()) and time.monotonic() < deadline:
-            await asyncio.sleep(POLL_S)
+        clock = self._clock
+        deadline = clock.monotonic() + SHUT_DOWN_S
+        while (running := self._running()) and clock.monotonic() < deadline:
+            await clock.sleep(POLL_S)
         for uid, container in running:
             self.runtime.kill(uid, container)
-        deadline = time.monotonic() + SHUT_DOWN_S
-        while self._running() and time.monotonic() < deadline:
-            await asyncio.sleep(POLL_S)
+        deadline = clock.monotonic() + SHUT_DOWN_S
+        while self._running() and clock.monotonic() < deadline:
+            await clock.sleep(POLL_S)
 
     def _running(self) -> list[tuple[str, str]]:
         return [
@@ -152,80 +216,96 @@ class NodeAgent:
             allocatable=self.facts.allocatable(),
             backoff=self._settings.backoff,
             give_ports=self._give_ports,
-            fenced=self._is_fenced,
+            may_take_s=self._may_take_s,
+            may_begin=lambda: self._current,
+            next_report=self._lease.next_report,
+            wall_ns=self._clock.wall_ns,
         )
 
-    def _come_back(self) -> None:
-        """What was wanted when an agent last ran here, and what is left of it."""
+    def _last_known(self) -> Checkpoint:
+        nothing = Checkpoint(self._settings.name, ())
         try:
             held = load(self._settings.directory / CHECKPOINT, self._settings.name)
         except CheckpointError as error:
             _log.error("The last known pods cannot be used", err=str(error))
-            held = None
+            return nothing
+        if held is not None and held.cluster != self._settings.cluster:
+            _log.warning("The last known pods are another cluster's", node=self._settings.name)
+            return nothing
+        return held or nothing
+
+    def _come_back(self) -> None:
+        """What was wanted when an agent last ran here, and what is left of it. The disk may be older than that agent:
+        a pod of which there is nothing here may have been let go since, and waits until it is told of."""
+        held = self._checkpoint
         self._left_over = list(self.runtime.adopt())
-        for pod in held.pods if held is not None else ():
-            version = held.versions.get(pod["metadata"]["uid"]) if held is not None else None
-            self._work(pod, version, None)
-        if held is not None and held.pods:
-            _log.info("Going on from what was last known", pods=len(held.pods))
+        for pod in held.pods:
+            if self._settings.fenced and pod["metadata"]["uid"] not in self._left_over:
+                continue
+            self._work(pod, held.versions.get(pod["metadata"]["uid"]), None)
+        if held.pods:
+            _log.info("Going on from what was last known", pods=len(held.pods), version=self._wanted.version)
 
     # -- the node ----------------------------------------------------------------------------------------------------
 
     async def _register(self) -> None:
-        """Then again whenever something has changed, or has not for a while."""
-        said_at, short = float("-inf"), None
+        """Then again when something has changed (see `damping`), or when somebody thinks otherwise of the node."""
+        await self._lease.held.wait()
+        said_at, clock = 0.0, self._clock
         while True:
-            now = host.pressure(self._settings.directory)
-            if now != short or time.monotonic() - said_at > STATUS_S:
-                body = host.body_of(
-                    self._settings.name, self.facts, now, time.time_ns(), self._settings.labels, self._status
-                )
-                await self._until_done("register", partial(self._plane.register, body))
-                self._status, short, said_at = body["status"], now, time.monotonic()
+            for worker in self._workers.values():
+                worker.look_at_logs()
+            body = self._body()
+            due = next_due(self._status, body["status"], said_at)
+            if self._speak.is_set() or clock.monotonic() >= due:
+                self._speak.clear()
+                await self._until_done("register", lambda: self._plane.register(body, self._lease.next_report()))  # noqa: B023 - is over before there is another
+                self._status, said_at = body["status"], clock.monotonic()
                 self.ready.set()
-            await asyncio.sleep(LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._speak.wait()
 
-    async def _renew(self) -> None:
+    def _body(self) -> dict[str, Any]:
+        settings = self._settings
+        short = host.pressure(settings.directory)
+        pods = [worker.pod for worker in self._workers.values()]
+        return host.body_of(
+            settings.name,
+            self.facts,
+            short,
+            self._clock.wall_ns(),
+            settings.labels,
+            self._status or {},
+            pods=pods,
+            endpoint=self._endpoint,
+        )
+
+    async def _see_node(self) -> None:
+        """What is thought of the node. One that is held to be lost, or was deleted, says at once that it is there."""
         await self.ready.wait()
         while True:
             try:
-                await self._plane.renew(self._settings.name)
-                was_fenced, self._renewed = self._is_fenced(), time.monotonic()
-                self._note_renewal()
-                if was_fenced:
-                    self._fence_changed("The lease is renewed: pods run again")
+                async for read in self._plane.nodes(self._settings.name):
+                    self._node = None if read.body is None else _decode(read.body)
+                    if self._node is None or not _is_ready(self._node):
+                        self._speak.set()
             except PlaneError as error:
-                _log.warning("The lease is not renewed", node=self._settings.name, err=str(error))
-            await self._rest()
+                _log.v(2).info("The node is not seen; trying again", err=str(error))
+            await self._clock.sleep(RETRY_S)
 
-    async def _rest(self) -> None:
-        """Until the lease is to be renewed; or until it is too late, of which all pods are told."""
-        end = time.monotonic() + self._settings.renew_s
-        fence = self._settings.fence_s
-        if fence is not None and time.monotonic() < self._renewed + fence <= end:
-            await asyncio.sleep(self._renewed + fence - time.monotonic())
-            self._fence_changed("The lease could not be renewed for too long: all pods here are ended")
-        await asyncio.sleep(max(0.0, end - time.monotonic()))
-
-    def _note_renewal(self) -> None:
-        """Where fences count: the next agent here has no more time than this one had."""
-        if self._settings.fence_s is not None:
-            (self._settings.directory / RENEWED).touch()
-
-    def _since_renewal(self) -> float:
-        if self._settings.fence_s is None:
-            return 0.0
-        try:
-            return max(0.0, time.time() - (self._settings.directory / RENEWED).stat().st_mtime)
-        except FileNotFoundError:
-            return 0.0
-
-    def _is_fenced(self) -> bool:
-        fence = self._settings.fence_s
-        return self._ending or (fence is not None and time.monotonic() - self._renewed >= fence)
+    def _may_take_s(self) -> float | None:
+        """How long what runs here may take to end, if it must; None: it may run."""
+        if self._lease.is_closed():
+            return STOP_S
+        return SHUT_DOWN_S if self._ending else None
 
     def _fence_changed(self, text: str) -> None:
         _log.warning(text, node=self._settings.name, pods=len(self._workers))
+        if self._lease.is_closed():
+            self._current = False
+        elif self._hearing is not None:
+            self._hearing.cancel()  # and all over again
         for worker in self._workers.values():
             worker.wake()
 
@@ -235,27 +315,87 @@ class NodeAgent:
                 return await call()
             except PlaneError as error:
                 _log.warning("The node waits for the control plane", to=what, err=str(error))
-                await asyncio.sleep(RETRY_S)
+                await self._clock.sleep(RETRY_S)
+
+    # -- its snapshot ------------------------------------------------------------------------------------------------
+
+    async def _see_snapshots(self) -> None:
+        """What is to run here: increments from the version that is known, or the whole."""
+        await self.ready.wait()
+        while True:
+            try:
+                since = self._wanted.version if self._told_snapshot else 0
+                async for read in self._plane.snapshots(self._settings.name, since):
+                    if read.body is not None:
+                        await self._wants(snapshot_of(read.body))
+            except UnservedError:
+                _log.info("The server has no snapshots: pods begin as they are told of")
+                self._counts = False
+                await self._begin_announced()
+                return
+            except (PlaneError, msgspec.DecodeError) as error:
+                _log.warning("The snapshot is not seen; trying again", err=str(error))
+            await self._clock.sleep(RETRY_S)
+
+    async def _wants(self, told: Snapshot) -> None:
+        known = self._wanted.version
+        taken = self._wanted.told(told)
+        self._told_snapshot = self._told_snapshot or taken != "older"
+        match taken:
+            case "older":
+                _log.warning("A snapshot is older than what is known, and is refused", known=known, told=told.version)
+            case "same":
+                self._unsaved.set()
+            case "newer":
+                self._lease.configure(told.configuration)
+                for uid, version in told.bindings.items():
+                    if uid in self._workers:
+                        self._workers[uid].version = version
+                await self._begin_announced()
+                self._unsaved.set()
+
+    async def _begin_announced(self) -> None:
+        for uid in [uid for uid in self._announced if not self._counts or self._wanted.binding(uid) is not None]:
+            pod = self._announced.pop(uid, None)
+            if pod is not None:
+                await self._take(pod)
+
+    def _has_all(self, snapshot: Snapshot) -> bool:
+        """Whether everything in it is looked after."""
+        return all(uid in self._workers for uid in snapshot.bindings)
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
     async def _hear(self) -> None:
         await self.ready.wait()
         while True:
-            self._heard.clear()
-            self._listed = False
+            hearing = self._hearing = asyncio.create_task(self._hear_all())
             try:
-                async for read in self._plane.pods(self._settings.name):
-                    await self._told(read)
-            except PlaneError as error:
-                _log.warning("Pods are not seen; trying again", err=str(error))
-            await asyncio.sleep(RETRY_S)
+                await asyncio.wait([hearing])
+            finally:
+                hearing.cancel()
+            if not hearing.cancelled():
+                hearing.result()
+                await self._clock.sleep(RETRY_S)
+
+    async def _hear_all(self) -> None:
+        """All pods of this node, and then what changes, for as long as it is told."""
+        self._heard.clear()
+        self._revisions.clear()
+        try:
+            async for read in self._plane.pods(self._settings.name):
+                await self._told(read)
+        except PlaneError as error:
+            _log.warning("Pods are not seen; trying again", err=str(error))
 
     async def _told(self, read: PodRead) -> None:
         if read.listed:
             self._all_listed()
             return
         key = (read.namespace, read.name)
+        if read.version < self._revisions.get(key, 0):
+            return  # told late, or again: what is known is newer
+        self._revisions[key] = read.version
         if read.body is None:
             self._vanished(key)
         else:
@@ -266,8 +406,11 @@ class NodeAgent:
             self._heard[key] = uid
             if uid in self._workers:
                 self._seen(self._workers[uid], pod)
-            else:
+            elif not self._counts or self._wanted.binding(uid) is not None or _has_ended(pod):
                 await self._take(pod)
+            else:
+                self._announced[uid] = pod
+                self._uids[key] = uid
         self._unsaved.set()
 
     def _seen(self, worker: PodWorker, pod: dict[str, Any]) -> None:
@@ -280,19 +423,24 @@ class NodeAgent:
 
     def _all_listed(self) -> None:
         """From now on, what was not told of does not exist."""
-        self._listed = True
         for key in [key for key, uid in self._uids.items() if self._heard.get(key) != uid]:
             self._vanished(key)
         for uid in self._left_over:
             if uid not in self._workers:
                 self._end_orphan(uid)
         self._left_over.clear()
+        if not self._lease.is_closed():
+            self._current = True
+            for worker in self._workers.values():
+                worker.wake()
 
     def _vanished(self, key: Key) -> None:
         uid = self._uids.pop(key, None)
         self._heard.pop(key, None)
-        if uid is not None and uid in self._workers:
-            self._workers[uid].gone()
+        if uid is not None:
+            self._announced.pop(uid, None)
+            if uid in self._workers:
+                self._workers[uid].gone()
 
     def _end_orphan(self, uid: str) -> None:
         """What is left of a pod that nobody knows."""
@@ -311,7 +459,7 @@ class NodeAgent:
         )
         if fresh and pod["metadata"]["uid"] not in self._left_over:
             why = await self._refusal(pod)
-        self._work(pod, await self._version(pod["metadata"]["uid"]), why)
+        self._work(pod, self._wanted.binding(pod["metadata"]["uid"]), why)
 
     def _work(self, pod: dict[str, Any], version: int | None, why: Ended | None) -> None:
         meta = pod["metadata"]
@@ -336,21 +484,11 @@ class NodeAgent:
 
     async def _refusal(self, pod: dict[str, Any]) -> Ended | None:
         others = [one.pod for one in self._workers.values() if one.holds_room]
-        try:
-            node = await self._plane.read("Node", "", self._settings.name)
-        except PlaneError:
-            node = None
+        node = self._node
+        if node is None:
+            with contextlib.suppress(PlaneError):
+                node = await self._plane.read("Node", "", self._settings.name)
         return refusal(pod, others, self.facts.allocatable(), node)
-
-    async def _version(self, uid: str) -> int | None:
-        """Which binding of the pod this is, if the server counts them."""
-        try:
-            found = await self._plane.read("NodeSnapshot", "", self._settings.name)
-        except PlaneError as error:
-            _log.v(2).info("The binding's version is not known", err=str(error))
-            return None
-        pods = (found or {}).get("spec", {}).get("pods", ())
-        return next((one.get("bindingVersion") for one in pods if one.get("uid") == uid), None)
 
     def _changed(self, uid: str) -> None:
         worker = self._workers.get(uid)
@@ -364,17 +502,42 @@ class NodeAgent:
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     async def _save(self) -> None:
+        """What is wanted, as it changes; and once it is kept, that it is."""
         while True:
             await self._unsaved.wait()
-            await asyncio.sleep(SAVE_S)
+            await self._clock.sleep(SAVE_S)
             self._unsaved.clear()
-            workers = [one for uid in self._uids.values() if (one := self._workers.get(uid)) is not None]
-            versions = {one.uid: one.version for one in workers if one.version is not None}
-            held = Checkpoint(self._settings.name, [one.pod for one in workers], versions)
+            snapshot = self._wanted.held
+            complete = snapshot is not None and self._has_all(snapshot)
             try:
-                await asyncio.to_thread(save, self._settings.directory / CHECKPOINT, held)
+                await asyncio.to_thread(save, self._settings.directory / CHECKPOINT, self._known_now())
             except OSError as error:
                 _log.error("The pods are not kept on disk", err=str(error))
+                await self._clock.sleep(RETRY_S)
+                self._unsaved.set()
+                continue
+            if snapshot is not None and complete and self._told_snapshot:
+                self._lease.acknowledge(snapshot.version)
+
+    def _known_now(self) -> Checkpoint:
+        workers = [one for uid in self._uids.values() if (one := self._workers.get(uid)) is not None]
+        return Checkpoint(
+            self._settings.name,
+            [one.pod for one in workers],
+            {one.uid: one.version for one in workers if one.version is not None},
+            self._wanted.held,
+            self._settings.cluster,
+        )
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _has_ended(pod: Mapping[str, Any]) -> bool:
+    """It holds no room, so its snapshot does not have it."""
+    return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 @contextlib.contextmanager

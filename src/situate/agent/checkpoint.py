@@ -1,4 +1,6 @@
-"""The last pods that an agent was told to run, on disk: what it goes on from when the control plane is away.
+"""The last snapshot that an agent took over, on disk: what it goes on from when the control plane is away.
+
+What is to run, in which version, and by which configuration. A version that is here is never gone back from.
 
 One file, written whole or not at all, with a sum of itself: one that was torn or altered is said to be so, and counts
 as absent. Then whatever runs goes on, and nothing is begun or ended until the control plane is there again.
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
+from situate.agent.wanted import Snapshot
 
 __all__ = ["Checkpoint", "CheckpointError", "load", "save"]
 
@@ -31,6 +35,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
     pods: Sequence[dict[str, Any]]
     versions: dict[str, int] = {}
     """Of the pods' bindings, by uid."""
+    snapshot: Snapshot | None = None
+    """None: the server has none."""
+    cluster: str = ""
+    """Whose this is: with another control plane, nothing of it counts."""
     format: int = FORMAT
 
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from situate.agent.machine import LEASES, lease_body
-from situate.agent.plane import PlaneError, PodRead, StaleError
+from situate.agent.machine import LEASES, lease_body, taken_after, with_own, with_report
+from situate.agent.plane import (
+    UNSAID,
+    About,
+    NodeRead,
+    PlaneError,
+    PodRead,
+    Renewal,
+    SnapshotRead,
+    StaleError,
+    Taken,
+    TakenError,
+)
 from situate.agent.statuses import merged
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, Report
 from situate.server.asking import Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.placing.companions import BINDING_VERSION
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.watching import WatchEvent
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
 
@@ -24,12 +38,8 @@ PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 LEASE: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 EVENTS: Final = BY_KIND["v1", "Event"]
-READ: Final = {
-    "ConfigMap": BY_KIND["v1", "ConfigMap"],
-    "Secret": BY_KIND["v1", "Secret"],
-    "Node": NODES,
-    "NodeSnapshot": BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"],
-}
+SNAPSHOTS: Final = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
+READ: Final = {"ConfigMap": BY_KIND["v1", "ConfigMap"], "Secret": BY_KIND["v1", "Secret"], "Node": NODES}
 BOUND: Final = "spec.nodeName!="
 GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 
@@ -40,55 +50,119 @@ class RegistryPlane:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def register(self, node: dict[str, Any]) -> None:
-        name = node["metadata"]["name"]
+    async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
+        name, said = node["metadata"]["name"], with_report(node, report)
         caller = _caller(name)
-        try:
-            await self._registry.create(Target(NODES), node, caller)
-        except StatusError as error:
-            if error.code != HTTPStatus.CONFLICT:
-                raise PlaneError(error.message) from None
-            await self._change(Target(NODES, "", name, "status"), "status", node["status"], caller)
 
-    async def renew(self, node: str) -> None:
-        now = micro_time(time.time_ns())
-        target = Target(LEASE, LEASES, node)
-        if self._registry.cache.get(LEASE, LEASES, node) is None:
-            try:
-                await self._registry.create(Target(LEASE, LEASES), lease_body(node, now), _caller(node))
-            except StatusError as error:
-                raise PlaneError(error.message) from None
-            return
-        await self._change(target, "spec", lease_body(node, now)["spec"], _caller(node))
+        def change(found: Object, held: Held) -> Object:
+            meta = found["metadata"]
+            labels = {**meta.get("labels", {}), **said["metadata"].get("labels", {})}
+            annotations = {**meta.get("annotations", {}), **node["metadata"].get("annotations", {})}
+            told = {"labels": labels, **({"annotations": annotations} if annotations else {})}
+            made = with_report({**found, "metadata": {**meta, **told}}, report)
+            return {**made, "status": with_own(found.get("status", {}), said["status"])}
+
+        try:
+            if self._registry.cache.get(NODES, "", name) is None:
+                await self._registry.create(Target(NODES), said, caller)
+            else:
+                await self._registry.modify(Target(NODES, "", name, "status"), change, caller)
+        except StatusError as error:
+            raise (StaleError if error.code == HTTPStatus.CONFLICT else PlaneError)(error.message) from None
+
+    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+        taken = Taken(max(least, 1))
+
+        def change(found: Object, held: Held) -> Object:
+            nonlocal taken
+            taken = taken_after(found.get("spec", {}), least)
+            return {**found, "spec": _lease(node, Renewal(taken.term, lease_s))["spec"]}
+
+        try:
+            if self._registry.cache.get(LEASE, LEASES, node) is None:
+                body = _lease(node, Renewal(taken.term, lease_s))
+                await self._registry.create(Target(LEASE, LEASES), body, _caller(node))
+            else:
+                await self._registry.modify(Target(LEASE, LEASES, node), change, _caller(node))
+        except StatusError as error:
+            raise PlaneError(error.message) from None
+        return taken
+
+    async def renew(self, node: str, renewal: Renewal) -> None:
+        body = _lease(node, renewal)
+
+        def change(found: Object, held: Held) -> Object:
+            term = found.get("spec", {}).get("leaseTransitions", 0)
+            if term != renewal.term:
+                raise TakenError(f"the lease of node {node} is in term {term}, and was taken in {renewal.term}")
+            found["spec"].update(body["spec"])
+            if renewal.acknowledged:
+                found["metadata"].setdefault("annotations", {})[ACKNOWLEDGED] = str(renewal.acknowledged)
+            return found
+
+        try:
+            if self._registry.cache.get(LEASE, LEASES, node) is None:
+                await self._registry.create(Target(LEASE, LEASES), body, _caller(node))
+            else:
+                await self._registry.modify(Target(LEASE, LEASES, node), change, _caller(node))
+        except StatusError as error:
+            raise PlaneError(error.message) from None
 
     async def pods(self, node: str = "") -> AsyncIterator[PodRead]:
-        options = WatchOptions(
-            fields=f"spec.nodeName={node}" if node else BOUND,
-            initial_events=True,
-            resource_version_match="NotOlderThan",
-            bookmarks=True,
-        )
+        fields = f"spec.nodeName={node}" if node else BOUND
+        async for event in self._watch(Target(PODS), fields):
+            if event.held is not None:
+                body = None if event.type == "DELETED" else event.held.shown(PODS)
+                yield PodRead(event.held.namespace, event.held.name, body, version=event.revision)
+            elif event.initial_end:
+                yield PodRead("", "", None, listed=True)
+
+    async def snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotRead]:
+        async for event in self._watch(Target(SNAPSHOTS, "", node), since=since):
+            if event.held is not None:
+                body = None if event.type == "DELETED" else event.held.shown(SNAPSHOTS)
+                yield SnapshotRead(event.held.name, event.revision, body)
+
+    async def nodes(self, node: str = "") -> AsyncIterator[NodeRead]:
+        seen = False
+        async for event in self._watch(Target(NODES, "", node)):
+            if event.initial_end and node and not seen:
+                yield NodeRead(node, None)
+            if event.held is not None:
+                seen = True
+                yield NodeRead(event.held.name, None if event.type == "DELETED" else event.held.shown(NODES))
+
+    async def _watch(self, target: Target, fields: str = "", since: int = 0) -> AsyncIterator[WatchEvent]:
+        """From that revision, or from all that there is; the latter also if that revision is gone."""
+        whole = WatchOptions(fields=fields, initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
         try:
-            watching = await self._registry.watch(Target(PODS), options)
+            try:
+                watching = await self._registry.watch(
+                    target,
+                    replace(whole, initial_events=None, resource_version_match="", resource_version=str(since))
+                    if since
+                    else whole,
+                )
+            except StatusError as error:
+                if error.code != HTTPStatus.GONE:
+                    raise
+                watching = await self._registry.watch(target, whole)
         except StatusError as error:
             raise PlaneError(error.message) from None
         try:
             async for event in watching:
-                if event.held is not None:
-                    body = None if event.type == "DELETED" else event.held.shown(PODS)
-                    yield PodRead(event.held.namespace, event.held.name, body)
-                elif event.initial_end:
-                    yield PodRead("", "", None, listed=True)
+                yield event
         finally:
             await watching.aclose()
 
-    async def report(self, pod: dict[str, Any], status: dict[str, Any], version: int | None = None) -> None:
+    async def report(self, pod: dict[str, Any], status: dict[str, Any], about: About = UNSAID) -> None:
         meta = pod["metadata"]
 
         def change(found: Object, held: Held) -> Object:
             if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != pod["spec"]["nodeName"]:
                 raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another, or was bound anew")
-            return {**_about(found, version), "status": merged(found.get("status", {}), status)}
+            made = with_report(_about(found, about.version), about.report)
+            return {**made, "status": merged(found.get("status", {}), status)}
 
         target = Target(PODS, meta["namespace"], meta["name"], "status")
         try:
@@ -127,14 +201,9 @@ class RegistryPlane:
         except StatusError as error:
             raise (StaleError if error.code in GONE else PlaneError)(error.message) from None
 
-    async def _change(self, target: Target, part: str, value: Any, caller: Caller) -> None:
-        def change(found: Object, held: Held) -> Object:
-            return {**found, part: {**found.get(part, {}), **value}}
 
-        try:
-            await self._registry.modify(target, change, caller)
-        except StatusError as error:
-            raise PlaneError(error.message) from None
+def _lease(node: str, renewal: Renewal) -> Object:
+    return lease_body(node, renewal, micro_time(time.time_ns()))
 
 
 def _about(pod: Object, version: int | None) -> Object:

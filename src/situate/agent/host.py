@@ -7,18 +7,20 @@ import platform
 import re
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from situate import __version__
 from situate.agent.machine import HOSTNAME
+from situate.agent.serving import CERTIFICATE, Endpoint
 from situate.wire.bodies import seconds_time
 
-__all__ = ["Facts", "Pressure", "body_of", "facts", "node_name", "pressure"]
+__all__ = ["Facts", "Pressure", "body_of", "facts", "images_of", "node_name", "pressure"]
 
 PODS: Final = 110
+MOST_IMAGES: Final = 50
 RESERVED_BYTES: Final = 100 << 20
 """Of memory: below this it is short, and so much of it is not given to pods."""
 SHORT_DISK_BYTES: Final = 1 << 30
@@ -111,17 +113,17 @@ def body_of(
     labels: Mapping[str, str],
     before: Mapping[str, Any],
     *,
-    taken: str = "",
+    pods: Iterable[Mapping[str, Any]] = (),
+    endpoint: Endpoint | None = None,
 ) -> dict[str, Any]:
-    """The Node. `before`: its status as it was last said. `taken`: why it is not ready, if it is not."""
+    """The Node. `before`: its status as it was last said. `pods`: what it runs. `endpoint`: where its logs are."""
     now = seconds_time(now_ns)
     held = {one["type"]: one for one in before.get("conditions", ())}
     conditions = [
         _condition(held, kind, getattr(short, what), bad if getattr(short, what) else good, "", now)
         for kind, bad, good, what in _PRESSURES
     ]
-    reason, message = ("KubeletNotReady", taken) if taken else ("KubeletReady", "the agent is ready to run pods")
-    conditions.append(_condition(held, "Ready", not taken, reason, message, now))
+    conditions.append(_condition(held, "Ready", True, "KubeletReady", "the agent is ready to run pods", now))
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -133,6 +135,7 @@ def body_of(
                 "kubernetes.io/arch": known.info["architecture"],
                 **labels,
             },
+            **({} if endpoint is None else {"annotations": {CERTIFICATE: endpoint.fingerprint}}),
         },
         "spec": {},
         "status": {
@@ -141,8 +144,16 @@ def body_of(
             "conditions": conditions,
             "addresses": [{"type": "InternalIP", "address": known.address}, {"type": "Hostname", "address": name}],
             "nodeInfo": dict(known.info),
+            **images_of(pods),
+            **({} if endpoint is None else {"daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port}}}),
         },
     }
+
+
+def images_of(pods: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the pods here name as their images. Nothing is pulled, so nothing has a size."""
+    named = sorted({one["image"] for pod in pods for one in pod["spec"].get("containers", ()) if one.get("image")})
+    return {"images": [{"names": [name]} for name in named[:MOST_IMAGES]]} if named else {}
 
 
 def _condition(

@@ -7,14 +7,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from situate import __version__
+from situate.agent.plane import Renewal, Taken
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, Report
 from situate.wire.bodies import seconds_time
 
-__all__ = ["LEASES", "LEASE_S", "RENEW_S", "Shape", "hollow_names", "hollow_shapes", "lease_body", "node_body"]
+__all__ = [
+    "LEASES",
+    "Shape",
+    "hollow_names",
+    "hollow_shapes",
+    "lease_body",
+    "node_body",
+    "taken_after",
+    "with_own",
+    "with_report",
+]
 
 LEASES: Final = "kube-node-lease"
 """The namespace of the nodes' leases."""
-LEASE_S: Final = 40
-RENEW_S: Final = 10.0
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -97,10 +107,37 @@ def node_body(name: str, shape: Shape, now_ns: int, address: str) -> dict[str, A
     }
 
 
-def lease_body(name: str, now: str) -> dict[str, Any]:
+def lease_body(name: str, renewal: Renewal, now: str) -> dict[str, Any]:
+    annotations = {"annotations": {ACKNOWLEDGED: str(renewal.acknowledged)}} if renewal.acknowledged else {}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": LEASES},
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, "renewTime": now},
+        "metadata": {"name": name, "namespace": LEASES, **annotations},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": renewal.lease_s,
+            "leaseTransitions": renewal.term,
+            "renewTime": now,
+        },
     }
+
+
+def taken_after(spec: Mapping[str, Any], least: int) -> Taken:
+    """The next term of a lease like this."""
+    before = spec.get("leaseTransitions", 0)
+    return Taken(max(least, before + 1), before, spec.get("leaseDurationSeconds", 0))
+
+
+def with_report(body: Mapping[str, Any], report: Report | None) -> dict[str, Any]:
+    """The object, with the report that it is from."""
+    if report is None:
+        return dict(body)
+    meta = body["metadata"]
+    return {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), REPORT: str(report)}}}
+
+
+def with_own(found: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's status with what its agent says of it: conditions that are others' stay."""
+    own = {one["type"] for one in said.get("conditions", ())}
+    others = [one for one in found.get("conditions", ()) if one["type"] not in own]
+    return {**found, **said, "conditions": [*others, *said.get("conditions", ())]}

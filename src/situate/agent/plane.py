@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-__all__ = ["Plane", "PlaneError", "PodRead", "StaleError"]
+from situate.core.reconcile.nodes.reports import Report
+
+__all__ = [
+    "UNSAID",
+    "About",
+    "NodeRead",
+    "Plane",
+    "PlaneError",
+    "PodRead",
+    "Renewal",
+    "SnapshotRead",
+    "StaleError",
+    "Taken",
+    "TakenError",
+    "UnservedError",
+]
 
 
 class PodRead(NamedTuple):
@@ -15,6 +30,55 @@ class PodRead(NamedTuple):
     name: str
     body: bytes | None
     listed: bool = False
+    version: int = 0
+    """The revision at which it became so; 0: that is not known."""
+
+
+class SnapshotRead(NamedTuple):
+    """A node's snapshot was seen, in this version; `body` None: it is gone."""
+
+    name: str
+    version: int
+    body: bytes | None
+
+
+class NodeRead(NamedTuple):
+    """A Node was seen; `body` None: it is gone."""
+
+    name: str
+    body: bytes | None
+
+
+class Taken(NamedTuple):
+    """A node's lease was taken."""
+
+    term: int
+    before: int = 0
+    """The term that it was in; 0: there was none."""
+    lease_s: int = 0
+    """For how long whoever had it may not know that it is not theirs any more."""
+
+
+class Renewal(NamedTuple):
+    """A node is alive."""
+
+    term: int
+    """In which its agent took the lease."""
+    lease_s: int
+    """For how long."""
+    acknowledged: int = 0
+    """The version of its snapshot that it has taken over; 0: nothing is said of that."""
+
+
+class About(NamedTuple):
+    """What a pod's status is about, and which report it is."""
+
+    version: int | None = None
+    """Of the pod's binding; None: the server does not count them."""
+    report: Report | None = None
+
+
+UNSAID: Final = About()
 
 
 class PlaneError(Exception):
@@ -22,26 +86,46 @@ class PlaneError(Exception):
 
 
 class StaleError(PlaneError):
-    """It was about a pod that is gone, or bound anew: trying again cannot help."""
+    """It was about a pod that is gone or bound anew, or from an agent that was replaced: trying again cannot help."""
+
+
+class TakenError(PlaneError):
+    """Another agent has taken the node."""
+
+
+class UnservedError(PlaneError):
+    """The server has no such kind."""
 
 
 class Plane(Protocol):
     """Every call raises PlaneError."""
 
-    async def register(self, node: dict[str, Any]) -> None:
-        """Create the node; one that is there keeps what is not the agent's to say."""
+    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+        """Take the node's lease, in a new term: greater than its last, and at least this. Who had it has it no more."""
 
-    async def renew(self, node: str) -> None:
-        """The node is alive."""
+    async def renew(self, node: str, renewal: Renewal) -> None:
+        """The node is alive. Raises TakenError."""
+
+    async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
+        """Create the node; one that is there keeps what is not the agent's to say. StaleError: a newer was taken."""
 
     def pods(self, node: str = "") -> AsyncIterator[PodRead]:
         """All pods that are bound, to this node or to any; then what changes, for ever."""
 
-    async def report(self, pod: dict[str, Any], status: dict[str, Any], version: int | None = None) -> None:
-        """What became of a pod, as it was last seen; `version`: of the binding that this is about."""
+    def snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotRead]:
+        """What changed of the snapshot of this node, or of any, after that version; then what changes, for ever.
+
+        If the server cannot tell any more what changed, or 0: as they are. Raises UnservedError.
+        """
+
+    def nodes(self, node: str = "") -> AsyncIterator[NodeRead]:
+        """This Node, or all; then what changes, for ever."""
+
+    async def report(self, pod: dict[str, Any], status: dict[str, Any], about: About = UNSAID) -> None:
+        """What became of a pod, as it was last seen."""
 
     async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """A ConfigMap, a Secret, a Node or a NodeSnapshot; None: there is none, or this server has no such kind."""
+        """A ConfigMap, a Secret or a Node; None: there is none."""
 
     async def tell(self, event: dict[str, Any]) -> None:
         """Keep an Event of core/v1; one that is there by that name counts one more."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from situate.agent.cgroups import Cgroups
+from situate.agent.lines import rotated
 from situate.agent.records import BEGAN, STARTED, ending, lost, read, write
 from situate.agent.runtime import Executed, Order, Run, RunError
 from situate.agent.shim import start_ticks
@@ -50,6 +51,8 @@ class ProcessSettings:
     """A container's log takes no more than this many files of that size."""
     processes: int = 1_024
     """How many processes a container may have at a time."""
+    fence: Path | None = None
+    """The file that says until when containers may run; they end by themselves when that time is over."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,11 @@ class ProcessRuntime:
 
     def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
         return self._runs.get(pod, {})
+
+    def has_cut(self, pod: str, container: str, attempt: int) -> int:
+        most = self._settings.log_files
+        last = rotated(str(self.log(pod, container, attempt)), most - 1)
+        return most * self._settings.log_bytes if Path(last).exists() else 0
 
     def log(self, pod: str, container: str, attempt: int) -> Path:
         return self._of(pod, container) / f"{attempt}.log"
@@ -147,6 +155,7 @@ class ProcessRuntime:
             "cgroup": "" if group is None else str(group),
             "rlimits": {} if group is not None else rlimits(order.limits, self._settings.processes),
             "processes": self._settings.processes if group is None else 0,
+            "fence": "" if self._settings.fence is None else str(self._settings.fence),
             "ready": ready_end,
             "lock": lock,
         }
@@ -300,6 +309,7 @@ class ProcessRuntime:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(made.pid, signal.SIGKILL)
             await made.wait()
+            made._transport.close()  # type: ignore[attr-defined]  # else only when the loop comes round to it
         return Executed(code if code >= 0 else 128 - code, output)
 
 

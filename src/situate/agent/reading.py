@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from situate.agent.lines import rotated
+from situate.agent.runtime import Runtime
 from situate.server.http.contracts import LogOptions
+from situate.server.problems import bad_request
 
-__all__ = ["Wanted", "pieces", "wanted_of"]
+__all__ = ["Wanted", "opened", "pieces", "wanted_of"]
 
 PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
@@ -36,6 +39,25 @@ class Wanted:
     tail: int | None = None
     limit: int | None = None
     follow: bool = False
+
+
+def opened(runtime: Runtime, uid: str, container: str, pod: str, options: LogOptions) -> AsyncIterator[bytes]:
+    """The log of a container's last run, or of the one before. Raises StatusError if there is none."""
+    runs = runtime.runs(uid).get(container, ())
+    if options.previous:
+        if len(runs) < 2:
+            raise bad_request(f'previous terminated container "{container}" in pod "{pod}" not found')
+        run = runs[-2]
+    elif runs:
+        run = runs[-1]
+    else:
+        raise bad_request(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')
+    attempt = run.attempt
+
+    def over() -> bool:
+        return not any(one.attempt == attempt and not one.is_over for one in runtime.runs(uid).get(container, ()))
+
+    return pieces(runtime.log(uid, container, attempt), wanted_of(options, time.time()), over)
 
 
 def wanted_of(options: LogOptions, now: float) -> Wanted:

@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
-from situate.agent.machine import LEASES, lease_body
-from situate.agent.plane import PlaneError, PodRead, StaleError
+from situate.agent.machine import LEASES, lease_body, taken_after, with_report
+from situate.agent.plane import (
+    UNSAID,
+    About,
+    NodeRead,
+    PlaneError,
+    PodRead,
+    Renewal,
+    SnapshotRead,
+    StaleError,
+    Taken,
+    TakenError,
+    UnservedError,
+)
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, Report
+from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.discovery import served_version
 from situate.kube.kinds import Kind
 from situate.kube.problems import ApiError
 from situate.kube.reflector import Reflector
 from situate.wire.bodies import micro_time
 from situate.wire.watch import RawReader
 
-__all__ = ["ClientPlane"]
+__all__ = ["ClientPlane", "cluster_of", "own_authorities"]
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 BINDING_VERSION: Final = "situate.dev/binding-version"
+LEASE_CALL_S: Final = 4.0
+"""A renewal that is not answered by then is tried anew: there is not much time."""
+OWN_AUTHORITIES: Final = 8
+"""More of them than this are those of the whole world, and say nothing about a cluster."""
+TRIES: Final = 5
+"""How often a lease is written that others write, too."""
 BOUND: Final = "spec.nodeName!="
+LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"
+SNAPSHOTS: Final = Kind(Model, "nodesnapshots", "situate.dev", ("v1alpha1",))
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
+    resource_version: str = ""
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -49,45 +75,129 @@ class ClientPlane:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._leases: dict[str, dict[str, Any]] = {}
+        """The nodes' leases as they were last answered."""
 
-    async def register(self, node: dict[str, Any]) -> None:
+    async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
+        said = with_report(node, report)
+        meta = said["metadata"]
         try:
-            await self._client.request("POST", "/api/v1/nodes", body=_encode(node))
+            await self._client.request("POST", "/api/v1/nodes", body=_encode(said))
         except ApiError as error:
             if not error.conflict:
                 raise PlaneError(error.message) from None
-            path = f"/api/v1/nodes/{node['metadata']['name']}/status"
-            await self._patch(path, {"status": node["status"]})
+            path = f"/api/v1/nodes/{meta['name']}"
+            about = {"metadata": {"annotations": meta.get("annotations", {})}}
+            # Strategic: conditions that are others' stay as they are.
+            await self._patch(f"{path}/status", {**about, "status": said["status"]}, STRATEGIC)
+            found = await self.read("Node", "", meta["name"]) or {}
+            labels = found.get("metadata", {}).get("labels", {})
+            if any(labels.get(key) != value for key, value in meta.get("labels", {}).items()):
+                await self._patch(path, {"metadata": {"labels": meta["labels"]}})
 
-    async def renew(self, node: str) -> None:
-        root = f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"
-        body = lease_body(node, micro_time(time.time_ns()))
+    # -- the lease ---------------------------------------------------------------------------------------------------
+
+    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+        for _ in range(TRIES):
+            found = await self._read_lease(node)
+            taken = taken_after({} if found is None else found["spec"], least)
+            if await self._write_lease(node, Renewal(taken.term, lease_s), found):
+                return taken
+        raise PlaneError(f"the lease of node {node} is written by others all the time")
+
+    async def renew(self, node: str, renewal: Renewal) -> None:
+        """On the version of the lease that is known, so that it cannot be taken from another by accident."""
+        found = self._leases.get(node)
+        if found is not None and await self._write_lease(node, renewal, found):
+            return
+        for _ in range(TRIES):
+            found = await self._read_lease(node)
+            if found is not None and (term := found["spec"].get("leaseTransitions", 0)) != renewal.term:
+                raise TakenError(f"the lease of node {node} is in term {term}, and was taken in {renewal.term}")
+            if await self._write_lease(node, renewal, found):
+                return
+        raise PlaneError(f"the lease of node {node} is written by others all the time")
+
+    async def _read_lease(self, node: str) -> dict[str, Any] | None:
         try:
-            await self._client.request(
-                "PATCH", f"{root}/{node}", body=_encode({"spec": body["spec"]}), content_type=MERGE
+            found: dict[str, Any] = _decode(
+                await self._client.request("GET", f"{LEASE_PATH}/{node}", timeout_s=LEASE_CALL_S)
             )
         except ApiError as error:
-            if not error.not_found:
-                raise PlaneError(error.message) from None
-            try:
-                await self._client.request("POST", root, body=_encode(body))
-            except ApiError as refused:
-                raise PlaneError(refused.message) from None
+            if error.not_found:
+                return None
+            raise PlaneError(error.message) from None
+        return found
+
+    async def _write_lease(self, node: str, renewal: Renewal, found: dict[str, Any] | None) -> bool:
+        """Whether it was as it was found."""
+        body = lease_body(node, renewal, micro_time(time.time_ns()))
+        try:
+            if found is None:
+                answer = await self._client.request("POST", LEASE_PATH, body=_encode(body), timeout_s=LEASE_CALL_S)
+            else:
+                meta = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+                annotations = meta.get("annotations", {})
+                if renewal.acknowledged:
+                    annotations = {**annotations, ACKNOWLEDGED: str(renewal.acknowledged)}
+                body = {**found, "metadata": {**meta, "annotations": annotations}, "spec": body["spec"]}
+                answer = await self._client.request(
+                    "PUT", f"{LEASE_PATH}/{node}", body=_encode(body), timeout_s=LEASE_CALL_S
+                )
+        except ApiError as error:
+            self._leases.pop(node, None)
+            if error.conflict or error.not_found:
+                return False
+            raise PlaneError(error.message) from None
+        self._leases[node] = _decode(answer)
+        return True
+
+    # -- what is watched ---------------------------------------------------------------------------------------------
 
     async def pods(self, node: str = "") -> AsyncIterator[PodRead]:
         selector = f"spec.nodeName={node}" if node else BOUND
-        kind = Kind(Model, "pods", field_selector=selector)
-        told: asyncio.Queue[PodRead] = asyncio.Queue()
+        async for change in self._follow(Kind(Model, "pods", field_selector=selector)):
+            if change is None:
+                yield PodRead("", "", None, listed=True)
+            else:
+                meta, body = change
+                version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
+                yield PodRead(meta.namespace, meta.name, body, version=version)
+
+    async def snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotRead]:
+        try:
+            if await served_version(self._client, SNAPSHOTS) is None:
+                raise UnservedError("the server has no NodeSnapshots")
+        except ApiError as error:
+            raise PlaneError(error.message) from None
+        kind = replace(SNAPSHOTS, field_selector=f"metadata.name={node}" if node else "")
+        async for change in self._follow(kind, str(since or "")):
+            if change is not None:
+                meta, body = change
+                yield SnapshotRead(meta.name, int(meta.resource_version), body)
+
+    async def nodes(self, node: str = "") -> AsyncIterator[NodeRead]:
+        seen = False
+        async for change in self._follow(Kind(Model, "nodes", field_selector=f"metadata.name={node}" if node else "")):
+            if change is None and node and not seen:
+                yield NodeRead(node, None)
+            if change is not None:
+                seen = True
+                yield NodeRead(change[0].name, change[1])
+
+    async def _follow(self, kind: Kind, since: str = "") -> AsyncIterator[tuple[_Meta, bytes | None] | None]:
+        """What is there and what changes, for ever; None: all that was there has been told."""
+        told: asyncio.Queue[tuple[_Meta, bytes | None] | None] = asyncio.Queue()
 
         def tell(changes: Sequence[Change]) -> None:
             for change in changes:
                 told.put_nowait(_read(change))
 
-        reflector = Reflector(self._client, kind, tell, reader=RawReader())
+        reflector = Reflector(self._client, kind, tell, reader=RawReader(), since=since)
 
         async def say_when_listed() -> None:
             await reflector.synced.wait()
-            told.put_nowait(PodRead("", "", None, listed=True))
+            told.put_nowait(None)
 
         tasks = [asyncio.create_task(one) for one in (reflector.run(), say_when_listed())]
         try:
@@ -99,14 +209,16 @@ class ClientPlane:
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*tasks)
 
-    async def report(self, pod: dict[str, Any], status: dict[str, Any], version: int | None = None) -> None:
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    async def report(self, pod: dict[str, Any], status: dict[str, Any], about: About = UNSAID) -> None:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
-        about: dict[str, Any] = {"uid": meta["uid"]}
-        if version is not None:
-            about["annotations"] = {BINDING_VERSION: str(version)}
-        # Strategic: conditions that are others' stay as they are.
-        await self._patch(path, {"metadata": about, "status": status}, STRATEGIC)
+        said: dict[str, Any] = {"uid": meta["uid"]}
+        if about.version is not None:
+            said["annotations"] = {BINDING_VERSION: str(about.version)}
+        body = with_report({"metadata": said, "status": status}, about.report)
+        await self._patch(path, body, STRATEGIC)
 
     async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         try:
@@ -148,14 +260,24 @@ class ClientPlane:
             raise _problem(error) from None
 
 
+def cluster_of(access: Access) -> str:
+    """What tells one cluster from another: the authorities that are trusted for it; or else where it is."""
+    authorities = own_authorities(access)
+    return hashlib.sha256(b"".join(authorities)).hexdigest() if authorities else access.server
+
+
+def own_authorities(access: Access) -> tuple[bytes, ...]:
+    """The certificates (DER) of those that vouch for this cluster, and not for half the world."""
+    found = [] if access.tls is None else sorted(access.tls.get_ca_certs(binary_form=True))
+    return tuple(found) if len(found) <= OWN_AUTHORITIES else ()
+
+
 def _path(kind: str, namespace: str, name: str) -> str:
     match kind:
         case "ConfigMap" | "Secret":
             return f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         case "Node":
             return f"/api/v1/nodes/{name}"
-        case "NodeSnapshot":
-            return f"/apis/situate.dev/v1alpha1/nodesnapshots/{name}"
         case _:
             raise ValueError(f"no agent reads a {kind}")
 
@@ -165,13 +287,11 @@ def _problem(error: ApiError) -> PlaneError:
     return StaleError(error.message) if stale else PlaneError(error.message)
 
 
-def _read(change: Change) -> PodRead:
+def _read(change: Change) -> tuple[_Meta, bytes | None]:
     match change:
         case ObjectSeen(item=body) if isinstance(body, bytes):
-            meta = _decode_meta(body).metadata
-            return PodRead(meta.namespace, meta.name, body)
+            return _decode_meta(body).metadata, body
         case ObjectGone(item=body) if isinstance(body, bytes):
-            meta = _decode_meta(body).metadata
-            return PodRead(meta.namespace, meta.name, None)
+            return _decode_meta(body).metadata, None
         case _:
             raise TypeError(f"a change that no raw reflector tells: {change}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["Executed", "Limits", "Order", "Run", "Runtime", "RunError"]
+__all__ = ["CutsLogs", "Executed", "Limits", "Order", "Run", "Runtime", "RunError"]
 
 
 class RunError(Exception):
@@ -105,3 +105,11 @@ class Runtime(Protocol):
 
     def close(self) -> None:
         """Look after nothing any more. What runs goes on."""
+
+
+@runtime_checkable
+class CutsLogs(Protocol):
+    """A runtime that keeps no more than so much of a log."""
+
+    def has_cut(self, pod: str, container: str, attempt: int) -> int:
+        """If the beginning of a run's log is gone: how many bytes are kept of it. Else 0."""

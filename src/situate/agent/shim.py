@@ -34,6 +34,8 @@ __all__ = ["STARTED_ERROR", "main", "start_ticks", "tree"]
 STARTED_ERROR: Final = 128
 """The exit code of what could not be started, as containerd has it."""
 TOO_MANY: Final = "TooManyProcesses"
+FENCED: Final = "Fenced"
+BOOT: Final = "/proc/sys/kernel/random/boot_id"
 CHUNK: Final = 256 << 10
 """How much of the output a pipe holds, and is read at once."""
 F_SETPIPE_SZ: Final = 1031
@@ -169,13 +171,30 @@ class _Shim:
             _signal_group(self._pid, signal.SIGTERM)
 
     def _look(self) -> None:
-        """At what nobody tells: too many processes, and a directory that somebody deleted."""
+        """At what nobody tells: too many processes, a directory that somebody deleted, a lease that ran out."""
         most: int = self._order["processes"]
         if not os.path.isdir(self._order["directory"]):  # noqa: PTH112
+            _kill_all(self._pid)
+        elif self._is_fenced():
+            self._reason, self._message = FENCED, "the node's lease ran out, and its pods may run elsewhere"
             _kill_all(self._pid)
         elif most and sum(1 for _ in zip(range(most + 1), tree(os.getpid()), strict=False)) > most:
             self._reason, self._message = TOO_MANY, f"more than {most} processes"
             _kill_all(self._pid)
+
+    def _is_fenced(self) -> bool:
+        """Whether it may run no more, though there is no agent to say so."""
+        path = self._order.get("fence")
+        if not path:
+            return False
+        try:
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123
+                found = json.load(file)
+            with open(BOOT, encoding="ascii") as file:  # noqa: PTH123
+                same = found["boot"] == file.read().strip()
+            return bool(same and time.clock_gettime(time.CLOCK_BOOTTIME) >= found["dead_by"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return False  # there is none, or it is not ours to read
 
     def _judge(self, status: int) -> None:
         """The reason, unless there is one already."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from situate.agent.plane import Plane, PlaneError
@@ -24,7 +24,8 @@ _log = Log(__name__)
 class Teller:
     """`run` it until cancelled."""
 
-    def __init__(self, plane: Plane, node: str) -> None:
+    def __init__(self, plane: Plane, node: str, wall_ns: Callable[[], int] = time.time_ns) -> None:
+        self._wall_ns = wall_ns
         self._plane = plane
         self._node = node
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(WAITING)
@@ -33,7 +34,7 @@ class Teller:
         self, pod: Mapping[str, Any], kind: Literal["Normal", "Warning"], reason: str, message: str, container: str = ""
     ) -> None:
         try:
-            self._waiting.put_nowait(event_body(pod, self._node, kind, reason, message, container, time.time_ns()))
+            self._waiting.put_nowait(event_body(pod, self._node, kind, reason, message, container, self._wall_ns()))
         except asyncio.QueueFull:
             _log.v(2).info("An event is dropped", reason=reason, pod=pod["metadata"]["name"])
 

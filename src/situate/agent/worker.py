@@ -21,12 +21,13 @@ import aiohttp
 from situate.agent.environment import ConfigError, Reference, Surroundings
 from situate.agent.life import Backoff, Container, Plan, Start, containers_of, plan
 from situate.agent.ordering import order_of, references
-from situate.agent.plane import Plane, PlaneError, StaleError
+from situate.agent.plane import About, Plane, PlaneError, StaleError
 from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
 from situate.agent.probes import Asked, Health, tend
-from situate.agent.runtime import Order, Run, RunError, Runtime
+from situate.agent.runtime import CutsLogs, Order, Run, RunError, Runtime
 from situate.agent.statuses import Ended, refused, status_of
 from situate.agent.telling import Teller
+from situate.core.reconcile.nodes.reports import Report
 from situate.loop.logs import Log
 
 __all__ = ["Means", "PodWorker"]
@@ -58,8 +59,13 @@ class Means:
     allocatable: Mapping[str, str]
     backoff: Backoff
     give_ports: Callable[[Mapping[str, Any]], Ports]
-    fenced: Callable[[], bool] = lambda: False
-    """Nothing may run here now, whatever the pods say."""
+    may_take_s: Callable[[], float | None] = lambda: None
+    """If nothing may run here now, whatever the pods say: how long what runs may take to end. None: it may run."""
+    may_begin: Callable[[], bool] = lambda: True
+    """Whether what is known of the pods is known to be so still: if not, what runs goes on, and nothing is begun."""
+    next_report: Callable[[], Report | None] = lambda: None
+    """None: nothing can be reported yet."""
+    wall_ns: Callable[[], int] = time.time_ns
 
 
 class PodWorker:
@@ -124,21 +130,22 @@ class PodWorker:
             self._means.runtime.forget(self.uid)
 
     async def _rest(self, wake_ns: int | None) -> None:
-        wait_s = None if wake_ns is None else max(0.0, (wake_ns - time.time_ns()) / SECOND_NS)
+        wait_s = None if wake_ns is None else max(0.0, (wake_ns - self._means.wall_ns()) / SECOND_NS)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._woken.wait()
 
     async def _step(self) -> int | None:
         """Do what is due. When to look again, if nobody tells."""
-        now_ns = time.time_ns()
+        now_ns = self._means.wall_ns()
         self._expire(now_ns)
         ending = self._is_ending
         made = plan(self.pod, self._containers(), now_ns, self._means.backoff, ending=ending)
         for name in made.stop:
             self._stop(name)
         for start in made.start:
-            await self._begin(start)
+            if self._means.may_begin():
+                await self._begin(start)
         self._look_after_probes()
         # What a fence ended is not over for the pod: it runs again behind it, if its restartPolicy says so.
         self._say(now_ns, ending=self._is_over)
@@ -158,7 +165,7 @@ class PodWorker:
 
     @property
     def _is_ending(self) -> bool:
-        return self._is_over or self._means.fenced()
+        return self._is_over or self._means.may_take_s() is not None
 
     @property
     def _is_over(self) -> bool:
@@ -226,7 +233,7 @@ class PodWorker:
         self._blocked[start.container] = ((reason, message), self._in(wait_s))
 
     def _in(self, seconds: float) -> int:
-        return time.time_ns() + int(seconds * SECOND_NS)
+        return self._means.wall_ns() + int(seconds * SECOND_NS)
 
     async def _order(self, spec: Mapping[str, Any], start: Start) -> Order:
         """Raises ConfigError, PlaneError."""
@@ -279,19 +286,22 @@ class PodWorker:
             attempt = self._last(name).attempt
             while self._is_at(name, attempt) and self._last(name).state == "starting":
                 await asyncio.sleep(STOP_LOOK_S)
-            begun = time.time()
+            begun = self._now()
             left = self._end_by(begun) - begun
             if left > 0 and self._is_at(name, attempt):
                 await self._before_stop(name, left)
                 if self._is_at(name, attempt):
                     self._means.runtime.ask_to_end(self.uid, name)
             while self._is_at(name, attempt):
-                if time.time() >= self._end_by(begun):
+                if self._now() >= self._end_by(begun):
                     self._means.runtime.kill(self.uid, name)
                 await asyncio.sleep(STOP_LOOK_S)
         finally:
             self._stopping.pop(name, None)
             self.wake()
+
+    def _now(self) -> float:
+        return self._means.wall_ns() / SECOND_NS
 
     def _last(self, name: str) -> Run:
         return self._means.runtime.runs(self.uid)[name][-1]
@@ -302,7 +312,9 @@ class PodWorker:
 
     def _end_by(self, begun: float) -> float:
         """When a container that was asked to end at that time is to be killed. Whoever deletes may shorten it."""
-        meta = self.pod["metadata"]
+        meta, most = self.pod["metadata"], self._means.may_take_s()
+        if most is not None:
+            return begun + most
         own: int = self.pod["spec"].get("terminationGracePeriodSeconds", GRACE_S)
         if "deletionTimestamp" not in meta:
             return begun + own
@@ -402,6 +414,19 @@ class PodWorker:
             ended=self._ended,
         )
 
+    def look_at_logs(self) -> None:
+        """Tell once of each run whose log was longer than what is kept of it."""
+        runtime = self._means.runtime
+        if not isinstance(runtime, CutsLogs):
+            return
+        for name, runs in runtime.runs(self.uid).items():
+            last = runs[-1] if runs else None
+            told = ("" if last is None else f"log of {name}", 0 if last is None else last.attempt)
+            if last is not None and told not in self._told and (kept := runtime.has_cut(self.uid, name, last.attempt)):
+                self._told.add(told)
+                text = f"The log of container {name} is longer than what is kept of it, {kept >> 20} MiB: its beginning"
+                self._tell("Warning", "LogCut", f"{text} is gone", name)
+
     def _failures(self) -> list[tuple[str, str]]:
         """Runs that ended in a way that somebody should hear of, each once."""
         found = []
@@ -419,7 +444,10 @@ class PodWorker:
             self._report_due.clear()
             status = self._status
             try:
-                await self._means.plane.report(self.pod, status, self.version)
+                report = self._means.next_report()
+                if report is None:
+                    raise PlaneError("the node has no lease yet")
+                await self._means.plane.report(self.pod, status, About(self.version, report))
             except StaleError as error:
                 _log.v(2).info("A report came too late", pod=self._named, err=str(error))
             except PlaneError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import asyncio
+
     from situate.kube.access import Access
     from situate.kube.client import Client
 
-__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "until_stopped", "with_client"]
+__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "loop_factory", "until_stopped", "with_client"]
 
 DIRECTORY: Final = Path(".situate")
 """Where `situate up` keeps its cluster, unless told otherwise."""
@@ -51,6 +53,8 @@ def access_to(kubeconfig: str | None, context: str | None) -> Access:
 
 def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
     """Do something with a cluster; what it refuses is one line and exit code 1."""
+    import asyncio  # commands that may have to do with a cluster mostly begin without it
+
     from situate.kube.client import Client
     from situate.kube.problems import ApiError
 
@@ -66,8 +70,19 @@ def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Cli
         raise click.ClickException(error.message) from None
 
 
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """For whoever has thousands of requests a second; None: Python's own."""
+    if sys.platform != "linux":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
 async def until_stopped(work: Callable[[], Awaitable[None]]) -> None:
     """Do it until it ends, or until a signal says that it is enough."""
+    import asyncio
+
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

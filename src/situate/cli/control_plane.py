@@ -15,6 +15,7 @@ import signal
 import socket
 import ssl
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -30,11 +31,15 @@ from situate.agent.agent import NodeAgent, NodeSettings
 from situate.agent.direct import RegistryPlane
 from situate.agent.fleet import Fleet
 from situate.agent.host import node_name
+from situate.agent.lease import FENCE
 from situate.agent.machine import Shape, hollow_shapes
 from situate.agent.podlogs import AgentLogs
-from situate.agent.process import ProcessRuntime
+from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.agent.serving import SERVER
+from situate.agent.wanted import Configuration
 from situate.cli.control_plane_state import STATE
 from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
 from situate.server import tables
@@ -51,7 +56,9 @@ from situate.server.identity.opening import Opened, open_identity
 from situate.server.identity.specials import restricted
 from situate.server.placing.binding import Binder
 from situate.server.placing.companions import Placing
+from situate.server.placing.configuring import configure
 from situate.server.placing.eviction import Evictor
+from situate.server.placing.lagging import BOUND_S, SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
@@ -59,6 +66,7 @@ from situate.server.scheduling.scheduler import LostTermError, open_scheduler
 from situate.server.scheduling.scheduler import Settings as SchedulerSettings
 from situate.server.scheduling.term import Term
 from situate.server.uids import new_uid
+from situate.server.views.views import Views
 from situate.store.compacting import compact_regularly
 from situate.store.contract import Store
 from situate.store.errors import StoreError
@@ -110,6 +118,10 @@ class Settings:
     shape: Shape = field(default_factory=Shape)
     process_node: bool = False
     """This machine is a node, too."""
+    profile: Profile = KUBERNETES
+    """How soon a node that falls silent is given up: for agents, controllers and the pods' tolerations alike."""
+    snapshot_lag_s: float = BOUND_S
+    """How far a node may be behind its snapshot before that is said."""
     limit_bytes: int = 0
     """How large the store's file may become; 0: as large as the disk."""
     logging: Logging = field(default_factory=Logging)
@@ -164,7 +176,7 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and who may use it.
         cache = Cache(store)
-        placing = Placing(time.time_ns, new_uid)
+        placing = Placing(time.time_ns, new_uid, settings.profile)
         identity = open_identity(
             settings.directory,
             cache,
@@ -179,23 +191,30 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
             wall_ns=time.time_ns,
             new_uid=new_uid,
             cache=cache,
-            admission=[identity.restriction, *chain(cache), identity.escalation],
+            admission=[identity.restriction, *chain(cache, settings.profile), identity.escalation],
             companions=placing,
         )
         await registry.start()
         stack.push_async_callback(registry.aclose)
         await begin(registry, identity.authority.pem.decode())
+        await configure(registry, placing)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, placing.turns)
-        logs = AgentLogs(registry)
+        to_agents = _to_agents(settings.directory, identity)
+        logs = AgentLogs(registry, to_agents)
         tls = identity.tls(_names(settings), _now())
-        metrics = Metrics()
-        server = await _serve(settings, registry, identity, binder, logs, tls, metrics)
+        metrics, lag = Metrics(), SnapshotLag(registry, settings.snapshot_lag_s)
+        views = Views(store, cache)
+        stack.push_async_callback(views.aclose)
+        server = await _serve(
+            settings, registry, views, identity, binder, logs, tls, lambda: metrics.render() + lag.render()
+        )
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, _now())
         # 4. Who uses it from within.
         works = _works(settings, store, registry, binder, metrics)
-        works.append(("certificate", _renew_certificate(identity, tls, _names(settings))))
+        works.append(("snapshots' lag", lag.run()))
+        works.append(("certificate", _renew_certificates(settings, identity, tls, to_agents)))
         if settings.process_node:
             works.append(("this machine's node", _machine(settings, registry, logs).run()))
         yield server, works
@@ -204,11 +223,12 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
 async def _serve(
     settings: Settings,
     registry: Registry,
+    views: Views,
     identity: Opened,
     binder: Binder,
     logs: AgentLogs,
     tls: ssl.SSLContext,
-    metrics: Metrics,
+    metrics: Callable[[], bytes],
 ) -> Server:
     placing = placing_specials(binder, Evictor(registry, time.time_ns))
     return await serve(
@@ -222,13 +242,14 @@ async def _serve(
             **{where: restricted(special, identity.restriction) for where, special in placing.items()},
             **identity.specials,
         },
+        views=views,
         logs=logs,
         checks={"readyz": [Check("store", lambda: registry.cache.problem)]},
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
         },
-        metrics=metrics.render,
+        metrics=metrics,
     )
 
 
@@ -245,9 +266,10 @@ def _works(
         )
         works.append(("scheduler", _scheduling(store, registry, binder, wanted, metrics)))
     if settings.controllers:
-        works.append(("controllers", _controlling(registry, _identity(settings))))
+        works.append(("controllers", _controlling(registry, _identity(settings), settings.profile)))
     if settings.nodes:
-        fleet = Fleet(RegistryPlane(registry), hollow_shapes(settings.nodes, settings.zones, settings.shape))
+        shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
+        fleet = Fleet(RegistryPlane(registry), shapes, _configuration(settings.profile))
         works.append(("nodes", fleet.run()))
     return works
 
@@ -266,13 +288,13 @@ async def _scheduling(
                 await scheduler.drain()
 
 
-async def _controlling(registry: Registry, identity: str) -> None:
+async def _controlling(registry: Registry, identity: str, profile: Profile) -> None:
     """Until cancelled. Of several servers on one store, one runs the controllers."""
     term = Term(registry, identity, SYSTEM, time.time_ns, lease=CONTROLLERS_LEASE)
     working: list[asyncio.Task[None]] = []
 
     def lead() -> None:
-        working.append(asyncio.create_task(RegistryControllers(registry).run(), name="controllers"))
+        working.append(asyncio.create_task(RegistryControllers(registry, profile=profile).run(), name="controllers"))
 
     def lose() -> None:
         _log.warning("The controllers' lease was lost; standing by")
@@ -291,22 +313,49 @@ async def _controlling(registry: Registry, identity: str) -> None:
         await term.release()
 
 
-async def _renew_certificate(identity: Opened, tls: ssl.SSLContext, names: list[str]) -> None:
-    """Until cancelled. A server that runs for a year has another certificate by then, and nobody notices."""
+async def _renew_certificates(
+    settings: Settings, identity: Opened, tls: ssl.SSLContext, to_agents: ssl.SSLContext
+) -> None:
+    """Until cancelled. A server that runs for a year has other certificates by then, and nobody notices."""
     while True:
         await asyncio.sleep(RENEW_CERTIFICATE_S)
-        tls.load_cert_chain(identity.authority.serve_as(names, _now()))
+        tls.load_cert_chain(identity.authority.serve_as(_names(settings), _now()))
+        _show_agents(settings.directory, identity, to_agents)
 
 
 def _machine(settings: Settings, registry: Registry, logs: AgentLogs) -> NodeAgent:
     """The agent of this machine. Its pods end with the control plane: who takes a cluster down means all of it."""
-    own = NodeSettings(node_name(), settings.directory.absolute() / NODE, ends_pods=True)
-    groups = cgroups.find()
+    directory = settings.directory.absolute() / NODE
+    own = NodeSettings(node_name(), directory, configuration=_configuration(settings.profile), ends_pods=True)
+    groups, limits = cgroups.find(), ProcessSettings(fence=directory / FENCE)
     agent = NodeAgent(
-        RegistryPlane(registry), own, lambda changed: ProcessRuntime(own.directory / PODS, changed, groups=groups)
+        RegistryPlane(registry),
+        own,
+        lambda changed: ProcessRuntime(directory / PODS, changed, groups=groups, settings=limits),
     )
     logs.agents[own.name] = agent
     return agent
+
+
+def _to_agents(directory: Path, identity: Opened) -> ssl.SSLContext:
+    """As whom agents in other processes are asked for logs. Whether they are who they say is known by their nodes."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    _show_agents(directory, identity, tls)
+    return tls
+
+
+def _show_agents(directory: Path, identity: Opened, tls: ssl.SSLContext) -> None:
+    credential = identity.authority.client(SERVER, (), _now())
+    with tempfile.NamedTemporaryFile(dir=directory) as file:  # ssl reads nothing but files
+        file.write(credential.certificate + credential.key)
+        file.flush()
+        tls.load_cert_chain(file.name)
+
+
+def _configuration(profile: Profile) -> Configuration:
+    """Of nodes that begin, until they see their snapshots."""
+    return Configuration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
 
 
 def _names(settings: Settings) -> list[str]:

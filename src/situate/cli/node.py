@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from situate.cli.connecting import access_to, cluster_options, until_stopped
+from situate.cli.connecting import access_to, cluster_options, loop_factory, until_stopped
 from situate.cli.server import checked_quantity
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def node(
                 shapes = hollow_shapes(hollow, zones, shape, prefix)
                 await until_stopped(lambda: _fleet(client, shapes))
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run())
     sys.exit(0)
 
 
@@ -90,15 +91,19 @@ async def _machine(client: Client, name: str, directory: Path) -> None:
     from situate.agent import cgroups
     from situate.agent.agent import AgentError, NodeAgent, NodeSettings
     from situate.agent.host import node_name
-    from situate.agent.process import ProcessRuntime
-    from situate.agent.remote import ClientPlane
+    from situate.agent.lease import FENCE
+    from situate.agent.process import ProcessRuntime, ProcessSettings
+    from situate.agent.remote import ClientPlane, cluster_of, own_authorities
 
-    settings = NodeSettings(node_name(name), directory.absolute())
-    groups = cgroups.find()
+    where = directory.absolute()
+    settings = NodeSettings(
+        node_name(name), where, cluster=cluster_of(client.access), authorities=own_authorities(client.access)
+    )
+    groups, limits = cgroups.find(), ProcessSettings(fence=where / FENCE)
     agent = NodeAgent(
         ClientPlane(client),
         settings,
-        lambda changed: ProcessRuntime(settings.directory / PODS, changed, groups=groups),
+        lambda changed: ProcessRuntime(where / PODS, changed, groups=groups, settings=limits),
     )
     try:
         await agent.run()

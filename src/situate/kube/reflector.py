@@ -123,7 +123,9 @@ class Reflector:
         dice: random.Random | None = None,
         on_contact: Callable[[], None] = lambda: None,
         reader: Reader[Any] | RawReader | None = None,
+        since: str = "",
     ) -> None:
+        """`since`: a version up to which everything is known already; only what came after it is told, if that can."""
         self.kind = kind
         self.mirror = Mirror(kind.model)
         self.synced = asyncio.Event()
@@ -150,6 +152,10 @@ class Reflector:
         self._opened = False
         self._heard = 0
         """Batches of the watch that is under way, if it was opened at all."""
+        if since:
+            self._listed = True
+            self.mirror.reached(since)
+            self.synced.set()
 
     @property
     def served(self) -> str | None:

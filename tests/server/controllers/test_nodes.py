@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from server.controllers.test_running import DEPLOYMENT, LEASE, NAMESPACE, POD, World, template
-from situate.agent import fleet
 from situate.agent.direct import RegistryPlane
 from situate.agent.fleet import Fleet
 from situate.agent.machine import Shape, hollow_shapes
+from situate.agent.wanted import Configuration
 from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.admission.chain import chain
 from situate.server.asking import SYSTEM, Object, Target
@@ -34,7 +34,8 @@ STATEFUL_SET = BY_KIND["apps/v1", "StatefulSet"]
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SHAPES = hollow_shapes(3, 1, Shape())
 DIES = SHAPES[2][0]
-QUICK = replace(FAST, lease_ms=1_000, grace_ms=1_200, startup_ms=1_200, absent_ms=300, rate=10.0)
+QUICK = replace(FAST, lease_ms=2_000, renew_ms=1_000, grace_ms=2_400, startup_ms=2_400, absent_ms=300, rate=10.0)
+LEASED = Configuration(2, 1)
 
 
 class Cluster(World):
@@ -51,7 +52,7 @@ class Cluster(World):
         return task
 
     def live(self) -> None:
-        self.mortal = self.begin(Fleet(RegistryPlane(self.registry), SHAPES[2:]).run())
+        self.mortal = self.begin(Fleet(RegistryPlane(self.registry), SHAPES[2:], LEASED).run())
 
     async def die(self) -> None:
         assert self.mortal is not None
@@ -76,7 +77,7 @@ class Cluster(World):
 @asynccontextmanager
 async def cluster() -> AsyncIterator[Cluster]:
     store = MemoryStore()
-    cache, placing = Cache(store), Placing(time.time_ns, lambda: str(uuid.uuid4()))
+    cache, placing = Cache(store), Placing(time.time_ns, lambda: str(uuid.uuid4()), QUICK)
     registry = Registry(
         store,
         wall_ns=time.time_ns,
@@ -91,7 +92,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         await made.create(NAMESPACE, {"metadata": {"name": name}})
     async with open_scheduler(store, registry, Binder(registry, time.time_ns, placing.turns), Settings()) as scheduler:
         made.live()
-        made.begin(Fleet(RegistryPlane(registry), SHAPES[:2]).run())
+        made.begin(Fleet(RegistryPlane(registry), SHAPES[:2], LEASED).run())
         made.begin(RegistryControllers(registry, profile=QUICK).run())
         made.begin(scheduler.run())
         try:
@@ -105,9 +106,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
-def story(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Cluster], Awaitable[None]]], None]:
-    monkeypatch.setattr(fleet, "RENEW_S", 0.2)
-
+def story() -> Callable[[Callable[[Cluster], Awaitable[None]]], None]:
     def told(what: Callable[[Cluster], Awaitable[None]]) -> None:
         async def run() -> None:
             async with cluster() as made:

@@ -89,6 +89,11 @@ class World:
     def read(self, name: str) -> Object:
         return self.held(name).object(PODS)
 
+    def read_node(self, name: str) -> Object:
+        found = self.registry.cache.get(NODES, "", name)
+        assert found is not None
+        return found.object(NODES)
+
     def ledger(self, node: str = "n1") -> Ledger | None:
         found = self.registry.cache.get(NODE_SNAPSHOTS, "", node)
         return None if found is None else snapshot_decoded(found.value)[1]

@@ -20,6 +20,7 @@ from situate.core.reconcile.nodes.fencing import Profile
 from situate.core.reconcile.nodes.sightings import Sightings
 from situate.core.reconcile.objects import KINDS, Held
 from situate.core.reconcile.pods import is_finished
+from situate.core.reconcile.reckon import SECOND
 from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
 
 __all__ = ["Collect", "Empty", "Reconcile", "Served", "Survey", "Task", "View"]
@@ -69,6 +70,7 @@ class _Any(Model, frozen=True, kw_only=True):
 
 class _LeaseSpec(Model, frozen=True, kw_only=True):
     renew_time: str = ""
+    lease_duration_seconds: int = 0
 
 
 class _LeaseMeta(Model, frozen=True, kw_only=True):
@@ -105,7 +107,10 @@ class View:
         if self.sightings is not None:
             lease = _decode_lease(body)
             meta = lease.metadata
-            self.sightings.lease_seen(meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now)
+            duration_ms = max(0, lease.spec.lease_duration_seconds) * SECOND
+            self.sightings.lease_seen(
+                meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now, duration_ms
+            )
 
     def put(self, served: Served, body: bytes, now: Millis = 0) -> list[Task]:
         """An object was added or changed. Who has to be called now?"""

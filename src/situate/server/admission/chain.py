@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
 from situate.server.admission.services import ServiceAddresses
@@ -13,12 +14,12 @@ from situate.server.registry.ports import Admission
 __all__ = ["chain"]
 
 
-def chain(cache: Cache) -> list[Admission]:
-    """What every server has. Whoever knows identities adds its own."""
+def chain(cache: Cache, profile: Profile = KUBERNETES) -> list[Admission]:
+    """What every server has. Whoever knows identities adds its own. `profile`: how lost nodes are dealt with."""
     return [
         NamespaceLifecycle(cache),
         Priority(cache),
-        DefaultTolerations(),
+        DefaultTolerations(profile.toleration_s),
         DefaultStorageClass(cache),
         ServiceAddresses(cache),
     ]

@@ -24,6 +24,9 @@ import msgspec
 
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
+from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
+from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.reports import REPORT, stale
 from situate.server.asking import Object
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.asks import Ask, Reads, asked
@@ -48,6 +51,7 @@ from situate.server.placing.refusing import (
     ineligible,
     no_node,
     not_again,
+    old_report,
     stale_report,
     stale_term,
     stale_version,
@@ -77,6 +81,17 @@ REMEMBERED: Final = 1 << 16
 """Of how many nodes the decoded form is remembered. One that is forgotten is decoded again."""
 
 
+class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    lease_transitions: int = 0
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+_decode_lease: Final = msgspec.json.Decoder(_Lease).decode
+
+
 class _Seen(msgspec.Struct, frozen=True):
     """A node, decoded."""
 
@@ -88,8 +103,10 @@ class _Seen(msgspec.Struct, frozen=True):
 class Placing:
     """The registry's Companions. One for each registry: what it remembers is only what it need not decode again."""
 
-    def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str]) -> None:
+    def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: Profile = KUBERNETES) -> None:
+        """`profile`: how agents are told to renew their leases."""
         self.turns = Turns()
+        self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
         self._new_uid = new_uid
         self._ledgers: dict[str, tuple[bytes, Identity, Ledger]] = {}
@@ -131,17 +148,30 @@ class Placing:
         self, cache: Reads, before: Object | None, after: Object | None
     ) -> tuple[list[Guard], list[Write]]:
         if before is not None and after is not None:
-            return [], []
+            return self.report_guards(cache, "nodes", after["metadata"]["name"], before, after), []
         name = (after or before or {})["metadata"]["name"]
         held = cache.get(NODE_SNAPSHOTS, "", name)
         key = key_of(NODE_SNAPSHOTS, "", name)
         if after is not None:
             if held is not None:
                 return [], []  # of an earlier node of this name, whose pods are there still
-            return [At(key, ABSENT)], [Put(key, snapshots.encoded(self.identity(name), Ledger()))]
+            return [At(key, ABSENT)], [Put(key, snapshots.encoded(self.identity(name), Ledger(), self.configuration))]
         if held is None or self.ledger(held)[1].pods:
             return [], []
         return [At(key, Revision(held.revision))], [Delete(key)]
+
+    # -- what agents report ------------------------------------------------------------------------------------------
+
+    def report_guards(self, cache: Reads, what: str, node: str, before: Object, after: Object) -> list[Guard]:
+        """If this is a report of a node's agent: that the agent is who holds the node's lease. Raises StatusError."""
+        said = after["metadata"].get("annotations", {}).get(REPORT)
+        held = before["metadata"].get("annotations", {}).get(REPORT)
+        if said is None or said == held:
+            return []  # somebody else's write
+        lease = cache.get(LEASES, NODE_LEASES, node)
+        if why := stale(said, held, None if lease is None else _decode_lease(lease.value).spec.lease_transitions):
+            raise old_report(what, after["metadata"]["name"], why)
+        return [] if lease is None else [At(lease.key, Revision(lease.revision))]
 
     # -- what was decoded before -------------------------------------------------------------------------------------
 
@@ -250,6 +280,8 @@ class _Writing:
         """What is said of a binding that is not the pod's is not taken."""
         if self._before is None or (self._ask is not None and self._ask.binds):
             return
+        node = self._before.get("spec", {}).get("nodeName", "")
+        self._guards += self._placing.report_guards(self._cache, "pods", node, self._before, after)
         said = after["metadata"].get("annotations", {}).get(BINDING_VERSION)
         if said in (None, self._before["metadata"].get("annotations", {}).get(BINDING_VERSION)):
             return  # it is not said, or has been before: a pod is bound once, so it holds as it did then
@@ -341,7 +373,7 @@ class _Writing:
         self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
 
     def _put_snapshot(self, node: str, identity: Identity, ledger: Ledger, revision: Revision) -> None:
-        key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger)
+        key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger, self._placing.configuration)
         self._guards.append(At(key, revision))
         self._writes.append(Put(key, value))
         self._placing.remember(node, value, identity, ledger)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
+from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.placing.ledger import Bound, Port, Short
 from situate.server.problems import Cause, StatusError
 
@@ -21,6 +22,7 @@ __all__ = [
     "ineligible",
     "no_node",
     "not_again",
+    "old_report",
     "other_revision",
     "other_uid",
     "stale_report",
@@ -31,6 +33,7 @@ __all__ = [
 BINDING: Final = "pods/binding"
 STALE_VERSION, STALE_TERM, STALE_REVISION = "StaleBindingVersion", "StaleTerm", "StaleRevision"
 INELIGIBLE, FULL, ILLEGAL_MOVE = "IneligibleNode", "FullNode", "IllegalMove"
+STALE_REPORT: Final = "StaleReport"
 ASSIGNED, DELETING, GATED = "AlreadyAssigned", "BeingDeleted", "SchedulingGated"
 
 
@@ -71,6 +74,12 @@ def stale_version(pod: str, asked: int, next_one: int) -> StatusError:
 def stale_report(pod: str, said: str, found: int) -> StatusError:
     why = f"the report is about binding version {said}, and pod {pod} is at version {found}"
     return _refused(pod, why, STALE_VERSION, bind=False)
+
+
+def old_report(what: str, name: str, why: str) -> StatusError:
+    text = f'Operation cannot be fulfilled on {what} "{name}": {why}'
+    cause = Cause(f"metadata.annotations[{REPORT}]", why, STALE_REPORT)
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", text, kind=what, name=name, causes=(cause,))
 
 
 def stale_term(pod: str, asked: int, found: int | None) -> StatusError:

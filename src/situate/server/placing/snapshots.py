@@ -1,4 +1,4 @@
-"""NodeSnapshot as it is stored: a node's ledger, and, by its revision, the version of it that agents follow.
+"""NodeSnapshot as it is stored: a node's ledger and configuration; its revision is the version that agents follow.
 
 The bytes are the registry's stored form. The sums in it are exact, so a ledger that is read back is the one written.
 """
@@ -10,10 +10,12 @@ from typing import Final
 import msgspec
 
 from situate.core.model.base import EMPTY
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.reckon import SECOND
 from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["NODE_SNAPSHOTS", "Identity", "decoded", "encoded"]
+__all__ = ["NODE_SNAPSHOTS", "Identity", "configuration", "configuration_of", "decoded", "encoded"]
 
 NODE_SNAPSHOTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 
@@ -28,6 +30,8 @@ class Identity(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     pods: tuple[Bound, ...] = ()
+    configuration: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """As it is written: it is the same for all, and nobody here asks what is in it."""
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -44,9 +48,22 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Snapshot).decode
 
 
-def encoded(identity: Identity, ledger: Ledger) -> bytes:
+def configuration(profile: Profile) -> msgspec.Raw:
+    """What agents go by."""
+    lease_s, renew_s = profile.lease_ms // SECOND, profile.renew_ms // SECOND
+    said = {"profile": profile.name, "leaseDurationSeconds": lease_s, "renewIntervalSeconds": renew_s}
+    return msgspec.Raw(_encode(said))
+
+
+def encoded(identity: Identity, ledger: Ledger, config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET) -> bytes:
     allocated = {resource: quantity(resource, amount) for resource, amount in sorted(ledger.allocated.items())}
-    return _encode(_Snapshot(identity, _Spec(ledger.pods), _Status(allocated)))
+    return _encode(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
+
+
+def configuration_of(value: bytes) -> bytes:
+    """As it stands in a snapshot; empty: nothing is said."""
+    found = _decode(value).spec.configuration
+    return b"" if isinstance(found, msgspec.UnsetType) else bytes(found)
 
 
 def decoded(value: bytes) -> tuple[Identity, Ledger]:

@@ -133,6 +133,20 @@ def test_a_pod_whose_node_is_gone_fails_and_goes_after_a_while() -> None:
     assert deletion.grace_s == 0
 
 
+def test_a_pod_whose_node_is_gone_stays_while_its_agent_renews_its_lease() -> None:
+    """It may not know that its node was deleted, and runs the pod: no other may be made in its place."""
+    one, sightings = pod(), seen(OTHER)
+    sightings.node_missed("n", T0)
+    sightings.lease_seen("n", "uid", "first", "1", T0 + 30 * SECOND, 40 * SECOND)
+    objects = Held([OTHER, one])
+    look = pod_on_node(one, objects, sightings, T0 + 40 * SECOND)
+    assert (look.effects, look.again_at) == ((), T0 + 78 * SECOND + 1)
+    sightings.lease_seen("n", "uid", "second", "2", T0 + 70 * SECOND, 40 * SECOND)
+    look = pod_on_node(one, objects, sightings, T0 + 78 * SECOND + 1)
+    assert (look.effects, look.again_at) == ((), T0 + 118 * SECOND + 1)
+    assert len(pod_on_node(one, objects, sightings, T0 + 118 * SECOND + 1).effects) == 2
+
+
 def test_a_node_is_missed_anew_by_who_begins_anew() -> None:
     one, sightings = pod(), seen(OTHER, since=T0)
     sightings.node_missed("n", T0 - 1_000 * SECOND)

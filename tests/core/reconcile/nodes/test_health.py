@@ -9,6 +9,7 @@ from situate.core.model.managed_node import ManagedNode, TimedTaint
 from situate.core.reconcile.effects import PatchStatus, RecordEvent, UpdateObject
 from situate.core.reconcile.nodes.fencing import FAST, Profile
 from situate.core.reconcile.nodes.health import node as look
+from situate.core.reconcile.nodes.sightings import Sightings
 from situate.core.reconcile.nodes.taints import wanted_taints, zone_of
 from situate.core.reconcile.reckon import SECOND, moment, stamp
 
@@ -176,3 +177,12 @@ def test_taints_are_written_whole_and_on_the_version_that_was_read() -> None:
 )
 def test_the_zone_of_a_node(labels: dict[str, str], zone: str) -> None:
     assert zone_of(node(labels=labels)) == zone
+
+
+def test_a_node_is_not_judged_before_its_own_lease_says_that_it_has_stopped() -> None:
+    sightings = Sightings(FAST)
+    sightings.begin(T0)
+    sightings.lease_seen("n", "u", "x", "1", T0, 40 * SECOND)
+    assert sightings.silent_at("n", FAST.grace_ms) == T0 + 48 * SECOND + 1
+    sightings.lease_seen("n", "u", "y", "2", T0 + SECOND, 15 * SECOND)
+    assert sightings.silent_at("n", FAST.grace_ms) == T0 + SECOND + FAST.grace_ms + 1

@@ -65,7 +65,9 @@ def pod_on_node(one: ManagedPod, objects: Objects, sightings: Sightings, now: Mi
 
 def _orphaned(one: ManagedPod, sightings: Sightings, now: Millis, draft: Draft) -> None:
     since = sightings.absent_since(one.spec.node_name)
+    # Its agent may not know that its node is gone. As long as it renews its lease it runs what it ran.
     due = now + LOOK_MS if since is None else since + sightings.profile.absent_ms
+    due = max(due, sightings.lease_over_at(one.spec.node_name) or due)
     if due > now:
         draft.look_again(due)
     else:

@@ -21,13 +21,23 @@ from typing import Final
 from situate.core.model.refs import Millis
 from situate.core.reconcile.reckon import SECOND
 
-__all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "Profile"]
+__all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "Profile", "agent_stops_ms", "controller_waits_ms"]
 
 DRIFT: Final = 0.2
 """By which part of itself a clock may be wrong about how long something took."""
 STOP_MS: Final[Millis] = 2 * SECOND
 """How long an agent that stops by itself gives its pods before it kills them. No grace that a pod asks for is longer:
 that time is not there."""
+
+
+def agent_stops_ms(lease_ms: Millis) -> Millis:
+    """From when on an agent without a renewal of such a lease must end its pods, by its own clock."""
+    return max(0, int(lease_ms * (1 - DRIFT)) - STOP_MS)
+
+
+def controller_waits_ms(lease_ms: Millis) -> Millis:
+    """For how long after a renewal of such a lease was seen nobody else may run the node's pods, by whoever saw it."""
+    return int(lease_ms * (1 + DRIFT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,7 @@ class Profile:
     @property
     def agent_stops_ms(self) -> Millis:
         """From when on an agent without a renewal must end its pods, by its own clock."""
-        return self.agent_stopped_ms - STOP_MS
+        return agent_stops_ms(self.lease_ms)
 
     @property
     def agent_stopped_ms(self) -> Millis:
@@ -72,7 +82,7 @@ class Profile:
     @property
     def controller_waits_ms(self) -> Millis:
         """For how long after a renewal was seen nobody else may run the node's pods, by the controller's clock."""
-        return int(self.lease_ms * (1 + DRIFT))
+        return controller_waits_ms(self.lease_ms)
 
     @property
     def silent_ms(self) -> Millis:

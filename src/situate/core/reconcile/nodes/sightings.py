@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
-from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.fencing import Profile, controller_waits_ms
 from situate.core.reconcile.nodes.taints import counts, given_up_at, is_up, ready_report, zone_of
 
 __all__ = ["LeaseSeen", "Sightings"]
@@ -23,6 +23,8 @@ class LeaseSeen(NamedTuple):
     """Only asked whether it is another than the last."""
     version: str
     at: Millis
+    duration_ms: Millis = 0
+    """As its agent wrote it: by that it counts when it has to stop, whatever profile we have."""
 
 
 class Sightings:
@@ -52,13 +54,15 @@ class Sightings:
         """Renewals are not seen any more."""
         self.since = None
 
-    def lease_seen(self, node: str, uid: str, renew_time: str, version: str, now: Millis) -> None:
+    def lease_seen(
+        self, node: str, uid: str, renew_time: str, version: str, now: Millis, duration_ms: Millis = 0
+    ) -> None:
         known = self._leases.get(node)
         if known is None or known.renew_time != renew_time:
-            self._leases[node] = LeaseSeen(uid, renew_time, version, now)
+            self._leases[node] = LeaseSeen(uid, renew_time, version, now, duration_ms)
             self._heard[node] = now
         else:
-            self._leases[node] = LeaseSeen(uid, renew_time, version, known.at)
+            self._leases[node] = LeaseSeen(uid, renew_time, version, known.at, max(duration_ms, known.duration_ms))
 
     def lease_gone(self, node: str) -> None:
         self._leases.pop(node, None)
@@ -108,9 +112,22 @@ class Sightings:
     def silent_at(self, node: str, patience: Millis) -> Millis | None:
         """From when on the node has been silent for longer than `patience`, if it stays so. None: nobody can tell.
 
-        A clock of whole milliseconds may be late by one when it is read first and not at all when it is read last."""
+        No sooner than its agent has stopped, by the lease that it has. A clock of whole milliseconds may be late by one
+        when it is read first and not at all when it is read last."""
         last = self.last(node)
-        return None if last is None else last + patience + 1
+        return None if last is None else last + max(patience, self.waits_ms(node)) + 1
+
+    def waits_ms(self, node: str) -> Millis:
+        """For how long after it was last heard of the node may still run its pods, by its own lease; 0: it has none."""
+        lease = self._leases.get(node)
+        return 0 if lease is None else controller_waits_ms(lease.duration_ms)
+
+    def lease_over_at(self, node: str) -> Millis | None:
+        """When the agent of a node has ended its pods, if it renews its lease no more; None: it has no lease."""
+        lease = self._leases.get(node)
+        if lease is None:
+            return None
+        return max(lease.at, self.since or lease.at) + controller_waits_ms(lease.duration_ms) + 1
 
     def absent_since(self, node: str) -> Millis | None:
         """From when on the node was not there; None: nobody can tell."""

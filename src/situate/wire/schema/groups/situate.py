@@ -11,7 +11,8 @@ __all__ = ["TABLE"]
 TABLE: Final = """
 [situate.v1alpha1]
 kind NodeSnapshot: metadata - meta.v1.ObjectMeta!; spec - NodeSnapshotSpec?; status - NodeSnapshotStatus?
-NodeSnapshotSpec: pods - [BoundPod]
+NodeSnapshotSpec: pods - [BoundPod]; configuration - NodeConfiguration?
+NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewIntervalSeconds - int32?
 NodeSnapshotStatus: allocated - core.v1.ResourceList
 BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string]
 kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
@@ -23,6 +24,21 @@ PlacementDecisionStatus: phase - string?; phases - [PlacementPhase]; reason - st
 PlacementPhase: phase - string?; at - Time?
 NodeScore: node - string?; total - int64?; plugins - {int64}
 NodeRefusals: reason - string?; plugin - string?; nodes - int64?
+kind PlacementEvent: metadata - meta.v1.ObjectMeta!; event - string?; phase - string?; was - string?; pod - PlacedPod?;
+    time - Time?; node - string?; bindingVersion - int64?; scheduler - string?; reason - string?; message - string?
+PlacedPod: name - string?; uid - string?
+kind WorkloadView: metadata - meta.v1.ObjectMeta!; status - WorkloadViewStatus?
+WorkloadViewStatus: apiVersion - string?; kind - string?; name - string?; desired - int64?; pods - int64?;
+    waiting - int64?; bound - int64?; running - int64?; succeeded - int64?; failed - int64?; leaving - int64?;
+    readyPods - int64?; requested - core.v1.ResourceList; nodes - int64?; reason - string?; message - string?
+kind NodeView: metadata - meta.v1.ObjectMeta!; status - NodeViewStatus?
+NodeViewStatus: ready - bool?; schedulable - bool?; taints - [string]; pods - int64?; waiting - int64?; bound - int64?;
+    running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?;
+    requested - core.v1.ResourceList; allocatable - core.v1.ResourceList; snapshotVersion - string?
+kind NamespaceView: metadata - meta.v1.ObjectMeta!; status - NamespaceViewStatus?
+NamespaceViewStatus: phase - string?; workloads - int64?; pods - int64?; waiting - int64?; bound - int64?;
+    running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?;
+    requested - core.v1.ResourceList
 [x.v1alpha1]
 kind PodGroup: metadata - meta.v1.ObjectMeta!; spec - PodGroupSpec?; status - PodGroupStatus?
 PodGroupSpec: minMember - int32?; minResources - core.v1.ResourceList; scheduleTimeoutSeconds - int32?

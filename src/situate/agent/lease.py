@@ -1,0 +1,227 @@
+"""A node's lease, as its agent keeps it: taken once, in a term of its own, and renewed while the agent lives.
+
+A renewal also says which version of the node's snapshot has been taken over, so an acknowledgement is a renewal that
+comes early. If the lease cannot be renewed for too long, the fence closes (see `fence`), and nothing may run here; if
+another agent has taken it, this one is over. Who takes it from another waits until that one must have stopped. Until
+when pods may run, and in which term, is on disk, too: for the next agent here, and for the shims, which go by it if
+there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.clock import Clock
+from situate.agent.fence import Fence
+from situate.agent.plane import Plane, PlaneError, Renewal, Taken, TakenError
+from situate.agent.wanted import Configuration
+from situate.core.reconcile.nodes.fencing import STOP_MS, controller_waits_ms
+from situate.core.reconcile.nodes.reports import Report
+from situate.loop.logs import Log
+
+__all__ = ["FENCE", "Lease", "Place"]
+
+FENCE: Final = "fence"
+"""The file that says until when pods may run here."""
+ACK_S: Final = 0.1
+"""Versions that come within this time are acknowledged together."""
+RETRY_S: Final = 1.0
+
+_log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose lease it is, and where that is kept."""
+
+    node: str
+    directory: Path
+    boot: str
+    """Which run of this machine it is: times of another say nothing."""
+    fenced: bool = True
+    """Whether the node stops when it cannot renew its lease."""
+
+
+class Lease:
+    """`run` it until cancelled, or until another agent has taken it: TakenError."""
+
+    def __init__(
+        self,
+        plane: Plane,
+        place: Place,
+        clock: Clock,
+        configuration: Configuration,
+        changed: Callable[[str], None],
+    ) -> None:
+        """`changed` hears when the fence closes and opens."""
+        self.held = asyncio.Event()
+        """It was taken: there is a term."""
+        self.term = 0
+        self._plane = plane
+        self._place = place
+        self._clock = clock
+        self._configuration = configuration
+        self._changed = changed
+        self._number = 0
+        self._last_term = 0
+        self._alone_at = float("-inf")
+        """From when on nobody else can run this node's pods."""
+        self._acknowledged = self._said = 0
+        self._due = asyncio.Event()
+        self._same_boot = False
+        self._fence = self._last_fence()
+        self._was_closed = self.is_closed()
+        self.unbroken = not place.fenced or (self._same_boot and not self._was_closed)
+        """Nobody else can have been given this node's pods between the last agent here and this one."""
+
+    # -- what others ask and say -------------------------------------------------------------------------------------
+
+    def is_closed(self) -> bool:
+        now = self._clock.monotonic()
+        return self._place.fenced and (now < self._alone_at or self._fence.is_closed(now))
+
+    def next_report(self) -> Report | None:
+        """The next one; None: there is no term yet."""
+        if not self.term:
+            return None
+        self._number += 1
+        return Report(self.term, self._number)
+
+    def acknowledge(self, version: int) -> None:
+        """This version of the snapshot has been taken over, and cannot be forgotten."""
+        if version > self._acknowledged:
+            self._acknowledged = version
+            self._due.set()
+
+    def configure(self, configuration: Configuration) -> None:
+        if configuration != self._configuration:
+            _log.info("The lease is another", seconds=configuration.lease_duration_seconds, node=self._place.node)
+            self._configuration = configuration
+            self._due.set()
+
+    # -- its life ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep())
+            if self._place.fenced:
+                group.create_task(self._watch_fence())
+
+    async def _keep(self) -> None:
+        await self._take()
+        while True:
+            await self._rest(self._configuration.renew_interval_seconds)
+            self._due.clear()
+            await self._renew()
+
+    async def _take(self) -> None:
+        while True:
+            sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
+            self._fence.sent(lease_s)
+            try:
+                taken = await self._plane.take(self._place.node, lease_s, self._last_term + 1)
+            except PlaneError as error:
+                _log.warning("The node waits for the control plane", to="take its lease", err=str(error))
+                await self._clock.sleep(RETRY_S)
+                continue
+            self._have(taken)
+            self._accepted(sent_at, lease_s)
+            self.held.set()
+            return
+
+    def _have(self, taken: Taken) -> None:
+        self.term = taken.term
+        if self._place.fenced and taken.before not in (0, self._last_term):
+            wait_s = controller_waits_ms(taken.lease_s * 1_000) / 1_000
+            _log.warning("Another agent had this node; waiting until it must have stopped", seconds=wait_s)
+            self._alone_at = self._clock.monotonic() + wait_s
+
+    async def _renew(self) -> None:
+        sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
+        renewal = Renewal(self.term, lease_s, self._acknowledged)
+        self._fence.sent(lease_s)
+        try:
+            await self._plane.renew(self._place.node, renewal)
+        except TakenError:
+            raise
+        except PlaneError as error:
+            _log.warning("The lease is not renewed", node=self._place.node, err=str(error))
+            await self._clock.sleep(RETRY_S)
+            self._due.set()
+            return
+        self._said = renewal.acknowledged
+        self._accepted(sent_at, lease_s)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the lease is to be renewed; or a while after there is something to say."""
+        due, end = asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait([due, end], return_when=asyncio.FIRST_COMPLETED)
+            if due.done() and not end.done():
+                await self._clock.sleep(ACK_S)
+        finally:
+            due.cancel()
+            end.cancel()
+
+    # -- the fence ---------------------------------------------------------------------------------------------------
+
+    def _accepted(self, sent_at: float, lease_s: int) -> None:
+        self._fence.accepted(sent_at, lease_s)
+        self._note_fence()
+        self._look_at_fence()
+
+    async def _watch_fence(self) -> None:
+        while True:
+            now = self._clock.monotonic()
+            moments = [at for at in (self._fence.closes_at, self._alone_at) if at > now]
+            await self._clock.sleep(min(moments, default=now + RETRY_S) - now)
+            self._look_at_fence()
+
+    def _look_at_fence(self) -> None:
+        closed = self.is_closed()
+        if closed != self._was_closed:
+            self._was_closed = closed
+            self._changed(
+                "The lease is not this node's for now: all pods here are ended" if closed else "Pods may run here again"
+            )
+
+    def _note_fence(self) -> None:
+        """Whole or not at all: shims read it."""
+        if not self._place.fenced:
+            return
+        fence = self._fence
+        body = {
+            "term": self.term,
+            "boot": self._place.boot,
+            "renewed": fence.renewed_at,
+            "lease_s": fence.lease_s,
+            "dead_by": fence.closes_at + STOP_MS / 1_000,
+        }
+        path = self._place.directory / FENCE
+        made = path.with_name(f"{FENCE}.new")
+        with suppress(OSError):  # then shims end their containers when the last time is over: rather that
+            made.write_text(json.dumps(body))
+            made.replace(path)
+
+    def _last_fence(self) -> Fence:
+        """As the last agent here left it. Where there was none, the fence is open, as nothing can run."""
+        lease_s, now = self._configuration.lease_duration_seconds, self._clock.monotonic()
+        try:
+            found: dict[str, Any] = json.loads((self._place.directory / FENCE).read_text())
+            renewed_at, found_s = float(found["renewed"]), int(found["lease_s"])
+            self._last_term = int(found["term"])
+        except FileNotFoundError:
+            return Fence(now, lease_s)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("Until when pods may run here cannot be read", err=str(error))
+            return Fence(float("-inf"), lease_s)
+        if found.get("boot") != self._place.boot:
+            return Fence(float("-inf"), lease_s)
+        self._same_boot = True
+        return Fence(min(renewed_at, now), min(found_s, lease_s))

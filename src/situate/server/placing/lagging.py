@@ -1,0 +1,211 @@
+"""Watches how far nodes are behind their snapshots: a metric for all of them, a condition and an event for late ones.
+
+    situate_snapshot_lag_seconds       from the commit of a snapshot to its acknowledgement on the node's lease
+    situate_snapshot_lagging_nodes     nodes that are behind by more than the bound
+
+A node that is behind by more than the bound has the condition SnapshotLagging, until it is not. It changes nothing for
+the node: who is lost is found out by leases. Of several servers on one store each measures; what each would write is
+the same, and is written once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+
+from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
+from situate.loop.logs import Log
+from situate.server.asking import SYSTEM, Object, Target, WatchOptions
+from situate.server.placing.binding import with_condition
+from situate.server.placing.companions import LEASES, NODES
+from situate.server.placing.lags import Lags
+from situate.server.placing.snapshots import NODE_SNAPSHOTS
+from situate.server.problems import StatusError
+from situate.server.registry.held import Held
+from situate.server.registry.registry import Registry
+from situate.server.registry.watching import WatchEvent
+from situate.server.resources import BY_KIND, Resource
+from situate.wire.bodies import seconds_time
+
+__all__ = ["BOUND_S", "LAGGING", "SnapshotLag"]
+
+BOUND_S: Final = 5.0
+LAGGING: Final = "SnapshotLagging"
+MARK: Final = LAGGING.encode()
+LOOK_S: Final = 1.0
+"""How often to look who is late."""
+AT_ONCE: Final = 50
+"""How many nodes are marked at one look: what befalls all of them at once is no reason to write all of them at once."""
+AGAIN_S: Final = 1.0
+BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+EVENTS: Final = BY_KIND["v1", "Event"]
+SPACE: Final = "default"
+"""Where events about nodes are."""
+SOURCE: Final = "situate-server"
+
+_log = Log(__name__)
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_decode_lease: Final = msgspec.json.Decoder(_Lease).decode
+
+
+class SnapshotLag:
+    """`run` it until cancelled."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        bound_s: float = BOUND_S,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._registry = registry
+        self._bound_s = bound_s
+        self._clock = clock
+        self._wall_ns = wall_ns
+        self._lags = Lags()
+        self._marked: dict[str, None] = {}
+        self.metrics = CollectorRegistry()
+        self._seconds = Histogram(
+            "situate_snapshot_lag_seconds",
+            "From the commit of a node's snapshot to its acknowledgement by the node's agent.",
+            registry=self.metrics,
+            buckets=BUCKETS,
+        )
+        self._late = Gauge(
+            "situate_snapshot_lagging_nodes",
+            "Nodes that are behind their snapshot by more than the bound.",
+            registry=self.metrics,
+        )
+
+    def render(self) -> bytes:
+        return generate_latest(self.metrics)
+
+    async def run(self) -> None:
+        for held in self._registry.cache.all(NODES):  # an earlier server may have marked them
+            if MARK in held.value and (_condition(held.object(NODES)) or {}).get("status") == "True":
+                self._marked[held.name] = None
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(LEASES, NODE_LEASES, self._leased))
+            group.create_task(self._follow(NODE_SNAPSHOTS, "", self._snapped))
+            group.create_task(self._look())
+
+    # -- what is seen ------------------------------------------------------------------------------------------------
+
+    async def _follow(self, resource: Resource, space: str, tell: Callable[[WatchEvent], None]) -> None:
+        while True:
+            try:
+                async for event in self._events(Target(resource, space)):
+                    tell(event)
+            except StatusError as error:
+                _log.warning("Snapshots' lag is not seen; trying again", kind=resource.plural, err=error.message)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _events(self, target: Target) -> AsyncIterator[WatchEvent]:
+        watching = await self._registry.watch(
+            target, WatchOptions(initial_events=True, resource_version_match="NotOlderThan")
+        )
+        try:
+            async for event in watching:
+                yield event
+        finally:
+            await watching.aclose()
+
+    def _leased(self, event: WatchEvent) -> None:
+        held = event.held
+        if held is None:
+            return
+        if event.type == "DELETED":
+            self._lags.gone(held.name)
+            return
+        said = _decode_lease(held.value).metadata.annotations.get(ACKNOWLEDGED, "")
+        if not said.isdecimal():
+            return
+        for seconds in self._lags.acknowledged(held.name, int(said), self._clock()):
+            self._seconds.observe(seconds)
+        newest = self._registry.cache.get(NODE_SNAPSHOTS, "", held.name)
+        if newest is not None:  # what was committed before the node was first heard of here
+            self._lags.begun(held.name, newest.revision, self._clock())
+
+    def _snapped(self, event: WatchEvent) -> None:
+        if event.held is not None and event.type != "DELETED":
+            self._lags.committed(event.held.name, event.revision, self._clock())
+
+    # -- who is late -------------------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            late = {node: (version, by) for node, version, by in self._lags.behind(self._clock(), self._bound_s)}
+            self._late.set(len(late))
+            new = [node for node in late if node not in self._marked][:AT_ONCE]
+            well = [node for node in self._marked if node not in late][:AT_ONCE]
+            for node in new:
+                version, by = late[node]
+                text = f"snapshot {version} was committed {by:.1f} s ago, and the agent has not acknowledged it"
+                if await self._mark(node, "True", "SnapshotNotAcknowledged", text, "Warning"):
+                    self._marked[node] = None
+            for node in well:
+                if await self._mark(node, "False", "SnapshotAcknowledged", "the agent is up to date", "Normal"):
+                    del self._marked[node]
+
+    async def _mark(self, node: str, status: str, reason: str, message: str, kind: str) -> bool:
+        """Whether that is settled, by us or by another server."""
+        changed = False
+
+        def change(found: Object, held: Held) -> Object:
+            nonlocal changed
+            held_one = _condition(found)
+            changed = (held_one is None and status == "True") or (held_one is not None and held_one["status"] != status)
+            if changed:
+                said = {"type": LAGGING, "status": status, "reason": reason, "message": message}
+                with_condition(found.setdefault("status", {}), said, seconds_time(self._wall_ns()), probed=False)
+            return found
+
+        try:
+            await self._registry.modify(Target(NODES, "", node, "status"), change, SYSTEM)
+            if changed:
+                await self._registry.create(Target(EVENTS, SPACE), self._event(node, kind, message), SYSTEM)
+        except StatusError as error:
+            _log.v(2).info("A node's lag is not noted", node=node, err=error.message)
+            return error.code == HTTPStatus.NOT_FOUND
+        return True
+
+    def _event(self, node: str, kind: str, message: str) -> Object:
+        now_ns = self._wall_ns()
+        now = seconds_time(now_ns)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{node[:200]}.{now_ns:x}", "namespace": SPACE},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
+            "reason": LAGGING if kind == "Warning" else "SnapshotCurrent",
+            "message": message,
+            "source": {"component": SOURCE},
+            "reportingComponent": SOURCE,
+            "type": kind,
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }
+
+
+def _condition(node: Object) -> Object | None:
+    conditions = node.get("status", {}).get("conditions", ())
+    return next((one for one in conditions if one["type"] == LAGGING), None)

@@ -1,0 +1,90 @@
+"""A node that is behind its snapshot for too long: a condition, an event, a metric; and the same when it is not."""
+
+import asyncio
+import re
+
+import pytest
+
+from server.placing.world import World, tell
+from situate.agent.direct import RegistryPlane
+from situate.agent.plane import Renewal
+from situate.server.asking import Target
+from situate.server.placing import lagging
+from situate.server.placing.lagging import LAGGING, SnapshotLag
+from situate.server.resources import BY_KIND
+
+EVENTS = BY_KIND["v1", "Event"]
+
+
+def condition(world: World) -> dict[str, str] | None:
+    conditions = world.read_node("n1").get("status", {}).get("conditions", ())
+    return next((one for one in conditions if one["type"] == LAGGING), None)
+
+
+def metric(lag: SnapshotLag, name: str) -> float:
+    found = re.search(rf"^{name} (\S+)$", lag.render().decode(), re.MULTILINE)
+    assert found
+    return float(found[1])
+
+
+async def until_status(world: World, status: str) -> None:
+    while (condition(world) or {}).get("status") != status:
+        await asyncio.sleep(0.01)
+
+
+def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lagging, "LOOK_S", 0.02)
+
+    async def on(world: World) -> None:
+        await world.node()
+        plane, lag = RegistryPlane(world.registry), SnapshotLag(world.registry, 0.05)
+        term = (await plane.take("n1", 40)).term
+        await plane.renew("n1", Renewal(term, 40, 1))
+        running = asyncio.create_task(lag.run())
+        await world.pod(nodeName="n1")
+        await until_status(world, "True")
+        assert metric(lag, "situate_snapshot_lagging_nodes") == 1
+        await plane.renew("n1", Renewal(term, 40, world.registry.cache.revision))
+        await until_status(world, "False")
+        running.cancel()
+        assert metric(lag, "situate_snapshot_lag_seconds_count") >= 1
+        assert metric(lag, "situate_snapshot_lag_seconds_sum") >= 0.05
+        events = [held.object(EVENTS) for held in (await world.registry.list(Target(EVENTS, "default"))).items]
+        assert sorted((one["reason"], one["type"]) for one in events) == [
+            ("SnapshotCurrent", "Normal"),
+            (LAGGING, "Warning"),
+        ]
+        assert all(one["involvedObject"]["name"] == "n1" for one in events)
+
+    tell(on)
+
+
+def test_a_server_that_begins_takes_back_what_another_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lagging, "LOOK_S", 0.02)
+
+    async def on(world: World) -> None:
+        await world.node()
+        plane = RegistryPlane(world.registry)
+        said = {"conditions": [{"type": LAGGING, "status": "True", "reason": "r", "message": "m"}]}
+        await plane.register({**world.read_node("n1"), "status": said})
+        running = asyncio.create_task(SnapshotLag(world.registry).run())
+        await until_status(world, "False")
+        running.cancel()
+
+    tell(on)
+
+
+def test_a_node_of_another_make_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lagging, "LOOK_S", 0.01)
+
+    async def on(world: World) -> None:
+        await world.node()
+        lag = SnapshotLag(world.registry, 0.01)
+        running = asyncio.create_task(lag.run())
+        await world.pod(nodeName="n1")
+        await asyncio.sleep(0.1)
+        running.cancel()
+        assert condition(world) is None
+        assert metric(lag, "situate_snapshot_lag_seconds_count") == 0
+
+    tell(on)
