@@ -72,6 +72,12 @@ bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of d
 bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## The control plane beside kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
 	@$(BIN)/python bench/server.py
 
+bench-nodes: $(VENV)/.ready-dev  ## How soon 1,000 nodes know what was committed for them, and what 5,000 idle ones cost
+	@$(BIN)/python bench/nodes.py
+
+bench-recovery: $(VENV)/.ready-dev  ## 50 of 500 nodes vanish at once: how long until all pods run again, and how the API does meanwhile
+	@$(BIN)/python bench/recovery.py
+
 oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
 	@echo "building tests/kubernetes/oracle; the first time this takes a few minutes" >&2
@@ -102,6 +108,7 @@ fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: whatever bre
 		$(KUBE)/test_side_by_side.py $(KUBE)/test_outsiders.py $(KUBE)/test_bad_input.py
 
 .PHONY: fault-test
+.PHONY: bench-nodes bench-recovery sim-nodes
 
 # IMAGE, VARIANT, YES and WAIT: docs/DEPLOY.md says what they are.
 deploy-scheduler:  ## Put the scheduler into the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
@@ -112,12 +119,21 @@ remove-scheduler:  ## Take it away again
 
 .PHONY: deploy-scheduler remove-scheduler
 
+fleet-test: $(VENV)/.ready-dev  ## Three schedulers share the work, one is killed every ten seconds: the pace, and no pod twice, no node overfull
+	@$(BIN)/python tests/kubernetes/fleet.py --nodes 1000 --rate 150 --calm 30 --disturbed 100 --every 10
+	@$(BIN)/python tests/kubernetes/fleet.py --nodes 1000 --rate 150 --calm 30 --disturbed 60 --every 10 --pools
+
+.PHONY: fleet-test
+
 KILLS ?= 100
 kill-test: $(VENV)/.ready-dev  ## Kill the control plane's server KILLS times under load, and compare all that was answered with all that is there
 	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_kill.py
 
 sim: $(VENV)/.ready  ## Run virtual worlds full of faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
+
+sim-nodes: $(VENV)/.ready  ## The same with agents and the whole control plane: make sim-nodes SEEDS=1..2000
+	@$(BIN)/situate sim --nodes --seeds $(SEEDS) --workers $(WORKERS)
 
 format: $(VENV)/.ready-dev  ## Format the code, and fix what can be fixed
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -32,7 +32,7 @@ requestheader-group-headers requestheader-uid-headers requestheader-username-hea
 show-hidden-metrics-for-version tls-cert-file tls-cipher-suites tls-curve-preferences tls-min-version
 tls-private-key-file tls-sni-cert-key v version vmodule write-config-to
 """.split()
-OURS = ["context", "journal", "server", "shadow", "shadow-json"]
+OURS = ["context", "fleet", "journal", "pool-label", "server", "shadow", "shadow-json"]
 
 
 @pytest.fixture
@@ -284,6 +284,51 @@ def test_flags_that_are_given_win_over_what_a_server_of_our_own_stands_for(ran: 
 )
 def test_a_server_that_makes_no_sense_is_one_clear_line(arguments: list[str], said: str) -> None:
     result = call(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_a_fleet_has_a_name_and_a_member_and_elects_nobody(ran: list[Settings], own: Path) -> None:
+    got = settings(ran, "--server", str(own), "--fleet", "prod/one", "--pool-label", "pool")
+    assert got.fleet is not None
+    assert (got.fleet.fleet, got.fleet.member, got.fleet.pool_label) == ("prod", "one", "pool")
+    assert (got.fleet.lease_s, got.fleet.renew_s) == (5.0, 1.0)
+    assert not got.load().config.leader_election.leader_elect
+    assert settings(ran, "--server", str(own)).fleet is None
+
+
+def test_the_flags_of_an_election_are_those_of_a_place_in_the_fleet(ran: list[Settings], own: Path) -> None:
+    flags = ("--leader-elect-lease-duration", "2s", "--leader-elect-retry-period", "500ms")
+    got = settings(ran, "--server", str(own), "--fleet", "prod/one", *flags)
+    assert got.fleet is not None
+    assert (got.fleet.lease_s, got.fleet.renew_s) == (2.0, 0.5)
+
+
+def test_a_member_without_a_name_is_given_one(ran: list[Settings], own: Path) -> None:
+    first, second = (settings(ran, "--server", str(own), "--fleet", "prod").fleet for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.member != second.member
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        pytest.param(["--fleet", "prod/one"], "--fleet goes with --server", id="on a cluster that guards no binds"),
+        pytest.param(["--pool-label", "pool"], "--pool-label goes with --fleet", id="pools without a fleet"),
+        pytest.param(["--server", "DIR", "--fleet", "Prod/one"], "is no name", id="a name that a Lease cannot have"),
+        pytest.param(["--server", "DIR", "--fleet", "prod/"], "is no name", id="an empty member"),
+        pytest.param(["--server", "DIR", "--fleet", "a", "--shadow"], "do not go together", id="a shadow"),
+        pytest.param(
+            ["--server", "DIR", "--fleet", "a", "--leader-elect-lease-duration", "500ms"],
+            "1s at least",
+            id="a lease that is too short",
+        ),
+    ],
+)
+def test_a_fleet_that_makes_no_sense_is_one_clear_line(own: Path, arguments: list[str], said: str) -> None:
+    result = call(*(str(own) if word == "DIR" else word for word in arguments))
     assert result.exit_code == 2
     assert said in result.output
     assert result.output.count("\n") == 1

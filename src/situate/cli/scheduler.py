@@ -7,6 +7,7 @@ flag that neither has is an error. What the flags come to is handed to kube/sche
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from situate.cli import BadInput
 
 if TYPE_CHECKING:
     from situate.core.config.types import KubeSchedulerConfiguration
+    from situate.kube.fleet import FleetRules
     from situate.kube.serving import Where
     from situate.kube.settings import Loaded, Settings
     from situate.loop.logs import Logging
@@ -64,6 +66,9 @@ IGNORED_WITH_CONFIG: Final = ("kube-api-qps", "kube-api-burst")
 
 URLS: Final = ("https://", "http://")
 NO_LIMIT: Final = -1.0
+SECOND: Final = 1_000_000_000
+FLEET_NAME: Final = re.compile("[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+"""Part of the name of a Lease, and the value of a label."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,6 +176,13 @@ MISC: Final = together(
 )
 OURS: Final = together(
     flag("server", TEXT, "", "Schedule for situate's own control plane: a directory of `situate up`, or a URL."),
+    flag(
+        "fleet",
+        TEXT,
+        "",
+        "With --server: share the work with others of the fleet NAME, under a name of our own: NAME or NAME/MEMBER.",
+    ),
+    flag("pool-label", TEXT, "", "With --fleet: see only nodes of our share of this label's values."),
     flag("context", TEXT, "", "The kubeconfig's context, instead of its current one."),
     flag("journal", TEXT, "", "Keep all that happened and was decided in a new folder below this one."),
     flag("shadow", BOOL, "false", "Bind nothing: report how far we agree with whoever does."),
@@ -282,6 +294,7 @@ def _settings(ctx: click.Context, flags: dict[str, Any]) -> Settings:
         context=flags["context"] or None,
         master=flags["master"] or None,
         guarded=bool(flags["server"]),
+        fleet=_fleet(flags, election),
         journal=Path(flags["journal"]) if flags["journal"] else None,
         parked_limit_ms=max(0, flags["pod_max_in_unschedulable_pods_duration"] // 1_000_000),
         shadow=flags["shadow"],
@@ -334,16 +347,40 @@ def _aim_at(flags: dict[str, Any], election: dict[str, Any], limited: bool) -> N
         election.setdefault(f"leader_elect_resource_{name}", own)
 
 
+def _fleet(flags: dict[str, Any], election: dict[str, Any]) -> FleetRules | None:
+    """The fleet that we are of. How soon others take over is what the flags of an election say, if they are given."""
+    from situate.kube.fleet import FleetRules, fresh_member
+
+    fleet, slash, member = flags["fleet"].partition("/")
+    if not flags["fleet"]:
+        if flags["pool_label"]:
+            raise BadInput("--pool-label goes with --fleet: it says how the members divide the nodes")
+        return None
+    if not flags["server"]:
+        raise BadInput("--fleet goes with --server: only situate's own control plane refuses a bind to a full node")
+    if flags["shadow"]:
+        raise BadInput("--fleet and --shadow do not go together: a shadow binds nothing")
+    for name in (fleet, member) if slash else (fleet,):
+        if not FLEET_NAME.fullmatch(name):
+            raise BadInput(f"--fleet: {name!r} is no name: use up to 50 of a-z, 0-9 and -, as in prod or prod/one")
+    # Nobody is elected, so what is said of that holds for the lease of a place in the fleet instead.
+    lease_s = election.pop("leader_elect_lease_duration", 5 * SECOND) / SECOND
+    renew_s = election.pop("leader_elect_retry_period", min(SECOND, lease_s * SECOND / 4)) / SECOND
+    election["leader_elect"] = False
+    if lease_s < 1.0 or not 0 < renew_s <= lease_s / 2:
+        raise BadInput("--fleet: the lease is to last 1s at least, and to be renewed twice in that time at least")
+    return FleetRules(fleet, member or fresh_member(), lease_s, renew_s, flags["pool_label"])
+
+
 def _load(path: Path | None, flags: dict[str, Any], election: dict[str, Any]) -> Loaded:
     """The configuration as it is now in the file, with what the flags say on top. Raises InputError or OSError."""
     from msgspec.structs import replace
 
-    from situate.cli.files import read_file
-    from situate.cli.profiles import plugins_of_others
+    from situate.cli.profiles import plugins_of_others, read_config
     from situate.core.config.defaults import default_configuration
     from situate.core.config.validate import validate
     from situate.kube.settings import Loaded
-    from situate.wire.config import ConfigInputError, load_config
+    from situate.wire.config import ConfigInputError
 
     if path is None:
         config = default_configuration()
@@ -351,7 +388,7 @@ def _load(path: Path | None, flags: dict[str, Any], election: dict[str, Any]) ->
         config = replace(config, client_connection=connection)
         others: dict[str, type] = {}
     else:
-        config = load_config(read_file(path), str(path))
+        config = read_config(path)
         others = plugins_of_others(config, path)
     fields = {ELECTION_FIELDS[name]: value for name, value in election.items()}
     config = replace(config, leader_election=replace(config.leader_election, **fields))

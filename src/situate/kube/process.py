@@ -21,10 +21,11 @@ from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.endpoints import Endpoints
 from situate.kube.faults import first, say_exiting, say_unexpected
+from situate.kube.fleet import Fleet
 from situate.kube.kubeconfig import find_access
 from situate.kube.lease import Lease, Rules, identity
 from situate.kube.preflight import missing_rights, reach, rights_of
-from situate.kube.reload import ConfigFile, Configuration, whenever_changed
+from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.serving import Serving, keep_certificate_fresh
 from situate.kube.session import Means, Session, build_engine, component, end, kinds_of
 from situate.kube.settings import OWN_LEASE, Loaded, Pace, Settings
@@ -33,6 +34,7 @@ from situate.kube.signals import heard
 from situate.kube.succession import Succession
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
+from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError
 
 DRAIN_S: Final = 0.5
@@ -42,6 +44,8 @@ NO_LIMIT: Final = -1.0
 USER_AGENT: Final = f"situate/{__version__} scheduler"
 TERMS: Final = f"{OWN_LEASE[0]}/{OWN_LEASE[1]}"
 """The lease whose terms situate's own server checks binds against."""
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 OK: Final = 0
 FAILED: Final = 1
@@ -65,12 +69,14 @@ class Process:
         self._settings = settings
         self._access = access
         self._rules = rules or Rules.of(loaded.config.leader_election)
-        self._elects = loaded.config.leader_election.leader_elect and not settings.shadow
+        alone = not settings.shadow and settings.fleet is None
+        self._elects = loaded.config.leader_election.leader_elect and alone
         self._pace = Pace.at(loaded.config.client_connection.qps)
         self._signals = signals
         self._drain_s = drain_s
         self.identity = identity()
         self.lease: Lease | None = None
+        self.fleet: Fleet | None = None
         self.leading = False
         self.stopping = False
         self.metrics = Metrics()
@@ -118,6 +124,7 @@ class Process:
                     self._stack.enter_context(heard(self._told_to_stop, self.reload))
                 side = await self._stack.enter_async_context(self._client_with(self._access, NO_LIMIT, 0))
                 self.lease = self._make_lease(side)
+                self.fleet = self._make_fleet(side)
                 await self._serve(side, tasks)
                 tasks.append(asyncio.create_task(self._guarded(self._reloading()), name="reloading"))
                 going = asyncio.create_task(self._guarded(self._go(side)), name="scheduler")
@@ -172,6 +179,9 @@ class Process:
                 beside.create_task(self._hold(self.lease), name="lease")
             if delayed:
                 await self._succession.begin(means, self._configuration.loaded)
+            if self.fleet is not None:
+                await self.fleet.join()
+                beside.create_task(self.fleet.run(), name="fleet")
             if not self._settings.shadow:
                 await self._lead()
             await asyncio.Future()
@@ -200,6 +210,8 @@ class Process:
         await end(going)  # or the lease would be renewed while it is released
         if self.lease is not None:
             await self.lease.release()
+        if self.fleet is not None:
+            await self.fleet.leave()
 
     # -- what it is made of --------------------------------------------------------------------------------------
 
@@ -226,8 +238,20 @@ class Process:
             events_client=clients[1],
             may_write=self.may_write,
             term=self.term,
+            fleet=self.fleet,
         )
         return self._means
+
+    def _make_fleet(self, side: Client) -> Fleet | None:
+        rules = self._settings.fleet
+        if rules is None:
+            return None
+        return Fleet(side, rules, self._scheduler_names())
+
+    def _scheduler_names(self) -> list[str]:
+        """Whose pods we decide on."""
+        names = [profile.scheduler_name or DEFAULT_SCHEDULER for profile in self.config.profiles]
+        return names or [DEFAULT_SCHEDULER]
 
     def _make_lease(self, side: Client) -> Lease | None:
         if not self._elects:
@@ -273,7 +297,7 @@ class Process:
 
     async def _reloading(self) -> None:
         path = self._settings.config_file
-        file = None if path is None else ConfigFile(path)
+        file = None if path is None else WatchedFile(path)
         await whenever_changed(file, self._reload_asked, self._reload)
 
     def reload(self) -> None:
@@ -284,6 +308,8 @@ class Process:
         """Take over the file's configuration, if it is good and another."""
         if not self._configuration.read_again():
             return
+        if self.fleet is not None:
+            self.fleet.decide_on(self._scheduler_names())
         if self._means is not None:  # else the first session will have it
             await self._succession.swap(self._means, self._configuration.loaded)
         _log.info("The new configuration is in use", file=str(self._settings.config_file))

@@ -29,6 +29,7 @@ from situate.core.engine.profile import points_of
 from situate.core.plugins.faults import PluginError
 from situate.kube.client import Client
 from situate.kube.conditions import Groups
+from situate.kube.fleet import Fleet, Spoken
 from situate.kube.kinds import POD_GROUPS, Kind, needed_kinds
 from situate.kube.performer import EngineView, KubePerformer
 from situate.kube.settings import Loaded, Pace, Settings
@@ -38,6 +39,7 @@ from situate.loop.decisions import DecisionLog
 from situate.loop.drive import Drive
 from situate.loop.extenders import Extenders
 from situate.loop.journal import Journal
+from situate.loop.latencies import LatencyFiles
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.wire.errors import InputError
@@ -88,6 +90,8 @@ class Means:
     """Asked before every write."""
     term: Callable[[], int | None] = lambda: None
     """The term that binds are to hold for, if the server knows of terms and there is an election."""
+    fleet: Fleet | None = None
+    """With whom the work is shared."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     """Of sessions that have a journal."""
 
@@ -95,21 +99,28 @@ class Means:
 class Session:
     """It runs until it is cancelled."""
 
-    def __init__(self, drive: Drive, watching: Watching, carrier: Carrier) -> None:
+    def __init__(
+        self, drive: Drive, watching: Watching, carrier: Carrier, latencies: LatencyFiles | None = None
+    ) -> None:
         self.drive = drive
         self.watching = watching
         self.carrier = carrier
+        self._latencies = latencies
 
     async def run(self) -> None:
         """Until cancelled. Raises EngineError."""
-        driving = asyncio.create_task(self.drive.run(), name="drive")
-        watching = asyncio.create_task(self.watching.run(), name="watching")
+        tasks = [
+            asyncio.create_task(self.drive.run(), name="drive"),
+            asyncio.create_task(self.watching.run(), name="watching"),
+        ]
+        if self._latencies:
+            tasks.append(asyncio.create_task(self._latencies.run(), name="latencies"))
         try:
-            done, _ = await asyncio.wait((driving, watching), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            await end(driving, watching)
+            await end(*tasks)
 
     async def until_synced(self) -> None:
         """Wait until everything that there is has been seen, and the engine has heard of it."""
@@ -181,6 +192,8 @@ async def open_session(means: Means, loaded: Loaded) -> AsyncIterator[Session]:
         carrier: Carrier = Onlooker()
         if not means.settings.shadow:
             carrier = await _performer(means, loaded, engine, tell, groups, stack)
+            if means.fleet is not None:
+                carrier = Spoken(means.fleet, carrier)
         journal = _journal(means, loaded.config)
         if journal is not None:
             stack.enter_context(journal)
@@ -194,13 +207,13 @@ async def open_session(means: Means, loaded: Loaded) -> AsyncIterator[Session]:
         )
         driving.append(drive)
         means.metrics.follow(engine, journal)
-        seen: Tell = drive.tell
+        seen: Tell = drive.tell if means.fleet is None else means.fleet.attach(drive)
         if means.settings.shadow:
             shadow = Shadow(drive, means.report, means.metrics)
             stack.callback(shadow.finish)
             seen = shadow.tell
         watching = Watching(means.client, kinds_of(loaded), seen)
-        yield Session(drive, watching, carrier)
+        yield Session(drive, watching, carrier, LatencyFiles(loaded.config, drive.tell))
 
 
 async def _performer(

@@ -12,6 +12,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import BATCH
 from situate.core.queue.queue import PARKED_LIMIT_MS
 from situate.kube.delegated import ALWAYS_ALLOWED, TTL_S
+from situate.kube.fleet import FleetRules
 from situate.kube.serving import Where
 from situate.loop.drive import PAUSE_ABOVE
 from situate.loop.logs import Logging
@@ -44,6 +45,8 @@ class Settings:
     master: str | None = None
     guarded: bool = False
     """Whether the server is situate's own, which checks each bind against the term of the scheduler's lease."""
+    fleet: FleetRules | None = None
+    """One of several that share the work. Nobody is elected then."""
     journal: Path | None = None
     parked_limit_ms: Millis = PARKED_LIMIT_MS
     """After how long an unschedulable pod is tried again for no reason."""

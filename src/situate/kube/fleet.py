@@ -1,0 +1,415 @@
+"""A place in a fleet of schedulers: a Lease for each member, which it renews, and by which all know who is there.
+
+Nothing depends on it but who decides on which pod: whether a bind is carried out is checked by the server, in the
+bind's own transaction. So a member that cannot renew goes on with what it has, and others go on with its share when its
+lease has run out; for a while some pods may be decided twice, and the second decision is refused. That takes a server
+that checks binds: situate's own. On any other, two members could fill the same room.
+
+A member has a name, and a share that goes with the name: one that was killed and is started again takes its own place
+back at once. Of two processes under one name the later one has it, and the earlier one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from situate.core.changes import Change
+from situate.core.effects import Effect, Report, SetCondition
+from situate.core.fleet.members import Member, Roster
+from situate.core.fleet.share import Share
+from situate.core.queue.waiting import Place
+from situate.kube.client import Client
+from situate.kube.lease import steady_seconds
+from situate.kube.problems import ApiError
+from situate.loop.drive import Drive, running_clock
+from situate.loop.logs import Log
+from situate.wire.errors import InputError
+
+__all__ = ["Fleet", "FleetRules", "Spoken", "TakenError", "fresh_member"]
+
+API: Final = "coordination.k8s.io/v1"
+LABEL: Final = "situate.dev/fleet"
+MEMBER: Final = "situate.dev/member"
+SCHEDULERS: Final = "situate.dev/schedulers"
+"""Annotation: of which schedulerName a member decides on pods."""
+NAMESPACE: Final = "kube-system"
+GUARDED: Final = "/apis/situate.dev/v1alpha1"
+"""What only a server has that checks binds."""
+NOT_GUARDED: Final = (
+    "this API server is not situate's: it binds a pod to any node that it is told, so two members could fill the same "
+    "room; let one scheduler lead there, and others stand by"
+)
+WATCH_S: Final = 300
+WATCH_GRACE_S: Final = 30.0
+AGAIN_S: Final = 0.5
+"""How long after a watch or a list has failed the next is begun."""
+FORGET_TIMES: Final = 20.0
+"""The Lease of a member that has not been heard of for so many times its lease is deleted."""
+TRIES: Final = 5
+NEVER_S: Final = 60.0
+HOST_CHARS: Final = 30
+
+_log = Log(__name__)
+
+
+class TakenError(Exception):
+    """Another process has taken our name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRules:
+    """Which fleet, under which name, and how fast others are to notice that we are gone."""
+
+    fleet: str
+    member: str
+    lease_s: float = 5.0
+    renew_s: float = 1.0
+    pool_label: str = ""
+
+    @property
+    def lease(self) -> str:
+        return f"situate-fleet-{self.fleet}-{self.member}"
+
+
+class Fleet:
+    """One member, for as long as its process lives; sessions come and go within it."""
+
+    def __init__(
+        self,
+        client: Client,
+        rules: FleetRules,
+        schedulers: Sequence[str],
+        *,
+        clock: Callable[[], float] = steady_seconds,
+    ) -> None:
+        self.rules = rules
+        self.identity = f"{rules.member}_{uuid4()}"
+        self._client = client
+        self._clock = clock
+        self._now = running_clock()
+        self._schedulers = tuple(sorted(schedulers))
+        self._roster = Roster(Member(rules.member, self._schedulers))
+        self._path = f"/apis/{API}/namespaces/{NAMESPACE}/leases"
+        self._news = asyncio.Event()
+        self._share: Share | None = None
+        self._drive: Drive | None = None
+        self._lease: dict[str, Any] | None = None
+        self._joined = False
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self._roster.live(self._clock()))
+
+    # -- a session's side ------------------------------------------------------------------------------------------
+
+    def attach(self, drive: Drive) -> Callable[[Sequence[Change]], None]:
+        """What is seen goes through here to a session's drive. The last one attached counts."""
+
+        def may_withdraw(key: str) -> bool:
+            entry = drive.engine.queue.get(key)
+            return entry is None or entry.place not in (Place.DECIDING, Place.RESERVED)
+
+        share = Share(self.rules.member, self.rules.pool_label, may_withdraw)
+        self._share, self._drive = share, drive
+        if self._joined:
+            drive.tell(share.join(self._roster.live(self._clock()), self._now()))
+            self._news.set()
+
+        def tell(changes: Sequence[Change]) -> None:
+            told = share.take(changes, self._now())
+            if told:
+                drive.tell(told)
+
+        return tell
+
+    def speaks(self, effects: Sequence[Effect]) -> list[Effect]:
+        """Effects without what another member is to say."""
+        share = self._share
+        if share is None or not self.rules.pool_label:
+            return list(effects)
+        return [
+            one
+            for one in effects
+            if not isinstance(one, SetCondition | Report) or share.speaks_for(one.pod.key) or _is_good_news(one)
+        ]
+
+    def decide_on(self, schedulers: Sequence[str]) -> None:
+        """The pods that we decide on are others now: a configuration was taken over. The lease says so when it is
+        renewed next."""
+        self._schedulers = tuple(sorted(schedulers))
+        self._roster.be(Member(self.rules.member, self._schedulers))
+        self._news.set()
+
+    # -- the fleet's side --------------------------------------------------------------------------------------------
+
+    async def join(self) -> None:
+        """Take our place, and see who else is there. Tried until it works."""
+        while True:
+            try:
+                await self._check_server()
+                await self._take()
+                await self._list()
+                break
+            except ApiError as error:
+                _log.error("Cannot join the fleet", fleet=self.rules.fleet, err=error.message)
+                await asyncio.sleep(self.rules.renew_s)
+        self._joined = True
+        self._settle()
+
+    async def _check_server(self) -> None:
+        """Raises InputError for a server that does not check binds."""
+        try:
+            await self._client.request("GET", GUARDED)
+        except ApiError as error:
+            if error.not_found:
+                raise InputError(NOT_GUARDED, subject="--fleet") from None
+            raise
+
+    async def run(self) -> None:
+        """Until cancelled, after `join`. Raises TakenError."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renew(), name="fleet lease")
+            tasks.create_task(self._watch(), name="fleet members")
+            tasks.create_task(self._follow(), name="fleet share")
+
+    async def leave(self) -> None:
+        """Say that we go, so that nobody need wait for the end of our lease."""
+        if self._lease is None:
+            return
+        try:
+            try:
+                await self._delete(self._lease)
+            except ApiError as error:
+                if not error.forbidden:
+                    raise
+                self.identity = ""  # who may not delete it leaves it empty
+                await self._put(self._lease)
+        except ApiError as error:
+            _log.v(2).info("The fleet was not told that we leave", err=error.message)
+
+    async def _delete(self, lease: dict[str, Any]) -> None:
+        meta = lease.get("metadata") or {}
+        body = {"preconditions": {"uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}}
+        path = f"{self._path}/{self.rules.lease}"
+        await self._client.request("DELETE", path, body=msgspec.json.encode(body), timeout_s=self.rules.lease_s)
+
+    def _settle(self) -> None:
+        """Have the share follow who is there."""
+        if self._share is None or self._drive is None:
+            return
+        live = self._roster.live(self._clock())
+        if live != self._share.members:
+            _log.info("The fleet has changed", fleet=self.rules.fleet, members=",".join(one.name for one in live))
+        told = self._share.join(live, self._now()) + self._share.due(self._now())
+        if told:
+            self._drive.tell(told)
+
+    async def _follow(self) -> None:
+        while True:
+            self._settle()
+            self._news.clear()
+            try:
+                async with asyncio.timeout(self._pause_s()):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+
+    def _pause_s(self) -> float:
+        """Until a lease runs out, or a pod has waited long enough for another."""
+        now = self._clock()
+        end = self._roster.next_end(now)
+        pause = NEVER_S if end is None else min(NEVER_S, end - now)
+        due = None if self._share is None else self._share.next_due_ms()
+        if due is not None:
+            pause = min(pause, (due - self._now()) / 1_000)
+        return max(0.001, pause)
+
+    # -- our lease -----------------------------------------------------------------------------------------------------
+
+    async def _take(self) -> None:
+        """Make the lease of our name ours, whoever had it before. Raises ApiError."""
+        for tries_left in range(TRIES - 1, -1, -1):
+            try:
+                found = await self._read()
+                self._lease = await (self._create() if found is None else self._put(found, taken=True))
+                return
+            except ApiError as error:
+                if not (error.conflict and tries_left):
+                    raise
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self.rules.renew_s)
+            try:
+                await self._renew_once()
+            except ApiError as error:
+                _log.error("The place in the fleet could not be renewed", fleet=self.rules.fleet, err=error.message)
+
+    async def _renew_once(self) -> None:
+        try:
+            if self._lease is not None:
+                self._lease = await self._put(self._lease)
+                return
+        except ApiError as error:
+            if not (error.conflict or error.not_found):
+                raise
+        found = await self._read()
+        if found is not None and (found.get("spec") or {}).get("holderIdentity") != self.identity:
+            raise TakenError(f"another process has taken the name {self.rules.member} in the fleet {self.rules.fleet}")
+        self._lease = await (self._create() if found is None else self._put(found))
+
+    async def _read(self) -> dict[str, Any] | None:
+        try:
+            return _decoded(await self._client.request("GET", f"{self._path}/{self.rules.lease}"))
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise
+
+    async def _create(self) -> dict[str, Any]:
+        meta = {"name": self.rules.lease, "namespace": NAMESPACE, **self._marks()}
+        body = {"apiVersion": API, "kind": "Lease", "metadata": meta, "spec": self._spec({}, taken=True)}
+        return _decoded(await self._client.request("POST", self._path, body=msgspec.json.encode(body)))
+
+    async def _put(self, lease: dict[str, Any], *, taken: bool = False) -> dict[str, Any]:
+        meta = {**(lease.get("metadata") or {}), **self._marks()}
+        spec = self._spec(lease.get("spec") or {}, taken=taken)
+        body = msgspec.json.encode({"apiVersion": API, "kind": "Lease", "metadata": meta, "spec": spec})
+        path = f"{self._path}/{self.rules.lease}"
+        return _decoded(await self._client.request("PUT", path, body=body, timeout_s=self.rules.lease_s))
+
+    def _marks(self) -> dict[str, Any]:
+        return {
+            "labels": {LABEL: self.rules.fleet, MEMBER: self.rules.member},
+            "annotations": {SCHEDULERS: ",".join(self._schedulers)},
+        }
+
+    def _spec(self, before: dict[str, Any], *, taken: bool) -> dict[str, Any]:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": max(1, round(self.rules.lease_s)),
+            "acquireTime": now if taken else before.get("acquireTime") or now,
+            "renewTime": now,
+            "leaseTransitions": int(before.get("leaseTransitions") or 0) + taken,
+        }
+
+    # -- the leases of all ---------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """For ever. A watch that ends is begun anew with a list: there are few."""
+        while True:
+            try:
+                params = {"watch": "true", "timeoutSeconds": str(WATCH_S), "resourceVersion": await self._list()}
+                async with self._client.stream(
+                    self._path, params={**params, **self._selected()}, idle_s=WATCH_S + WATCH_GRACE_S
+                ) as lines:
+                    async for line in lines:
+                        self._heard(_decoded(line))
+            except ApiError as error:
+                _log.v(2).info("The members of the fleet cannot be seen", err=error.message)
+            await self._forget()
+            await asyncio.sleep(AGAIN_S)
+
+    def _selected(self) -> dict[str, str]:
+        return {"labelSelector": f"{LABEL}={self.rules.fleet}"}
+
+    async def _list(self) -> str:
+        """The version as of which all are known."""
+        found = _decoded(await self._client.request("GET", self._path, params=self._selected()))
+        items = found.get("items") or []
+        for lease in items:
+            self._see(lease)
+        self._roster.only(frozenset(_member(lease) for lease in items))
+        self._news.set()
+        return str((found.get("metadata") or {}).get("resourceVersion") or "")
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        lease = event.get("object") or {}
+        if event.get("type") in ("ADDED", "MODIFIED"):
+            self._see(lease)
+        elif event.get("type") == "DELETED":
+            self._roster.gone(_member(lease))
+        elif event.get("type") == "ERROR":
+            raise ApiError(int(lease.get("code") or 0), str(lease.get("reason") or ""), str(lease.get("message") or ""))
+        if self._share is not None and self._roster.live(self._clock()) != self._share.members:
+            self._news.set()
+
+    def _see(self, lease: dict[str, Any]) -> None:
+        meta, spec = lease.get("metadata") or {}, lease.get("spec") or {}
+        said = (meta.get("annotations") or {}).get(SCHEDULERS, "")
+        member = Member(_member(lease), tuple(name for name in said.split(",") if name))
+        if not spec.get("holderIdentity"):
+            self._roster.gone(member.name)
+            return
+        word = f"{spec.get('holderIdentity')} {spec.get('renewTime')}"
+        self._roster.seen(member, word, float(spec.get("leaseDurationSeconds") or 0), self._clock())
+
+    async def _forget(self) -> None:
+        """Take away what members that will not come back have left."""
+        for name in self._roster.long_dead(self._clock(), FORGET_TIMES):
+            gone = FleetRules(self.rules.fleet, name).lease
+            try:
+                await self._client.request("DELETE", f"{self._path}/{gone}")
+            except ApiError as error:
+                _log.v(2).info("The lease of a dead member stays", member=name, err=error.message)
+
+
+def _member(lease: dict[str, Any]) -> str:
+    meta = lease.get("metadata") or {}
+    return str((meta.get("labels") or {}).get(MEMBER) or "")
+
+
+def _is_good_news(said: SetCondition | Report) -> bool:
+    return isinstance(said, Report) and said.reason == "Scheduled"
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ApiError(0, "NotJSON", f"the answer cannot be read: {error}") from None
+
+
+def fresh_member() -> str:
+    """A name for a member that was given none: its share goes with the process."""
+    host = re.sub("[^a-z0-9-]+", "-", socket.gethostname().lower()).strip("-")[:HOST_CHARS].rstrip("-")
+    return f"{host or 'member'}-{uuid4().hex[:8]}"
+
+
+class Spoken:
+    """A carrier of effects that leaves unsaid what another member is to say."""
+
+    def __init__(self, fleet: Fleet, carrier: Carrier) -> None:
+        self._fleet = fleet
+        self._carrier = carrier
+
+    @property
+    def binds_waiting(self) -> int:
+        return self._carrier.binds_waiting
+
+    def perform(self, effects: Sequence[Effect]) -> None:
+        self._carrier.perform(self._fleet.speaks(effects))
+
+    async def drain(self, timeout_s: float) -> bool:
+        return await self._carrier.drain(timeout_s)
+
+
+class Carrier(Protocol):
+    """What carries effects out, as in session.py."""
+
+    @property
+    def binds_waiting(self) -> int: ...
+
+    def perform(self, effects: Sequence[Effect]) -> None: ...
+
+    async def drain(self, timeout_s: float) -> bool: ...
