@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 MOST_WAITING: Final = 10
 """Waiting pods that are shown; the rest are counted."""
 MOST_NODES: Final = 20
+MOST_WORKLOADS: Final = 20
 RESOURCES: Final = ("cpu", "memory", "pods")
 SNAPSHOTS: Final = "/apis/situate.dev/v1alpha1/nodesnapshots"
+WORKLOADS: Final = "/apis/situate.dev/v1alpha1/workloadviews"
+NAMESPACES: Final = "/apis/situate.dev/v1alpha1/namespaceviews"
+COUNTS: Final = ("running", "readyPods", "waiting", "failed")
 
 
 @click.command()
@@ -50,7 +54,10 @@ def status(directory: Path, output: str, kubeconfig: str | None, context: str | 
         nodes = await _items(client, "/api/v1/nodes")
         pods = await _items(client, "/api/v1/pods")
         snapshots = await _maybe_items(client, SNAPSHOTS)
-        return _summary(state, nodes, pods, snapshots)
+        summary = _summary(state, nodes, pods, snapshots)
+        summary["workloads"] = [_workload(one) for one in await _maybe_items(client, WORKLOADS)]
+        summary["namespaces"] = [_namespace(one) for one in await _maybe_items(client, NAMESPACES)]
+        return summary
 
     summary = with_client(kubeconfig, context, work)
     click.echo(json.dumps(summary, indent=2) if output == "json" else _text(summary))
@@ -135,6 +142,45 @@ def _waiting(pod: Mapping[str, Any]) -> dict[str, str]:
     return {"pod": f"{meta['namespace']}/{meta['name']}", "why": why}
 
 
+def _workload(view: Mapping[str, Any]) -> dict[str, Any]:
+    status, meta = view["status"], view["metadata"]
+    return {
+        "workload": f"{meta['namespace']}/{status['kind'].lower()}/{status['name']}",
+        "desired": status.get("desired", 0),
+        **{count: status.get(count, 0) for count in COUNTS},
+        "nodes": status.get("nodes", 0),
+        "reason": status.get("reason", ""),
+    }
+
+
+def _namespace(view: Mapping[str, Any]) -> dict[str, Any]:
+    status = view["status"]
+    return {
+        "namespace": view["metadata"]["name"],
+        "workloads": status.get("workloads", 0),
+        "pods": status.get("pods", 0),
+        **{count: status.get(count, 0) for count in COUNTS},
+        **{resource: _short(status.get("requested", {}).get(resource, "0")) for resource in ("cpu", "memory")},
+    }
+
+
+def _views(summary: Mapping[str, Any]) -> list[str]:
+    """Workloads, those first that want for something; and namespaces that have pods."""
+    lines: list[str] = []
+    wanting = sorted(summary["workloads"], key=lambda one: not (one["waiting"] or one["failed"]))
+    shown = [one for one in wanting if one["workload"].split("/")[1] != "pod"][:MOST_WORKLOADS]
+    if shown:
+        rows = [[str(one[key]) for key in ("workload", "desired", *COUNTS, "nodes")] for one in shown]
+        lines += ["", columns(["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"], rows)]
+    spaces = [one for one in summary["namespaces"] if one["pods"]]
+    if spaces:
+        keys = ("namespace", "workloads", "pods", *COUNTS, "cpu", "memory")
+        rows = [[str(one[key]) for key in keys] for one in spaces[:MOST_WORKLOADS]]
+        headings = ["NAMESPACE", "WORKLOADS", "PODS", "RUNNING", "READY", "WAITING", "FAILED", "CPU", "MEMORY"]
+        lines += ["", columns(headings, rows)]
+    return lines
+
+
 def _text(summary: Mapping[str, Any]) -> str:
     lines = []
     server, nodes, pods = summary["server"], summary["nodes"], summary["pods"]
@@ -153,6 +199,7 @@ def _text(summary: Mapping[str, Any]) -> str:
         lines += ["", columns(["NODE", "READY", "CPU", "MEMORY", "PODS"], rows)]
         if len(nodes["held"]) > len(shown):
             lines.append(f"... and {len(nodes['held']) - len(shown)} more")
+    lines += _views(summary)
     waiting = summary["waiting"]
     if waiting:
         lines += ["", columns(["WAITING", "WHY"], [[one["pod"], one["why"]] for one in waiting[:MOST_WAITING]])]

@@ -39,7 +39,7 @@ from situate.wire.watch import RawReader
 
 __all__ = ["ClientPort", "ServerControllers", "served_kinds"]
 
-UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "nodesnapshots"})
+UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
 """Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
 them. When their namespace goes, they go."""
 EMPTIED: Final = frozenset({"events", "leases"})

@@ -28,6 +28,8 @@ class Resource:
     subresources: tuple[str, ...] = ()
     stored_as: str = ""
     """`group/plural` under which objects are kept: resources that are one thing in several versions share it."""
+    computed: bool = False
+    """Worked out when it is asked for (server/views), and kept nowhere."""
 
     @property
     def api_version(self) -> str:
@@ -39,11 +41,12 @@ class Resource:
 
     @property
     def stored(self) -> bool:
-        return "get" in self.verbs
+        return "get" in self.verbs and not self.computed
 
 
 # api version, plural, kind, N(amespaced) or C(luster), short names, categories; after `|` subresources, after `!` verbs
-# other than all of them, after `=` where it is kept, if that is the place of another version or group.
+# other than all of them, after `=` where it is kept, if that is the place of another version or group. With `~` at its
+# end it is worked out, and not kept.
 _TABLE: Final = """
 v1 bindings Binding N - - ! create
 v1 configmaps ConfigMap N cm -
@@ -96,8 +99,12 @@ authorization.k8s.io/v1 localsubjectaccessreviews LocalSubjectAccessReview N - -
 authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview C - - ! create
 authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview C - - ! create
 authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview C - - ! create
+situate.dev/v1alpha1 namespaceviews NamespaceView C nsv situate ! get list ~
 situate.dev/v1alpha1 nodesnapshots NodeSnapshot C nsnap situate ! get list watch
+situate.dev/v1alpha1 nodeviews NodeView C nov situate ! get list ~
 situate.dev/v1alpha1 placementdecisions PlacementDecision N pld situate ! get list watch
+situate.dev/v1alpha1 placementevents PlacementEvent N ple - ! list watch ~
+situate.dev/v1alpha1 workloadviews WorkloadView N wlv situate ! get list ~
 """
 
 
@@ -106,7 +113,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _parse(line: str) -> Resource:
-    line, _, place = line.partition(" = ")
+    computed = line.endswith(" ~")
+    line, _, place = line.removesuffix(" ~").partition(" = ")
     line, _, verbs = line.partition(" ! ")
     line, _, subresources = line.partition(" | ")
     api_version, plural, kind, scope, short, categories = line.split()
@@ -123,6 +131,7 @@ def _parse(line: str) -> Resource:
         _words(categories),
         tuple(subresources.split()),
         place or f"{group}/{plural}",
+        computed,
     )
 
 

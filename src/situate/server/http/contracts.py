@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
-from situate.server.asking import Caller, Object, Target, WriteOptions
+from situate.server.asking import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.identity.attributes import Attributes
+from situate.server.registry.held import Held, Listing
+from situate.server.registry.watching import WatchEvent
 from situate.server.resources import Resource
 
 __all__ = [
     "Asked",
     "Audit",
     "Check",
+    "Computed",
+    "Followed",
     "Gate",
     "LogOptions",
     "LogSource",
@@ -43,6 +47,29 @@ class Audit(Protocol):
         request: Any = None,
         response: Any = None,
     ) -> None: ...
+
+
+class Followed(Protocol):
+    """Events of a watch."""
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> WatchEvent: ...
+
+    def ready(self) -> list[WatchEvent]:
+        """What can be told without waiting."""
+
+    async def aclose(self) -> None: ...
+
+
+class Computed(Protocol):
+    """Resources that are worked out when they are asked for; situate.server.views.views.Views is one."""
+
+    async def get(self, target: Target) -> Held: ...
+
+    async def list(self, target: Target, options: ListOptions) -> Listing: ...
+
+    async def watch(self, target: Target, options: WatchOptions) -> Followed: ...
 
 
 class Gate(Protocol):

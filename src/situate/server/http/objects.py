@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from situate.server.asking import Object
 from situate.server.http import bodies, query
 from situate.server.http.answers import Answer, of_object
-from situate.server.http.contracts import Asked, Special, Tables
+from situate.server.http.contracts import Asked, Computed, Special, Tables
 from situate.server.http.incoming import Incoming
 from situate.server.http.showing import Shower, included
 from situate.server.problems import bad_request
@@ -64,6 +64,13 @@ class Objects:
         shower = self.shower(asked)
         listing = await self._registry.list(asked.target, query.list_options(asked.query))
         return Answer(HTTPStatus.OK, await shower.many(listing))
+
+    async def computed(self, asked: Incoming, views: Computed) -> Answer:
+        """A read of what is not kept, but worked out."""
+        shower = self.shower(asked)
+        if asked.verb == "get":
+            return Answer(HTTPStatus.OK, (shower.one(await views.get(asked.target)), NEWLINE))
+        return Answer(HTTPStatus.OK, await shower.many(await views.list(asked.target, query.list_options(asked.query))))
 
     # -- writes --------------------------------------------------------------------------------------------------
 

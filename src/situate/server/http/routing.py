@@ -13,7 +13,7 @@ from aiohttp import web
 from situate.server.asking import Caller
 from situate.server.discovery import Discovery, Document, subresource_verbs
 from situate.server.http.answers import JSON, Answer, of_object
-from situate.server.http.contracts import Specials
+from situate.server.http.contracts import Computed, Specials
 from situate.server.http.health import Health
 from situate.server.http.incoming import Incoming
 from situate.server.http.metering import CONTENT_TYPE, Meter
@@ -55,6 +55,7 @@ class Routing:
         meter: Meter,
         discovery: Discovery,
         openapi: OpenApi,
+        views: Computed | None = None,
     ) -> None:
         self._settings = settings
         self._objects = objects
@@ -66,6 +67,7 @@ class Routing:
         self._meter = meter
         self._discovery = discovery
         self._openapi = openapi
+        self._views = views
         self._version = of_object(HTTPStatus.OK, version_info(settings.version)).body
 
     async def answer(
@@ -88,6 +90,11 @@ class Routing:
             raise wrong_method()
         if place.subresource:
             return await self._subresource(asked, audit_id)
+        if resource.computed and self._views is not None and verb in resource.verbs:
+            if verb == "watch":
+                headers = f"Audit-Id: {audit_id}\r\n"
+                return await self._watches.answer(asked, self._objects.shower(asked), headers, self._views)
+            return await self._objects.computed(asked, self._views)
         if not resource.stored:
             raise no_such_path() if verb in resource.verbs else wrong_method()
         everywhere = resource.namespaced and not place.namespace

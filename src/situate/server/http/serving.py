@@ -15,7 +15,7 @@ from typing import Final
 from situate.loop.logs import Log
 from situate.server.discovery import Discovery
 from situate.server.http.connection import Listener
-from situate.server.http.contracts import Check, Gate, LogSource, Specials, Tables
+from situate.server.http.contracts import Check, Computed, Gate, LogSource, Specials, Tables
 from situate.server.http.front import Front
 from situate.server.http.health import Health
 from situate.server.http.hosts import Hosts
@@ -165,6 +165,7 @@ async def serve(
     tls: ssl.SSLContext | None,
     names: Iterable[str] = (),
     specials: Specials | None = None,
+    views: Computed | None = None,
     logs: LogSource | None = None,
     checks: Mapping[str, Sequence[Check]] | None = None,
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
@@ -190,6 +191,7 @@ async def serve(
         meter,
         Discovery(),
         OpenApi(),
+        views,
     )
     hosts = Hosts((*names, *settings.hosts, settings.address))
     front = Front(routing, gate, hosts, meter, limits, wall_ns)

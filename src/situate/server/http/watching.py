@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from situate.server.http import query
 from situate.server.http.answers import Answer, encode
+from situate.server.http.contracts import Computed, Followed
 from situate.server.http.incoming import Incoming
 from situate.server.http.negotiation import JSON
 from situate.server.http.settings import Limits
@@ -16,7 +17,6 @@ from situate.server.http.showing import Shower
 from situate.server.http.streams import Stream
 from situate.server.problems import StatusError
 from situate.server.registry.registry import Registry
-from situate.server.registry.watching import Watching
 
 __all__ = ["Watches"]
 
@@ -38,12 +38,14 @@ class Watches:
         for stream in list(self._open):
             stream.stop()
 
-    async def answer(self, asked: Incoming, shower: Shower, headers: str) -> Answer:
+    async def answer(self, asked: Incoming, shower: Shower, headers: str, computed: Computed | None = None) -> Answer:
+        """`computed`: who works out what is asked for, if it is not the registry's."""
         options = query.watch_options(asked.query)
         if not options.timeout_s:
             options = replace(options, timeout_s=int(self._limits.watch_least_s * (1.0 + self._dice())))
         try:
-            watching = await self._registry.watch(asked.target, options)
+            source = self._registry if computed is None else computed
+            watching: Followed = await source.watch(asked.target, options)
         except StatusError as error:
             if error.code != HTTPStatus.GONE:
                 raise
@@ -72,7 +74,7 @@ class Watches:
         await stream.send((encode({"type": "ERROR", "object": error.status()}), b"\n"))
         return stream.finish()
 
-    async def _follow(self, watching: Watching, stream: Stream, shower: Shower) -> None:
+    async def _follow(self, watching: Followed, stream: Stream, shower: Shower) -> None:
         most = self._limits.batch_bytes
         async for event in watching:
             pieces, size = [shower.line(event)], 0

@@ -214,6 +214,8 @@ situate:aggregate-to-edit > edit
 situate:aggregate-to-view > view
   R scheduling.x-k8s.io : podgroups podgroups/status
   R situate.dev : nodesnapshots placementdecisions
+  list,watch situate.dev : placementevents
+  get,list situate.dev : namespaceviews nodeviews workloadviews
 situate:node
   R situate.dev : nodesnapshots
 situate:scheduler

@@ -142,6 +142,11 @@ class Watching:
             self._initial = None
         return self._heard.popleft() if self._heard else None
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing comes after what can be told already."""
+        return self._ended
+
     # -- for the hub ---------------------------------------------------------------------------------------------------
 
     def hear(self, event: WatchEvent) -> None:

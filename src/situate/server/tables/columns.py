@@ -53,7 +53,12 @@ discovery.k8s.io/endpointslices: Name!, AddressType, Ports, Endpoints, Age
 node.k8s.io/runtimeclasses: Name!, Handler, Age
 rbac.authorization.k8s.io/clusterrolebindings: Name!, Role, Age, +Users, +Groups, +ServiceAccounts
 rbac.authorization.k8s.io/rolebindings: = rbac.authorization.k8s.io/clusterrolebindings
+situate.dev/namespaceviews: Name!, Phase, Workloads#, Pods#, Running#, Waiting#, Failed#, +CPU, +Memory
 situate.dev/nodesnapshots: Name!, Version, Pods#, Age
+situate.dev/nodeviews: Name!, Ready?, Schedulable?, Pods#, Running#, CPU, Memory, +Version
+situate.dev/placementevents: Revision, Time@, Event, Pod!, Node, +Version#, +Scheduler, +Reason
+situate.dev/workloadviews: Name!, Kind, Desired#, Running#, Ready#, Waiting#, Succeeded#, Failed#, Nodes#, \
++CPU, +Memory, +Reason
 situate.dev/placementdecisions: Name!, Node, Phase, Version#, Age, +Score, +Reason
 """
 

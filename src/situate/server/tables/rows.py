@@ -540,6 +540,63 @@ def _placement_decision(obj: Object, now_ns: int) -> list[Any]:
     ]
 
 
+_WORKLOAD_COUNTS: Final = ("desired", "running", "readyPods", "waiting", "succeeded", "failed", "nodes")
+
+
+def _workload_view(obj: Object, _now_ns: int) -> list[Any]:
+    status = _status(obj)
+    counts = [status.get(one, 0) for one in _WORKLOAD_COUNTS]
+    return [_name(obj), status.get("kind", ""), *counts, *_requested(status), status.get("reason") or NONE]
+
+
+def _node_view(obj: Object, _now_ns: int) -> list[Any]:
+    status = _status(obj)
+    held, room = status.get("requested") or {}, status.get("allocatable") or {}
+    parts = [f"{_short(held.get(one, '0'))}/{_short(room.get(one, '0'))}" for one in ("cpu", "memory")]
+    flags = [bool(status.get(one)) for one in ("ready", "schedulable")]
+    return [
+        _name(obj),
+        *flags,
+        status.get("pods", 0),
+        status.get("running", 0),
+        *parts,
+        status.get("snapshotVersion") or NONE,
+    ]
+
+
+def _namespace_view(obj: Object, _now_ns: int) -> list[Any]:
+    status = _status(obj)
+    counts = [status.get(one, 0) for one in ("workloads", "pods", "running", "waiting", "failed")]
+    return [_name(obj), status.get("phase", ""), *counts, *_requested(status)]
+
+
+def _requested(status: Mapping[str, Any]) -> list[str]:
+    requested = status.get("requested") or {}
+    return [_short(requested.get(one, "0")) for one in ("cpu", "memory")]
+
+
+def _short(amount: str) -> str:
+    """Bytes as people say them, where that loses nothing: `512Mi`."""
+    number = int(amount) if amount.isdecimal() else 0
+    for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if number >= size and number % size == 0:
+            return f"{number // size}{unit}"
+    return amount
+
+
+def _placement_event(obj: Object, _now_ns: int) -> list[Any]:
+    return [
+        obj["metadata"].get("resourceVersion", ""),
+        obj.get("time", ""),
+        obj.get("event", ""),
+        (obj.get("pod") or {}).get("name", ""),
+        obj.get("node") or NONE,
+        obj.get("bindingVersion", 0),
+        obj.get("scheduler") or NONE,
+        obj.get("reason") or NONE,
+    ]
+
+
 ROWS: Final[Mapping[str, Row]] = {
     "/configmaps": _config_map,
     "/endpoints": _endpoints,
@@ -580,7 +637,11 @@ ROWS: Final[Mapping[str, Row]] = {
     "node.k8s.io/runtimeclasses": _runtime_class,
     "rbac.authorization.k8s.io/clusterrolebindings": _binding,
     "rbac.authorization.k8s.io/rolebindings": _binding,
+    "situate.dev/namespaceviews": _namespace_view,
     "situate.dev/nodesnapshots": _node_snapshot,
+    "situate.dev/nodeviews": _node_view,
+    "situate.dev/placementevents": _placement_event,
+    "situate.dev/workloadviews": _workload_view,
     "situate.dev/placementdecisions": _placement_decision,
 }
 """By `group/plural`."""

@@ -1,0 +1,74 @@
+"""The resources that are worked out when they are asked for: how things stand, and what happened to placements."""
+
+from __future__ import annotations
+
+from situate.server.asking import ListOptions, Object, Target, WatchOptions
+from situate.server.problems import method_not_allowed, not_found
+from situate.server.registry.asked import check_list
+from situate.server.registry.cache import Cache
+from situate.server.registry.held import Held, Listing
+from situate.server.registry.keys import key_of
+from situate.server.registry.selectors import selection
+from situate.server.registry.stored import encoded
+from situate.server.resources import Resource
+from situate.server.views.following import Following, PlacementLog
+from situate.server.views.pace import Pace
+from situate.server.views.placements import PLACEMENT_EVENTS
+from situate.server.views.standing import VIEWS
+from situate.server.views.tally import Tally
+from situate.store.contract import Store
+
+__all__ = ["Views"]
+
+
+class Views:
+    """Of one store. Nothing is kept but what counting again would cost."""
+
+    def __init__(self, store: Store, cache: Cache) -> None:
+        self._cache = cache
+        self._log = PlacementLog(store, cache)
+        self._tally = Tally(cache)
+
+    async def get(self, target: Target) -> Held:
+        """Raises StatusError."""
+        listing = await self._stands(target, ListOptions())
+        if not listing.items:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        return listing.items[0]
+
+    async def list(self, target: Target, options: ListOptions) -> Listing:
+        """All at once, as of now: there are no pages, and no past."""
+        if target.resource == PLACEMENT_EVENTS:
+            return await self._log.list(target, options)
+        return await self._stands(target, options)
+
+    async def watch(self, target: Target, options: WatchOptions) -> Following:
+        if target.resource != PLACEMENT_EVENTS:
+            raise method_not_allowed(target.resource.plural, target.resource.group, "watch")
+        return await self._log.watch(target, options)
+
+    async def aclose(self) -> None:
+        await self._tally.aclose()
+
+    async def _stands(self, target: Target, options: ListOptions) -> Listing:
+        check_list(options)
+        resource = target.resource
+        chosen = selection(resource, target.namespace, target.name, options.labels, options.fields)
+        found: list[Held] = []
+        pace = Pace()
+        async with self._tally.reading() as revision:
+            made = VIEWS[resource.plural](self._cache, self._tally, chosen.namespace, target.name)
+            for obj in made:
+                if obj is not None:
+                    held = _held(resource, obj, revision)
+                    if chosen.matches(held):
+                        found.append(held)
+                await pace.breathe()
+        return Listing(revision, found)
+
+
+def _held(resource: Resource, obj: Object, revision: int) -> Held:
+    meta = obj["metadata"]
+    namespace, name = meta.get("namespace", ""), meta["name"]
+    key = key_of(resource, namespace, name)
+    return Held(key, namespace, name, revision, encoded(obj), meta["uid"], meta.get("labels", {}), ())
