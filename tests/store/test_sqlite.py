@@ -9,13 +9,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from situate.store.entries import Revision
+from situate.store.entries import ABSENT, Revision
 from situate.store.errors import CompactedError, CorruptError, InUseError, StoreError
 from situate.store.single import create, delete, get, update
 from situate.store.sqlite import log as log_module
+from situate.store.sqlite.file import open_writer
+from situate.store.sqlite.reading import heads
 from situate.store.sqlite.schema import check_sqlite
 from situate.store.sqlite.store import SqliteStore
-from situate.store.transactions import Committed, Put
+from situate.store.transactions import At, Committed, Delete, Present, Put, Refused, Transaction
 from store.sqlite_stories import tell
 from store.stories import Follower, follow, revision_of
 
@@ -153,3 +155,63 @@ def test_compaction_makes_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     tell(path, story)
     with apsw.Connection(str(path)) as connection:
         assert list(connection.execute("SELECT count(*) FROM log")) == [(4 + 2,)]
+
+
+# ── keys that are not remembered ────────────────────────────────────────────────────────────────────────────────────
+
+FORGOTTEN = "/there", b"old"
+
+
+def _forgetful(path: Path) -> log_module.Log:
+    """A log with one key that is there, opened anew: it remembers nothing."""
+    first = log_module.Log(open_writer(path, 0))
+    first.commit([Transaction((), (Put(*FORGOTTEN),))])
+    first.close(in_order=True)
+    return log_module.Log(open_writer(path, 0))
+
+
+def test_who_creates_what_is_there_is_refused_though_nobody_remembers_it(path: Path) -> None:
+    log = _forgetful(path)
+    guard = At("/there", ABSENT)
+    both = [Transaction((guard,), (Put("/there", b"new"),)), Transaction((), (Put("/other", b"new"),))]
+    (refused, committed), batches = log.commit(both)
+    assert isinstance(refused, Refused)
+    assert refused.failed == (guard,)
+    assert [found and found.value for found in refused.found] == [b"old"]
+    assert committed == Committed(Revision(3))
+    assert [event.key for batch in batches for event in batch.events] == ["/other"]
+    log.close(in_order=True)
+
+
+@pytest.mark.parametrize(
+    "transactions",
+    [
+        [Transaction((), (Put("/there", b"new"),))],
+        [Transaction((At("/there", Revision(2)),), (Put("/there", b"new"),))],
+        [Transaction((Present("/there"),), (Put("/there", b"new"),))],
+        [Transaction((), (Delete("/there"),)), Transaction((), (Put("/there", b"new"),))],
+        [Transaction((At("/there", Revision(2)),), (Put("/new", b""), Put("/there", b"new")))],
+        [Transaction((), (Put("/new", b""),)), Transaction((Present("/there"),), (Put("/there", b"new"),))],
+    ],
+    ids=["unguarded", "at its revision", "present", "deleted before", "beside a new one", "after a new one"],
+)
+def test_what_is_written_over_is_known_though_nobody_remembers_it(path: Path, transactions: list[Transaction]) -> None:
+    log = _forgetful(path)
+    answers, batches = log.commit(transactions)
+    assert all(isinstance(answer, Committed) for answer in answers)
+    told = [event for batch in batches for event in batch.events if event.key == "/there"]
+    assert told[0].before is not None
+    assert told[0].before.value == b"old"
+    log.close(in_order=True)
+    connection = open_writer(path, 0)  # which checks that keys stand where they should
+    assert heads(connection, ["/there"])["/there"].entry == told[-1].entry
+    connection.close()
+
+
+def test_a_refusal_for_another_reason_says_what_was_found_of_keys_that_nobody_remembers(path: Path) -> None:
+    log = _forgetful(path)
+    guards = (At("/there", ABSENT), At("/nowhere", Revision(9)))
+    (refused,), _ = log.commit([Transaction(guards, (Put("/there", b"new"), Put("/nowhere", b"")))])
+    assert isinstance(refused, Refused)
+    assert refused.failed == guards
+    log.close(in_order=True)

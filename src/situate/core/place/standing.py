@@ -113,10 +113,9 @@ class Standing:
         }
 
     @property
-    def settled(self) -> tuple[Codes | Scores | None, ...]:
-        """The answers of all plugins that do not answer by row: while these are the same, only touched rows change."""
-        scores = tuple([one.scores for one in self._scorers if one.score_at is None])
-        return (*self.codes, *scores)
+    def base_scores(self) -> tuple[Scores | None, ...]:
+        """The scores of all plugins that do not answer by row: while these are the same, only touched rows change."""
+        return tuple([one.scores for one in self._scorers if one.score_at is None])
 
     @property
     def codes(self) -> tuple[Codes | None, ...]:

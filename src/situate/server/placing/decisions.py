@@ -14,6 +14,7 @@ from msgspec.structs import astuple, replace
 
 from situate.core.model.base import EMPTY
 from situate.server.placing.life import Phase
+from situate.server.registry.stored import kept
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = [
@@ -123,12 +124,11 @@ class Decision(msgspec.Struct, frozen=True):
         return self.status.phase
 
 
-_encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Decision).decode
 
 
 def encoded(decision: Decision) -> bytes:
-    return _encode(decision)
+    return kept(decision)
 
 
 def decoded(value: bytes) -> Decision:

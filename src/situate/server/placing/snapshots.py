@@ -13,6 +13,7 @@ from situate.core.model.base import EMPTY
 from situate.core.reconcile.nodes.fencing import Profile
 from situate.core.reconcile.reckon import SECOND
 from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
+from situate.server.registry.stored import kept
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = ["NODE_SNAPSHOTS", "Identity", "configuration", "configuration_of", "decoded", "encoded"]
@@ -44,7 +45,6 @@ class _Snapshot(msgspec.Struct, frozen=True):
     status: _Status
 
 
-_encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Snapshot).decode
 
 
@@ -52,12 +52,12 @@ def configuration(profile: Profile) -> msgspec.Raw:
     """What agents go by."""
     lease_s, renew_s = profile.lease_ms // SECOND, profile.renew_ms // SECOND
     said = {"profile": profile.name, "leaseDurationSeconds": lease_s, "renewIntervalSeconds": renew_s}
-    return msgspec.Raw(_encode(said))
+    return msgspec.Raw(kept(said))
 
 
 def encoded(identity: Identity, ledger: Ledger, config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET) -> bytes:
     allocated = {resource: quantity(resource, amount) for resource, amount in sorted(ledger.allocated.items())}
-    return _encode(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
+    return kept(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
 
 
 def configuration_of(value: bytes) -> bytes:

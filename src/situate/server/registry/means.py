@@ -12,8 +12,8 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
 from situate.server.registry.expiring import Expiring
 from situate.server.registry.owners import Owners
-from situate.server.registry.recent import Recent
 from situate.server.registry.ports import Admission, Companions, TakesTurns
+from situate.server.registry.recent import Recent
 from situate.server.resources import Resource
 from situate.store.contract import Store
 

@@ -17,7 +17,7 @@ from situate.wire.patching import Writer, updated
 
 __all__ = ["Owners", "writer_of"]
 
-REMEMBERED: Final = 1_024
+REMEMBERED: Final = 256
 """Answers kept; beyond, begun anew."""
 MANAGER_LENGTH: Final = 128
 _FREE: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Objects as they were written a moment ago: whoever changes one next, as who binds a new pod does, need not decode it."""
+"""Objects as they were written a moment ago: whoever changes one next, as a bind does, need not decode it."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ from situate.server.registry.metadata import random_suffix
 from situate.server.registry.observing import watched
 from situate.server.registry.own import encode, own
 from situate.server.registry.owners import Owners
-from situate.server.registry.recent import Recent
 from situate.server.registry.patching import PatchType, patched
 from situate.server.registry.ports import Admission, Companions, TakesTurns
+from situate.server.registry.recent import Recent
 from situate.server.registry.updating import Made, modified, replaced
 from situate.server.registry.warning import collecting, warn
 from situate.server.registry.watching import Watching

@@ -20,7 +20,7 @@ __all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "Shelf"]
 
 WINDOW_EVENTS: Final = 32_768
 """Events of one resource that a watch can begin with."""
-WINDOW_BYTES: Final = 8 * 1024 * 1024
+WINDOW_BYTES: Final = 4 * 1024 * 1024
 """What is kept only for these events, of one resource: objects as they were before. The first limit that is reached
 counts."""
 TOO_OLD: Final = "too old resource version: {asked} ({oldest})"

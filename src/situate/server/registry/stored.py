@@ -13,7 +13,7 @@ import msgspec
 
 from situate.server.asking import Object
 
-__all__ = ["decoded", "encoded", "item", "items", "shown"]
+__all__ = ["decoded", "encoded", "item", "items", "kept", "shown"]
 
 _BEGUN: Final = len(b'{"metadata":{')
 _LEFT_OUT: Final = ("apiVersion", "kind", "metadata")
@@ -25,7 +25,12 @@ def encoded(obj: Object) -> bytes:
     """What to store. The metadata must have something in it besides a resourceVersion: a name, at least."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     rest = {name: value for name, value in obj.items() if name not in _LEFT_OUT}
-    return _encode({"metadata": metadata, **rest})
+    return kept({"metadata": metadata, **rest})
+
+
+def kept(value: Any) -> bytes:
+    """Encoded, to be kept: msgspec leaves as much as half of what it had reserved behind the bytes that it returns."""
+    return bytes(memoryview(_encode(value)))
 
 
 def decoded(value: bytes, api_version: str, kind: str, revision: int) -> Object:

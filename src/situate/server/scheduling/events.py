@@ -23,6 +23,7 @@ from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.keys import key_of
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored import kept
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
 from situate.server.uids import new_uid
@@ -93,7 +94,6 @@ class _Stored(msgspec.Struct, rename="camel", gc=False):
     reporting_instance: str
 
 
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class Events:
@@ -239,7 +239,7 @@ class Events:
             one.controller,
             f"{one.controller}-{self._host}"[:INSTANCE_CHARS],
         )
-        return key_of(EVENTS, namespace, one.name), _encode(made)
+        return key_of(EVENTS, namespace, one.name), kept(made)
 
     def _body(self, one: _Event) -> Object:
         said = one.report

@@ -181,11 +181,12 @@ def _sorted(said: Sequence[Refusals]) -> tuple[Refusals, ...]:
 class _Board:
     """What was said of the best nodes for one class; what has not changed since need not be worked out again."""
 
-    __slots__ = ("_epoch", "_loads", "_scores", "_seen", "_settled", "_standing", "refusals")
+    __slots__ = ("_base", "_codes", "_epoch", "_loads", "_scores", "_seen", "_standing", "refusals")
 
     def __init__(self, standing: Standing, cluster: Cluster) -> None:
         self._standing = standing
-        self._settled = standing.settled
+        self._base = standing.base_scores
+        self._codes = standing.codes
         self._epoch = cluster.epoch
         self._seen = cluster.touched_base + len(cluster.touched)
         self._scores: dict[int, msgspec.Raw] = {}
@@ -196,10 +197,12 @@ class _Board:
         """Forget what has changed; False if nothing is known of what has."""
         if standing is not self._standing or self._epoch != cluster.epoch or self._seen < cluster.touched_base:
             return False
-        settled = standing.settled
-        if any(one is not other for one, other in zip(settled, self._settled, strict=True)):
-            self._settled = settled
+        base, codes = standing.base_scores, standing.codes
+        if any(one is not other for one, other in zip(base, self._base, strict=True)):
+            self._base = base
             self._scores.clear()
+        if any(one is not other for one, other in zip(codes, self._codes, strict=True)):
+            self._codes = codes
             self.refusals = None
         for row in cluster.touched[self._seen - cluster.touched_base :]:
             self._scores.pop(row, None)

@@ -15,12 +15,23 @@ from typing import Final, TypeAlias
 
 import apsw
 
-from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Revision
+from situate.store.entries import ABSENT, NO_LEASE, Batch, Entry, Event, LeaseId, Revision
 from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
 from situate.store.sqlite import schema
 from situate.store.sqlite.reading import heads
 from situate.store.sqlite.rows import NO_ROW, PLACES, Row, checksum, last_number, number, one
-from situate.store.transactions import Committed, Delete, Outcome, Put, Transaction, changes, refusal
+from situate.store.transactions import (
+    At,
+    Committed,
+    Delete,
+    Guard,
+    Outcome,
+    Put,
+    Refused,
+    Transaction,
+    changes,
+    refusal,
+)
 
 SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
@@ -64,18 +75,38 @@ class Log:
     def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
         """One answer for each, in order, and the batches that came of them. All durable when this returns."""
         keys = {each.key: None for asked in transactions for each in (*asked.guards, *asked.writes)}
-        draft = _Draft(self.revision, self._heads(keys), self._leases)
-        answers = [draft.take(asked) for asked in transactions]
-        rows = draft.rows()
-        if len(rows) <= TOGETHER:
-            with self._room():
-                self._save(rows)
-        else:
-            with self._writing():
-                self._save(rows)
+        draft = self._as_if_new(transactions, keys) or self._drafted(transactions, self._heads(keys))
+        try:
+            self._write(draft.rows())
+        except apsw.ConstraintError:
+            draft = self._drafted(transactions, self._heads(keys))
+            self._write(draft.rows())
         self._remember(keys, draft)
         self.revision = draft.revision
-        return answers, draft.batches
+        return draft.answers, draft.batches
+
+    def _as_if_new(self, transactions: Sequence[Transaction], keys: Iterable[str]) -> _Draft | None:
+        """As it would be if keys that are not remembered were not there: those of new objects are not, and to look them
+        up takes as long as the commit. Only what must have them written or be refused, so that, should one be there,
+        SQLite says so; None if that is not so."""
+        stands = self._stands
+        unknown = {key for key in keys if key not in stands}
+        if not unknown <= {write.key for asked in transactions for write in asked.writes if isinstance(write, Put)}:
+            return None
+        if any(guard.key in unknown and not _for_new(guard) for asked in transactions for guard in asked.guards):
+            return None
+        draft = self._drafted(transactions, {key: stands[key] for key in keys if key in stands})
+        return None if any(isinstance(answer, Refused) for answer in draft.answers) else draft
+
+    def _drafted(self, transactions: Sequence[Transaction], stand: dict[str, Row]) -> _Draft:
+        draft = _Draft(self.revision, stand, self._leases)
+        for asked in transactions:
+            draft.answers.append(draft.take(asked))
+        return draft
+
+    def _write(self, rows: Sequence[schema.Taken]) -> None:
+        with self._room() if len(rows) <= TOGETHER else self._writing():
+            self._save(rows)
 
     def _save(self, rows: Sequence[schema.Taken]) -> None:
         """Up to a limit, in one statement: by itself, that is a transaction of SQLite."""
@@ -205,6 +236,7 @@ class _Draft:
     def __init__(self, revision: Revision, stand: dict[str, Row], leases: Set[int]) -> None:
         """`stand`: where the keys stand that are asked about; its own from now on."""
         self.revision = revision
+        self.answers: list[Answer] = []
         self.batches: list[Batch] = []
         self._leases = leases
         self._stand = stand
@@ -247,6 +279,10 @@ class _Draft:
     def rows(self) -> list[schema.Taken]:
         """All that is to be written, in order."""
         return [*self._rows, schema.counted(schema.REVISION, self.revision)] if self._rows else []
+
+
+def _for_new(guard: Guard) -> bool:
+    return isinstance(guard, At) and guard.revision == ABSENT
 
 
 @lru_cache(maxsize=16)

@@ -46,6 +46,7 @@ CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER
 _INTAKE: Final = """
 CREATE TEMP VIEW intake AS SELECT * FROM log;
 CREATE TEMP TRIGGER take_row INSTEAD OF INSERT ON intake WHEN NEW.id IS NOT NULL BEGIN
+    SELECT RAISE(ABORT, 'it is there') WHERE NEW.before = 0 AND EXISTS (SELECT 1 FROM live WHERE key = NEW.key);
     INSERT INTO log VALUES (NEW.id, NEW.key, NEW.value, NEW.created, NEW.before, NEW.lease, NEW.crc);
     REPLACE INTO live SELECT NEW.key, NEW.id, NEW.lease WHERE NEW.value IS NOT NULL;
     DELETE FROM live WHERE key = NEW.key AND NEW.value IS NULL;
@@ -54,8 +55,9 @@ CREATE TEMP TRIGGER take_count INSTEAD OF INSERT ON intake WHEN NEW.id IS NULL A
     REPLACE INTO counter VALUES (NEW.key, NEW.created, NEW.crc);
 END;
 """
-"""What the writer writes to, so that a whole commit is one statement: a row of the log goes to `log` and moves `live`, a
-row without a number is a counter, and one without anything is nothing. The file knows nothing of it."""
+"""What the writer writes to, so that a whole commit is one statement: a row of the log goes to `log` and moves `live`,
+a row without a number is a counter, and one without anything is nothing. A row that says it is the first of its key,
+and is not, undoes the statement. The file knows nothing of it."""
 TAKE: Final = "INSERT INTO intake VALUES "
 Taken: TypeAlias = tuple[int | None, str | None, bytes | None, int | None, int | None, int | None, int | None]
 NOTHING: Final[Taken] = (None, None, None, None, None, None, None)
