@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from situate.cli import BadInput
 from situate.cli.connecting import access_to, cluster_options
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def events(
     from situate.kube.client import Client
 
     if since not in ("", OLDEST, NOW) and not (since.isascii() and since.isdecimal()):
-        raise click.UsageError(f"--since: {since!r} is no revision; nor is it `oldest` or `now`")
+        raise BadInput(f"--since: {since!r} is no revision; nor is it `oldest` or `now`")
     access = access_to(kubeconfig, context)
     asked = Asked(follow, since or (NOW if follow else OLDEST), namespace, gaps)
     write = _json_line if output == "json" else _Table()

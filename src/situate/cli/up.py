@@ -24,8 +24,9 @@ LAST_LINES: Final = 5
 @click.command()
 @plane_options
 @click.option("--nodes", type=click.IntRange(0, 100_000), default=5, show_default=True, help="How many hollow nodes.")
+@click.option("--no-scheduler", is_flag=True, help="Without one inside: for a fleet, or a scheduler of your own.")
 @click.option("--foreground", is_flag=True, help="Stay here, and stop at Ctrl-C.")
-def up(foreground: bool, **flags: Any) -> None:
+def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
     """Start a cluster here: the API, a scheduler, controllers and hollow nodes. `situate down` stops it."""
     directory: Path = flags["directory"]
     found = running(directory)
@@ -36,11 +37,11 @@ def up(foreground: bool, **flags: Any) -> None:
     if foreground:
         from situate.cli.control_plane import run
 
-        sys.exit(run(settings_of(flags, scheduler=True, controllers=True)))
+        sys.exit(run(settings_of(flags, scheduler=not no_scheduler, controllers=True)))
     begun = time.monotonic()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     # What is wrong with the flags is said by the server, in one line: to know it here would take as long again.
-    state = _start(directory, flags)
+    state = _start(directory, flags, scheduler=not no_scheduler)
     _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
 
 
@@ -51,12 +52,12 @@ def running(directory: Path) -> dict[str, Any] | None:
     return read_state(directory)
 
 
-def _start(directory: Path, flags: dict[str, Any]) -> dict[str, Any]:
+def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:
     log = directory / LOG
     with log.open("ab") as output:
         os.fchmod(output.fileno(), 0o600)
         process = subprocess.Popen(
-            [sys.executable, "-m", "situate", "server", *_arguments(flags)],
+            [sys.executable, "-m", "situate", "server", *_arguments(flags, scheduler=scheduler)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -86,9 +87,9 @@ def _failure(log: Path) -> str:
     return f"the control plane did not start: {said.removeprefix('error: ')} ({log})"
 
 
-def _arguments(flags: dict[str, Any]) -> list[str]:
+def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
     """The same flags, for `situate server`."""
-    said = ["--with", "scheduler", "--with", "controllers"]
+    said = [*(("--with", "scheduler") if scheduler else ()), "--with", "controllers"]
     for name, value in flags.items():
         flag = {"directory": "--dir", "names": "--name", "verbosity": "--v"}.get(name, f"--{name.replace('_', '-')}")
         for one in value if isinstance(value, tuple) else (value,):

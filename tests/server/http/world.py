@@ -18,6 +18,7 @@ from situate.server.identity.attributes import Attributes, refusal
 from situate.server.problems import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.resources import BY_KIND
+from situate.server.views.views import Views
 from situate.store.memory import MemoryStore
 
 NOW_NS = 1_700_000_000_000_000_000
@@ -188,7 +189,8 @@ async def world(
     """`store`: one in which there is a namespace already."""
     door = door or Door()
     uids = count(1)
-    registry = Registry(store or MemoryStore(), wall_ns=lambda: NOW_NS, new_uid=lambda: f"uid-{next(uids)}")
+    kept = store or MemoryStore()
+    registry = Registry(kept, wall_ns=lambda: NOW_NS, new_uid=lambda: f"uid-{next(uids)}")
     await registry.start()
     namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     if store is None:
@@ -201,6 +203,7 @@ async def world(
         tables,
         tls=tls,
         specials=specials,
+        views=Views(kept, registry.cache),
         logs=logs,
         checks=checks,
         wall_ns=lambda: NOW_NS,

@@ -34,7 +34,7 @@ async def store_of(request: pytest.FixtureRequest, folder: Path) -> Store:
     if request.param == "sqlite":
         return await SqliteStore.open(folder / "store.db")
     server: Etcd = request.getfixturevalue("etcd_server")
-    return await EtcdStore.open(EtcdSettings(tuple(server.endpoints), f"/views/{next(_prefixes)}"))
+    return await EtcdStore.open(EtcdSettings(endpoints=tuple(server.endpoints), prefix=f"/views{next(_prefixes)}"))
 
 
 @pytest.fixture(params=["memory", "sqlite", "etcd"])

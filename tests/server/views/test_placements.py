@@ -95,6 +95,14 @@ def test_the_reason_of_a_failure_is_how_its_container_ended() -> None:
     assert found.reason == "OOMKilled"
 
 
+def test_what_is_gone_has_the_time_at_which_it_was_asked_to_go() -> None:
+    gone = happened(BOUND, None)
+    assert gone is not None
+    meta = {"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30}
+    assert with_reason(gone, {"metadata": meta}).time == "2026-01-01T00:00:30Z"
+    assert with_reason(gone, {"metadata": {}}).time == ""
+
+
 def test_an_event_is_an_object_of_its_own_revision() -> None:
     found = happened(None, BOUND)
     assert found is not None

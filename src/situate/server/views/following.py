@@ -62,12 +62,12 @@ class PlacementLog:
         since = Revision(asked if options.resource_version else self._cache.revision)
         following = Following(self._store, target.namespace, since, bookmarks=options.bookmarks)
         try:
-            await following.open()
+            await following.open(self._cache.revision)
         except CompactedError as error:
             if not oldest:
                 await following.aclose()
                 raise expired(TOO_OLD.format(asked=since, oldest=error.compacted)) from None
-            await following.reopen(error.compacted)
+            await following.reopen(error.compacted, self._cache.revision)
         except StoreError as error:
             raise failed(error) from None
         if options.timeout_s:
@@ -107,24 +107,29 @@ class Following:
         self._deadline: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._pace = Pace()
         self._ended = False
 
-    async def open(self) -> None:
-        """Whether it can be followed is known with the first batch: of events, or the bookmark after none."""
+    async def open(self, newest: int) -> None:
+        """Whether it can be followed is known with the first batch: of events, or the bookmark after none. Of what is
+        yet to come it is known already; and etcd has no bookmark for that."""
         self._watch = watch = self._store.watch(self._prefix, self._since)
-        await watch.ask_progress()
-        self._first = await anext(watch)
+        if self._since < newest:
+            await watch.ask_progress()
+            self._first = await anext(watch)
+        else:
+            await self._take(Batch(self._since))
         self._bookmark_later()
 
-    async def reopen(self, since: Revision) -> None:
+    async def reopen(self, since: Revision, newest: int) -> None:
         """From where the log begins. That may move on meanwhile; then from there."""
         while True:
             if self._watch is not None:
                 await self._watch.aclose()
             self._since = since
             try:
-                await self.open()
+                await self.open(newest)
                 return
             except CompactedError as error:
                 since = max(Revision(since + 1), error.compacted)
@@ -140,7 +145,9 @@ class Following:
                 first, self._first = self._first, None
                 await self._take(await anext(self._watch) if first is None else first)
                 await self._pace.breathe()  # the past comes without waiting, and there may be much of it
-            except (CompactedError, StoreError) as error:
+            except StoreError as error:
+                if self._ended:
+                    raise StopAsyncIteration from None
                 self._fail(error)
         return self._events.popleft()
 
@@ -206,7 +213,8 @@ class Following:
 
     def _end(self) -> None:
         self._ended = True
-        self._ask()  # whoever waits for the next batch has one
+        if self._watch is not None:  # whoever waits for the next batch waits no more
+            self._closing = asyncio.create_task(self._watch.aclose())
 
     def _bookmark_later(self) -> None:
         if self._timer is not None:

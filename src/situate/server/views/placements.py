@@ -7,6 +7,7 @@ happens to a placement is without one. What tells nothing new, as a pod that wai
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -62,7 +63,7 @@ class PlacementEvent(Struct, frozen=True, rename="camel", omit_defaults=True, gc
     was: Phase | None = None
     """The phase before; None: nothing was ever decided about this pod."""
     time: str = ""
-    """When the phase began, by the server's clock, to the second."""
+    """When the phase began, by the server's clock, to the second; of one that is gone, when it was asked to go."""
     node: str = ""
     binding_version: int = 0
     scheduler: str = ""
@@ -133,8 +134,16 @@ def with_reason(event: PlacementEvent, pod: Mapping[str, Any]) -> PlacementEvent
         message = status.get("message") or ended.get("message", "")
     else:
         reason, message = marked.get("reason", ""), marked.get("message", "")
-    time = event.time or pod.get("metadata", {}).get("deletionTimestamp", "")
-    return msgspec.structs.replace(event, reason=reason, message=message, time=time)
+    return msgspec.structs.replace(event, reason=reason, message=message, time=event.time or _asked_to_go(pod))
+
+
+def _asked_to_go(pod: Mapping[str, Any]) -> str:
+    """When it was asked to go; empty for one that was not given time for it."""
+    meta = pod.get("metadata", {})
+    due, grace_s = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds", 0)
+    if not due:
+        return ""
+    return (datetime.fromisoformat(due) - timedelta(seconds=grace_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ended(status: Mapping[str, Any]) -> Mapping[str, Any]:
