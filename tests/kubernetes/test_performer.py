@@ -122,6 +122,18 @@ def test_a_pod_is_bound_and_the_event_is_there(cluster: Cluster) -> None:
     play(cluster, scenario)
 
 
+def test_what_is_to_be_written_on_a_pod_is_written_with_its_bind(cluster: Cluster) -> None:
+    async def scenario(stage: Stage) -> None:
+        [ref] = stage.add("web", annotations={"kept": "yes"})
+        stage.performer.perform([Bind(ref, "n1", 1, annotations=(("situate.dev/gpu-devices", "0,1"),))])
+        assert await stage.answers() == [BindDone(ref, 1)]
+        assert cluster.bound() == {"web": "n1"}
+        written = stage.pod(ref)["metadata"]["annotations"]
+        assert (written["situate.dev/gpu-devices"], written["kept"]) == ("0,1", "yes")
+
+    play(cluster, scenario)
+
+
 def test_a_repeated_event_is_a_series(cluster: Cluster) -> None:
     async def scenario(stage: Stage) -> None:
         [ref] = stage.add("web")

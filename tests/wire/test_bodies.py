@@ -26,6 +26,14 @@ def test_a_binding_has_all_it_was_given(ref: PodRef, node: str, version: str) ->
     assert body["target"]["name"] == node
 
 
+@given(refs, st.none() | st.integers(0, 9), st.dictionaries(texts, texts, max_size=3))
+@settings(max_examples=60)
+def test_a_binding_has_the_annotations_that_go_with_it(ref: PodRef, term: int | None, notes: dict[str, str]) -> None:
+    body = json.loads(binding(ref, "n1", "", term, tuple(notes.items())))
+    ours = {} if term is None else {"situate.dev/term": str(term)}
+    assert body["metadata"].get("annotations", {}) == notes | ours
+
+
 @given(refs, st.none() | refs, texts, texts)
 @settings(max_examples=60)
 def test_an_event_has_all_it_was_given(ref: PodRef, related: PodRef | None, note: str, reason: str) -> None:

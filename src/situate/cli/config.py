@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from situate.cli import BAD_INPUT, one_line
-from situate.cli.files import read_file
-from situate.cli.profiles import installed
+from situate.cli.profiles import installed, read_config
 
 if TYPE_CHECKING:
     from situate.core.config.types import KubeSchedulerConfiguration
@@ -30,10 +29,10 @@ def validate(file: str) -> None:
     are not imported: those that an installed package offers, and those that the file names by where they are
     (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
     """
-    from situate.wire.config import ConfigInputError, load_config, profiles_of
+    from situate.wire.config import ConfigInputError, profiles_of
 
     try:
-        loaded = load_config(read_file(file), file)
+        loaded = read_config(file)
         profiles = profiles_of(loaded, _known(loaded), file)
     except ConfigInputError as error:
         for problem in error.problems:

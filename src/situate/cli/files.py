@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -11,6 +15,9 @@ if TYPE_CHECKING:
     from situate.wire.objects import Source
 
 STDIN: Final = "-"
+BOM: Final = b"\xef\xbb\xbf"
+MAP_FROM: Final = 16 << 20
+"""Files from so many bytes on are worth it."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """What a folder's files of objects end with."""
 
@@ -25,12 +32,47 @@ def read_file(path: Path | str) -> bytes:
 
 def _read(file: BinaryIO, name: str) -> bytes:
     from situate.wire.errors import InputError
-    from situate.wire.yaml import MAX_BYTES
+    from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES
 
-    data = file.read(MAX_BYTES + 1)  # not all there is: a device may never end
-    if len(data) > MAX_BYTES:
-        raise InputError(f"larger than {MAX_BYTES} bytes", file=name)
+    most = MAX_JSON_BYTES if _looks_like_json(file) else MAX_BYTES
+    data = file.read(most + 1)  # not all there is: a device may never end
+    if len(data) > most:
+        raise InputError(f"larger than {most} bytes", file=name)
     return data
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A large file of JSON that is not in memory but for the parts that are looked at."""
+
+    name: str
+    data: mmap
+
+    def read(self) -> Source:
+        from situate.wire.objects import Source
+
+        return Source(self.name, self.data[:])
+
+
+def mapped_sources(names: Iterable[str]) -> Iterator[Source | Mapped]:
+    """As `read_sources`, for who can do with parts of a large file: to copy hundreds of megabytes takes a while."""
+    for name in names:
+        found = None if name == STDIN or not Path(name).is_file() else _mapped(name)
+        yield from read_sources([name]) if found is None else (found,)
+
+
+def _mapped(name: str) -> Mapped | None:
+    from situate.wire.yaml import MAX_JSON_BYTES
+
+    with Path(name).open("rb") as file:
+        if not MAP_FROM <= os.fstat(file.fileno()).st_size <= MAX_JSON_BYTES or not _looks_like_json(file):
+            return None
+        return Mapped(name, mmap(file.fileno(), 0, access=ACCESS_READ))
+
+
+def _looks_like_json(file: BinaryIO) -> bool:
+    """By its first bytes, which stay to be read. JSON is read much faster than YAML, so more of it is taken."""
+    return isinstance(file, BufferedReader) and file.peek(1).removeprefix(BOM).lstrip()[:1] == b"{"
 
 
 def read_sources(names: Iterable[str]) -> Iterator[Source]:
@@ -41,7 +83,7 @@ def read_sources(names: Iterable[str]) -> Iterator[Source]:
     for name in names:
         for path in [name] if name == STDIN or not Path(name).is_dir() else _files_in(Path(name)):
             source = Source("standard input" if path == STDIN else str(path), read_file(path))
-            if not source.data.strip():
+            if not source.data or source.data.isspace():
                 raise InputError("is empty", file=source.name)
             yield source
 

@@ -25,18 +25,47 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "situate.plugins"
 
 
+def read_config(path: Path | str) -> KubeSchedulerConfiguration:
+    """The configuration of a file, with what stands in other files that it names. Raises InputError, OSError."""
+    from situate.wire.config import load_config
+
+    return _with_tables(load_config(read_file(path), str(path)), Path(path).parent)
+
+
+def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedulerConfiguration:
+    """Latency tables as their files have them. Their names are whole from here on, wherever they are read again."""
+    from msgspec.structs import replace
+
+    from situate.core.config.types import LatencyArgs
+    from situate.wire.latency import load_latencies
+
+    def filled(args: Any) -> Any:
+        if not isinstance(args, LatencyArgs) or not args.table_file:
+            return args
+        file = folder / args.table_file
+        return replace(args, table_file=str(file.absolute()), places=load_latencies(read_file(file), str(file)))
+
+    return replace(
+        config,
+        profiles=tuple(
+            replace(profile, plugin_config=tuple(replace(one, args=filled(one.args)) for one in profile.plugin_config))
+            for profile in config.profiles
+        ),
+    )
+
+
 def read_profiles(path: Path | None) -> dict[str, Deciding]:
     """Profiles by scheduler name: the file's, or the defaults where there is none. Raises InputError."""
     from situate.core.config.defaults import default_configuration
     from situate.core.config.problems import ConfigError
     from situate.core.engine.profile import build_profiles
     from situate.core.plugins.faults import PluginError
-    from situate.wire.config import ConfigInputError, load_config
+    from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
     if path is None:
         return build_profiles(default_configuration())
-    config = load_config(read_file(path), str(path))
+    config = read_config(path)
     try:
         return build_profiles(config, plugins_of_others(config, path))
     except ConfigError as error:

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from situate.cli.findings import Detail, Finding, summarise
+from situate.cli.money import price_list
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.profile import Deciding
 from situate.core.model.labels import SelectorError, parse_selector
@@ -22,7 +23,9 @@ from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.storage import ObjectReference, PersistentVolumeClaim
 from situate.core.model.timestamp import epoch_ms
+from situate.core.place.assigning import Assigned, assigned, with_annotations
 from situate.core.plugins import volume_binding
+from situate.core.plugins.prices import Bill, hourly
 from situate.core.plugins.priority_sort import PrioritySort
 from situate.core.plugins.scheduling_gates import SchedulingGates
 from situate.core.plugins.volume_matching import SELECTED_NODE
@@ -67,6 +70,8 @@ class Placement:
     """Why there was no node for it at first, or why it was not looked at."""
     finding: Finding | None = None
     """None if it was not looked at."""
+    annotations: Assigned = ()
+    """What was written on it with its bind."""
 
     @property
     def key(self) -> str:
@@ -81,6 +86,8 @@ class Rehearsed:
     node_count: int
     homeless: int
     """How many bound pods are on nodes that are not there: they count nowhere."""
+    money: tuple[Bill, Bill] | None = None
+    """What the nodes in use cost before and after; None where nobody configured prices."""
 
 
 def rehearse(objects: Objects, profiles: Mapping[str, Deciding], *, detail: Detail, progress: Progress) -> Rehearsed:
@@ -89,12 +96,15 @@ def rehearse(objects: Objects, profiles: Mapping[str, Deciding], *, detail: Deta
     cluster.load(objects.nodes, objects.named(), objects.pods)
     homeless = sum(len(pods) for pods in cluster.homeless.values())
     stage = _Stage(cluster, profiles, detail)
+    prices = price_list(profiles)
+    before = None if prices is None else hourly(prices, View(cluster))
     waiting = in_order(objects.pods)
     placements = []
     for count, pod in enumerate(waiting, 1):
         placements.append(stage.place(pod))
         progress(count, len(waiting))
-    return Rehearsed(tuple(placements), len(objects.nodes), homeless)
+    money = None if prices is None or before is None else (before, hourly(prices, View(cluster)))
+    return Rehearsed(tuple(placements), len(objects.nodes), homeless, money)
 
 
 def in_order(pods: Iterable[Pod]) -> list[Pod]:
@@ -144,8 +154,8 @@ class _Stage:
         row = self._chosen(pod, decision)
         finding = summarise(decision, names, row, self._detail)
         if row is not None:
-            self._put(pod, kind, row)
-            return Placement(pod, Outcome.PLACED, names[row], finding=finding)
+            said = self._put(pod, kind, row)
+            return Placement(pod, Outcome.PLACED, names[row], finding=finding, annotations=said)
         remedy = decision.remedy
         if remedy is None or remedy.node_row is None:
             if not pod.status.nominated_node_name:
@@ -153,9 +163,9 @@ class _Stage:
             return Placement(pod, Outcome.REFUSED, message=finding.message, finding=finding)
         self._evict(remedy.victims)
         self._let_leave(remedy.node_row, kind.priority)
-        self._put(pod, kind, remedy.node_row)
+        said = self._put(pod, kind, remedy.node_row)
         victims = tuple(sorted(victim.key for victim in remedy.victims))
-        return Placement(pod, Outcome.PREEMPTING, names[remedy.node_row], victims, finding.message, finding)
+        return Placement(pod, Outcome.PREEMPTING, names[remedy.node_row], victims, finding.message, finding, said)
 
     def _chosen(self, pod: Pod, decision: Decision) -> int | None:
         """The best node; but a node that is nominated for the pod goes first, if it fits."""
@@ -164,10 +174,12 @@ class _Stage:
             return nominated
         return decision.chosen
 
-    def _put(self, pod: Pod, kind: PodClass, row: int) -> None:
+    def _put(self, pod: Pod, kind: PodClass, row: int) -> Assigned:
         self._in_vain.clear()
         self._claim_volumes(kind, row)
-        self._cluster.put(pod, kind, row)
+        said = assigned(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
+        self._cluster.put(with_annotations(pod, said), kind, row)
+        return said
 
     def _evict(self, victims: Iterable[BoundPod]) -> None:
         cluster = self._cluster

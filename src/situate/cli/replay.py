@@ -95,15 +95,14 @@ def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
 
 
 def _shadow(replayed: Replay, engine: Engine, path: Path) -> Shadow:
-    from situate.cli.files import read_file
-    from situate.cli.profiles import plugins_of_others
+    from situate.cli.profiles import plugins_of_others, read_config
     from situate.core.config.problems import ConfigError
     from situate.core.plugins.faults import PluginError
     from situate.loop.replay import Shadow
-    from situate.wire.config import ConfigInputError, load_config
+    from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
-    other = load_config(read_file(path), str(path))
+    other = read_config(path)
     try:
         return Shadow(replayed, engine, other, plugins_of_others(other, path))
     except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from situate.cli import money
 from situate.cli.findings import Finding, NodeRefused, Ranked, Refused
 from situate.cli.rehearsal import Outcome, Placement, Rehearsed
 
@@ -13,8 +14,12 @@ def as_values(rehearsed: Rehearsed) -> dict[str, Any]:
     placements = rehearsed.placements
     counts = {outcome.value: sum(one.outcome is outcome for one in placements) for outcome in Outcome}
     evicted = sum(len(one.evicted) for one in placements)
+    spent = None
+    if rehearsed.money is not None:
+        spent = dict(zip(("before", "after"), map(money.as_values, rehearsed.money), strict=True))
+    summary = {"nodes": rehearsed.node_count, "pods": len(placements), **counts, "evicted": evicted, "money": spent}
     return {
-        "summary": {"nodes": rehearsed.node_count, "pods": len(placements), **counts, "evicted": evicted},
+        "summary": summary,
         "pods": [_pod(placement) for placement in placements],
     }
 
@@ -36,6 +41,8 @@ def _pod(placement: Placement) -> dict[str, Any]:
         "evicted": list(placement.evicted),
         "message": placement.message,
     }
+    if placement.annotations:
+        values["annotations"] = dict(placement.annotations)
     if finding is not None:
         values |= _found(finding)
     return values

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Final, assert_never
 
 from situate.cli.findings import EXAMPLES, Finding, Ranked, Refused
+from situate.cli.money import before_and_after
 from situate.cli.rehearsal import Outcome, Placement, Rehearsed
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def table(rehearsed: Rehearsed, *, wide: bool, terminal_width: int | None, colou
         console.print(grid)
         console.print()
     console.print(sums(rehearsed))
+    if rehearsed.money is not None:
+        console.print(printable(before_and_after(*rehearsed.money)))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
@@ -93,9 +96,9 @@ def why(placement: Placement, *, whole: bool = False) -> str:
     told = finding.message if whole else finding.message.removesuffix(finding.remedy).rstrip()
     match placement.outcome:
         case Outcome.PLACED:
-            return _why_best(placement, finding)
+            return _why_best(placement, finding) + _written(placement)
         case Outcome.PREEMPTING:
-            return f"{_evicting(placement)}; before that, {told}"
+            return f"{_evicting(placement)}{_written(placement)}; before that, {told}"
         case Outcome.REFUSED | Outcome.GATED | Outcome.LEAVING | Outcome.FOREIGN:
             return told
         case _:
@@ -110,6 +113,11 @@ def _why_best(placement: Placement, finding: Finding) -> str:
     if placement.pod.status.nominated_node_name == placement.node:
         return f"{fit}; this one is nominated for it"
     return f"{fit}; {_compared(chosen, runner_up)}"
+
+
+def _written(placement: Placement) -> str:
+    """What plugins chose beside the node."""
+    return "".join(f"; {key.rpartition('/')[2]}: {value}" for key, value in placement.annotations)
 
 
 def _compared(chosen: Ranked, runner_up: Ranked) -> str:

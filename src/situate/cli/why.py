@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
@@ -14,7 +13,7 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.connecting import cluster_options, with_client
-from situate.cli.files import read_sources
+from situate.cli.files import mapped_sources
 
 if TYPE_CHECKING:
     from situate.cli.why_reading import Seen
@@ -63,7 +62,7 @@ def why(
     if names:
         from situate.cli.why_reading import read_files
 
-        seen, cluster = read_files(list(read_sources(names)), name)
+        seen, cluster = read_files(list(mapped_sources(names)), name)
         found = _find(seen, space or (None if all_namespaces else DEFAULT), name, ", ".join(names))
     else:
         seen, found = _ask(space, name, kubeconfig, context, everything=config is not None, anywhere=all_namespaces)
@@ -153,6 +152,8 @@ def _ask(
     anywhere: bool,
 ) -> tuple[Seen, Pod]:
     """What a live cluster has, and the pod. `everything` is for plugins that may read anything."""
+    import asyncio  # not needed for files, and slow to import
+
     from situate.cli.why_reading import read_live, read_witnesses
     from situate.core.config.defaults import default_configuration
     from situate.kube.kinds import ALL_KINDS, needed_kinds

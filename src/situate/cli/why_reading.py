@@ -6,7 +6,6 @@ that turns out odd, goes through the careful reader, which says what is wrong wi
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from situate.cli.files import Mapped
+
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from situate.core.model.named import NamedObject
     from situate.core.model.node import Node
     from situate.core.model.pod import Pod
+    from situate.core.model.policy import PriorityClass
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
     from situate.kube.kinds import Kind
@@ -29,6 +33,13 @@ PAGE: Final = 5_000
 NEEDED: Final = ("pods", "nodes")
 """Without these nothing can be said."""
 _KIND: Final = re.compile(rb'\s*\{\s*"apiVersion":\s*"([^"]+)",\s*"kind":\s*"(\w+)"')
+_BEGIN: Final = re.compile(
+    rb'\{\n    "apiVersion": "v1",\n    "items": \[\n        (?=\{\n            "apiVersion": ")'
+)
+_BETWEEN: Final = re.compile(rb'\},\n        \{\n            "apiVersion": "')
+_END: Final = b"\n        }\n    ],\n"
+"""How kubectl indents a List: where items begin, where one ends and the next begins, where they end. A text in JSON has
+no line breaks, so these are nowhere else."""
 _WITNESSES: Final = ("Event", "PlacementDecision")
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -50,6 +61,8 @@ class Seen:
     raw: list[Mapping[str, Any]] = field(default_factory=list)
     """The pod that is asked about as it is written, and its events and decisions."""
     ignored: Mapping[str, int] = field(default_factory=dict)
+    priority_classes: list[PriorityClass] = field(default_factory=list)
+    """For pods that are still to come: those that are there have their priority."""
 
     def cluster(self) -> Cluster:
         from situate.core.state.cluster import Cluster
@@ -75,7 +88,7 @@ _head = msgspec.json.Decoder(_Head).decode
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def read_files(sources: Sequence[Source], name: str) -> tuple[Seen, Cluster]:
+def read_files(sources: Sequence[Source | Mapped], name: str) -> tuple[Seen, Cluster]:
     """The objects of some files, as a cluster. `name` is that of the pod that is asked about. Raises InputError."""
     gc.disable()  # objects by the thousand are made here and none is let go of: looking for garbage only takes time
     try:
@@ -85,25 +98,31 @@ def read_files(sources: Sequence[Source], name: str) -> tuple[Seen, Cluster]:
         gc.freeze()
 
 
-def _read(sources: Sequence[Source], name: str) -> tuple[Seen, Cluster]:
-    split = [_items(source) for source in sources]
+def _read(given: Sequence[Source | Mapped], name: str) -> tuple[Seen, Cluster]:
+    split = [_items(source) for source in given]
     try:
         seen = _fast([item for items in split for item in items or ()], name) if None not in split else None
         cluster = None if seen is None else seen.cluster()
     except (_Odd, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
         seen = cluster = None
     if seen is None or cluster is None:
+        sources = [source.read() if isinstance(source, Mapped) else source for source in given]
         seen = _careful(sources)
         cluster = seen.cluster()
         seen.raw = _witnesses(sources, split, name)
     return seen, cluster
 
 
-def _items(source: Source) -> list[msgspec.Raw] | None:
+def _items(source: Source | Mapped) -> list[msgspec.Raw] | None:
     """The objects of a file of JSON, not looked at yet; None of any other file."""
+    if isinstance(source, Mapped):
+        found = _items_of_kubectl(source.data)
+        return _items(source.read()) if found is None else found
     data = source.data.removeprefix(_BOM)
     if data.lstrip()[:1] != b"{":
         return None
+    if (found := _items_of_kubectl(data)) is not None:
+        return found
     try:
         head = _head(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -116,9 +135,28 @@ def _items(source: Source) -> list[msgspec.Raw] | None:
     return None if head.items and not _KIND.match(bytes(head.items[0])[:200]) else head.items
 
 
+def _items_of_kubectl(data: bytes | mmap) -> list[msgspec.Raw] | None:
+    """The objects of a List as kubectl writes it: found by their indentation, in half the time. What is between two
+    marks is no object if the file was written otherwise; decoding it says so."""
+    begin, end = _BEGIN.match(data), data.rfind(_END)
+    if begin is None or end < begin.end():
+        return None
+    first, after = begin.end(), end + _END.index(b"}") + 1
+    try:
+        around = _head(data[:first] + data[after:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if around.items or around.kind != "List":
+        return None
+    marks = [mark.start() + 1 for mark in _BETWEEN.finditer(data, first, after)]
+    gap = len(b",\n        ")
+    whole = memoryview(data)
+    starts = [first, *(mark + gap for mark in marks)]
+    return [msgspec.Raw(whole[start:stop]) for start, stop in zip(starts, [*marks, after], strict=True)]
+
+
 def _fast(items: Iterable[msgspec.Raw], name: str) -> Seen:
     """Raises _Odd, or whatever decoding raises. The pod that is asked about is checked all the same."""
-    from situate.core.model.policy import PriorityClass
     from situate.core.model.validate import first_problem
     from situate.wire.objects import KINDS
 
@@ -158,11 +196,11 @@ def _fast(items: Iterable[msgspec.Raw], name: str) -> Seen:
     kinds = dict.fromkeys(found)
     pods: list[Pod] = found.pop("Pod", [])
     nodes: list[Node] = found.pop("Node", [])
-    found.pop(PriorityClass.__name__, None)
+    classes: list[PriorityClass] = found.pop("PriorityClass", [])
     named = [one for those in found.values() for one in those]
     needle = name.encode()
     raw = [msgspec.json.decode(item) for item in written if needle in bytes(item)]
-    return Seen(pods, nodes, named, kinds, raw=raw, ignored=ignored)
+    return Seen(pods, nodes, named, kinds, raw=raw, ignored=ignored, priority_classes=classes)
 
 
 def _careful(sources: Sequence[Source]) -> Seen:
@@ -170,7 +208,9 @@ def _careful(sources: Sequence[Source]) -> Seen:
 
     objects: Objects = read_objects(sources)
     kinds = dict.fromkeys(type(one).__name__ for one in objects.all())
-    return Seen(objects.pods, objects.nodes, list(objects.named()), kinds, ignored=objects.ignored)
+    named = list(objects.named())
+    classes = objects.priority_classes
+    return Seen(objects.pods, objects.nodes, named, kinds, ignored=objects.ignored, priority_classes=classes)
 
 
 def _witnesses(
@@ -203,6 +243,8 @@ def _listed(document: Any) -> list[Any]:
 
 async def read_live(client: Client, kinds: Sequence[Kind]) -> Seen:
     """All objects of these kinds that we may list. Raises ApiError if we may not list pods or nodes."""
+    import asyncio  # not needed for files, and slow to import
+
     seen = Seen()
     gc.disable()
     try:
@@ -233,6 +275,8 @@ async def _list(client: Client, kind: Kind, seen: Seen) -> None:
 
 async def _pages(client: Client, kind: Kind, version: str) -> list[Any]:
     """All pages, one after another; while one is decoded, the server has been asked for the next."""
+    import asyncio
+
     from situate.wire.watch import Reader
 
     params = {**kind.params, "limit": str(PAGE)}

@@ -71,6 +71,7 @@ class Wake(Enum):
     CSI_CAPACITY_ADDED = "storage capacity added"
     CSI_CAPACITY_UPDATED = "storage capacity changed"
     VOLUME_ATTACHMENT_DELETED = "volume attachment deleted"
+    LATENCY_CHANGED = "latency table changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,19 @@ class RowScorer(Protocol):
     """A scorer whose score of a node depends on that node's own row alone: the scalar twin of `score`."""
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
+
+
+@runtime_checkable
+class Assigner(Protocol):
+    """Chooses something on the node that a pod goes to, and has it written on the pod: a device, say."""
+
+    name: ClassVar[str]
+
+    def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
+        """The annotations that travel with the bind; none where the plugin has no say. The pod is not on the row yet.
+
+        It must follow from the pod's class and from what is read of the row: it may be asked again.
+        """
 
 
 @runtime_checkable

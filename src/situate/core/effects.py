@@ -23,6 +23,8 @@ class Bind:
     attempt: int
     extender: int | None = None
     """The place in the configuration of the extender that binds this pod, if one does."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """What is to be written on the pod together with the bind. Extenders are not told: their protocol has no word."""
 
 
 @dataclass(frozen=True, slots=True)

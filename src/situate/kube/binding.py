@@ -53,7 +53,7 @@ async def bind_pod(
         if not may_write():
             return BindFailed(ask.pod, ask.attempt, NOT_LEADER)
         try:
-            body = binding(ask.pod, ask.node, version, term())
+            body = binding(ask.pod, ask.node, version, term(), ask.annotations)
             await client.request("POST", f"{pod_path(ask.pod)}/binding", body=body, timeout_s=BIND_S)
             return BindDone(ask.pod, ask.attempt)
         except ApiError as error:

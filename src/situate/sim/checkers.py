@@ -32,6 +32,7 @@ from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.requests import allocatable, pod_requests
+from situate.core.place.assigning import Assigned, with_annotations
 from situate.core.place.filtering import fits_at, run_filters
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
@@ -121,8 +122,8 @@ class Checkers:
 
     def _effect(self, effect: Effect) -> Iterator[str]:
         match effect:
-            case Bind(ref, node, attempt):
-                yield from self._bind(ref, node, attempt)
+            case Bind(ref, node, attempt, _, said):
+                yield from self._bind(ref, node, attempt, said)
                 self.told.ask_bind(effect, self._now)
             case BindVolumes(ref, node, attempt, static):
                 yield from self._decision(ref, node, attempt)
@@ -152,12 +153,12 @@ class Checkers:
             return
         yield from self.told.asks.ask(ask, pod, self.told.nodes, self._now)
 
-    def _bind(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
+    def _bind(self, ref: PodRef, node: str, attempt: int, said: Assigned) -> Iterator[str]:
         decided = self.told.current(ref, attempt)
         if decided is None and self.told.ended.get((ref.uid, attempt)) == node:
             return  # it was asked for in this very step, before what ended it was heard
         if decided is None:
-            yield from self._decision(ref, node, attempt)
+            yield from self._decision(ref, node, attempt, said)
         elif decided.node != node:
             yield f"double bind: attempt {attempt} of {ref.key} went to {decided.node}, and now to {node}"
         elif decided.done:
@@ -165,7 +166,7 @@ class Checkers:
         elif decided.volumes_pending:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
-    def _decision(self, ref: PodRef, node: str, attempt: int) -> Iterator[str]:
+    def _decision(self, ref: PodRef, node: str, attempt: int, said: Assigned = ()) -> Iterator[str]:
         """A pod was given a node: it must have been right, as of what was known."""
         told, pod = self.told, self.told.find(ref)
         if pod is None:
@@ -188,7 +189,7 @@ class Checkers:
             fits = fits_at(self._profile(pod).filters, kind, View(told.cluster), row)
             self._together = self._together or (gang, {})
             self._together[1][ref.key] = fits
-        told.reserve(ref, pod, node, attempt)
+        told.reserve(ref, with_annotations(pod, said), node, attempt)
 
     def _eligible(self, ref: PodRef, pod: Pod, attempt: int, node: str, row: int) -> Iterator[str]:
         told, profile = self.told, self._profile(pod)

@@ -133,7 +133,7 @@ class Performer:
             self._say(BindFailed(ref, attempt, FORBIDDEN, final=True), generation)
             return
         self.binding = True
-        problem = self._store.bind(ref, bind.node)
+        problem = self._store.bind(ref, bind.node, bind.annotations)
         self.binding = False
         if problem:
             self._say(BindFailed(ref, attempt, problem, final=True), generation)

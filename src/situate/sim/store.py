@@ -5,7 +5,7 @@ It knows nothing of scheduling but what Kubernetes' server does when a pod is bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -98,7 +98,7 @@ class Store:
 
     # -- what Kubernetes' server does with pods ------------------------------------------------------------------
 
-    def bind(self, ref: PodRef, node: str) -> str:
+    def bind(self, ref: PodRef, node: str, annotations: Sequence[tuple[str, str]] = ()) -> str:
         """Bind a pod; why not, or nothing. As in Kubernetes, nobody looks whether the node has room, or is there."""
         pod = self.find(ref)
         if pod is None:
@@ -112,6 +112,9 @@ class Store:
         if pod.spec.scheduling_gates:
             return GATED.format(pod=ref.name)
         spec = replace(pod.spec, node_name=node)
+        if annotations:
+            metadata = replace(pod.metadata, annotations={**pod.metadata.annotations, **dict(annotations)})
+            pod = replace(pod, metadata=metadata)
         self.put_pod(replace(pod, spec=spec, status=replace(pod.status, nominated_node_name="")))
         return ""
 

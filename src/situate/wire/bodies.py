@@ -4,6 +4,7 @@ These come by the thousand a second, so they are put together from parts, and on
 Opens nothing and knows no clock: times come in as nanoseconds since the epoch.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal
@@ -37,16 +38,22 @@ def micro_time(ns: int) -> str:
     return f"{_second(ns // NANOS)}.{ns % NANOS // 1_000:06d}Z"
 
 
-def binding(ref: PodRef, node: str, version: str, term: int | None = None) -> bytes:
+def binding(
+    ref: PodRef, node: str, version: str, term: int | None = None, annotations: Sequence[tuple[str, str]] = ()
+) -> bytes:
     """A Binding that holds for this pod and no other of its name; and, if `version` is given, as it was then.
 
     `term`: it holds only while this is the term of the scheduler's lease, with a server that knows of terms.
+    `annotations`: the server writes them on the pod, as it binds it.
     """
+    notes = [b"%b:%b" % (quoted(key), quoted(value)) for key, value in annotations]
+    if term is not None:
+        notes.append(b'%b:"%d"' % (quoted(TERM), term))
     return b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":%b,"namespace":%b%b%b},"target":{%b,"name":%b}}' % (
         quoted(ref.name),
         quoted(ref.namespace),
         preconditions(ref.uid, version),
-        b"" if term is None else b',"annotations":{%b:"%d"}' % (quoted(TERM), term),
+        b',"annotations":{%b}' % b",".join(notes) if notes else b"",
         b'"apiVersion":"v1","kind":"Node"',
         quoted(node),
     )

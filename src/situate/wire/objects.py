@@ -33,7 +33,7 @@ from situate.core.model.storage import (
 from situate.core.model.validate import first_problem
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from situate.wire.errors import InputError, from_decoder
-from situate.wire.yaml import MAX_BYTES, load_yaml
+from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES, load_yaml
 
 __all__ = [
     "KINDS",
@@ -398,8 +398,9 @@ class _Reader:
 
     def read_file(self, source: Source) -> None:
         data = source.data.removeprefix(_BOM)
-        if len(data) > MAX_BYTES:
-            raise InputError(f"larger than {MAX_BYTES} bytes", file=source.name)
+        most = MAX_JSON_BYTES if _BRACE.match(data) else MAX_BYTES
+        if len(data) > most:
+            raise InputError(f"larger than {most} bytes", file=source.name)
         complaint = _complaint(data) if _BRACE.match(data) else "not JSON"
         if complaint is None:
             self.read_json(data, _Place(source.name))

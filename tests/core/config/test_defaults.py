@@ -61,12 +61,19 @@ def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weigh
     ]
 
 
+ON = {plugin.name for plugin in BUILT_IN if plugin.default}
+
+
 def test_plugins_behind_a_gate_exist_without_being_enabled() -> None:
-    assert [(plugin.name, plugin.weight) for plugin in BUILT_IN if not plugin.default] == [
-        ("GangScheduling", 0),
-        ("TopologyPlacementGenerator", 0),
-        ("PodGroupPodsCount", 1),
-    ]
+    off = [(plugin.name, plugin.weight) for plugin in BUILT_IN if not plugin.default]
+    assert off[:3] == [("GangScheduling", 0), ("TopologyPlacementGenerator", 0), ("PodGroupPodsCount", 1)]
+
+
+def test_plugins_of_our_own_exist_without_being_enabled() -> None:
+    off = {plugin.name: plugin for plugin in BUILT_IN if not plugin.default}
+    for name in ("BinPack", "Cost", "Latency"):
+        assert off[name].weight == 1
+        assert "score" in off[name].points
 
 
 def test_plugins_implement_extension_points_that_there_are() -> None:
@@ -82,9 +89,9 @@ def test_with_no_configuration_there_is_one_profile_with_all_arguments() -> None
     config = default_configuration()
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
     assert {entry.name: entry.args for entry in config.profiles[0].plugin_config} == {
-        plugin: kind() for plugin, kind in ARGS.items()
+        plugin: kind() for plugin, kind in ARGS.items() if plugin in ON
     }
-    assert [entry.name for entry in config.profiles[0].plugin_config] == sorted(ARGS)
+    assert [entry.name for entry in config.profiles[0].plugin_config] == sorted(name for name in ARGS if name in ON)
 
 
 def test_a_lone_profile_needs_no_name() -> None:

@@ -30,7 +30,11 @@ def problems_of(plugin: str, **args: Any) -> list[str]:
     return args_problems("args", config.profiles[0].plugin_config[0].args)
 
 
-@pytest.mark.parametrize("plugin", sorted(ARGS))
+NEED_ARGUMENTS = ("Cost", "Latency")
+"""Without prices, or a table, these have nothing to go by."""
+
+
+@pytest.mark.parametrize("plugin", sorted(name for name in ARGS if name not in NEED_ARGUMENTS))
 def test_the_defaults_are_valid(plugin: str) -> None:
     assert problems_of(plugin) == []
 
@@ -396,3 +400,59 @@ def test_preferred_terms_are_read_unless_they_weigh_nothing() -> None:
 
 def test_an_empty_term_is_no_fault() -> None:
     assert problems_of("NodeAffinity", addedAffinity=required()) == []
+
+
+# -- plugins of ours -----------------------------------------------------------------------------------------------
+
+
+def test_the_resources_to_pack_are_named_once_and_weigh_something() -> None:
+    resources = [{"name": "cpu"}, {"name": "cpu", "weight": 3}, {"name": "memory", "weight": 101}]
+    assert problems_of("BinPack", resources=resources) == [
+        "args.resources[2].weight: Invalid value: 101: resource weight of memory not in valid range (0, 100]",
+        'args.resources[1].name: Duplicate value: "cpu"',
+    ]
+
+
+@pytest.mark.parametrize(
+    "args, problems",
+    [
+        pytest.param(
+            {},
+            ["args.prices: Required value: or priceLabel: without either no node has a price"],
+            id="no price",
+        ),
+        pytest.param({"priceLabel": "example.com/price"}, [], id="a label"),
+        pytest.param({"prices": [{"node": "n1", "price": 0}, {"label": "spot", "price": 1.5}]}, [], id="a table"),
+        pytest.param(
+            {"prices": [{"price": 1}, {"node": "n1", "instanceType": "m5", "price": 1}]},
+            [
+                f"args.prices[{at}]: Required value: exactly one of node, instanceType and label says what the price "
+                "is of"
+                for at in range(2)
+            ],
+            id="a price of nothing and one of two things",
+        ),
+        pytest.param(
+            {"prices": [{"node": "n1", "value": "x"}, {"node": "n2", "price": -1}], "inUsePercent": 101},
+            [
+                "args.prices[0].value: Forbidden: may only be given together with label",
+                "args.prices[0].price: Required value",
+                "args.prices[1].price: Invalid value: -1.0: not in valid range [0, 1000000000]",
+                "args.inUsePercent: Invalid value: 101: not in valid range [0, 100]",
+            ],
+            id="a price that is missing and one that is negative",
+        ),
+    ],
+)
+def test_prices(args: dict[str, Any], problems: list[str]) -> None:
+    assert problems_of("Cost", **args) == problems
+
+
+def test_a_latency_table_is_somewhere_and_has_no_negative_distances() -> None:
+    assert problems_of("Latency") == [
+        "args.tableFile: Required value: or places: without either nothing is known of any place"
+    ]
+    assert problems_of("Latency", tableFile="table.yaml") == []
+    assert problems_of("Latency", places={"eu": {"zones": {"a": 3, "b": -1}}}) == [
+        "args.places[eu].zones[b]: Invalid value: -1.0: not in valid range [0, 1000000000]"
+    ]

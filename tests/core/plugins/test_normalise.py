@@ -1,13 +1,14 @@
 """Scores in proportion to the highest of the feasible nodes, rounded down."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from situate.core.contract import MAX_SCORE
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
-from situate.core.plugins.normalise import Ranked, constant, normalised, ranked, settled
+from situate.core.plugins.normalise import Ranked, constant, normalised, places, ranked, settled
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import FEASIBLE, View
@@ -111,3 +112,22 @@ def test_a_constant_is_one_number_in_memory_and_as_long_as_the_view() -> None:
     assert constant(100, View(cluster).at(1)).tolist() == [100]
     cluster.add_node(Node(metadata=ObjectMeta(name="n9")))
     assert constant(100, View(cluster)).tolist() == [100, 100, 100]
+
+
+@pytest.mark.parametrize(
+    "raw, feasible, expected",
+    [
+        pytest.param([5, 3, 4], [True, True, True], [0, 100, 50], id="by place, and not in proportion"),
+        pytest.param([5, 3, 3], [True, True, True], [0, 100, 100], id="equals share a place"),
+        pytest.param([5, 1, 3], [True, False, True], [0, 0, 100], id="who is not feasible has none"),
+        pytest.param([7], [True], [100], id="the only one is the best"),
+        pytest.param(
+            list(range(0, 400, 2)),
+            [True] * 200,
+            [*range(100, 0, -1), *[0] * 100],
+            id="the best hundred are told apart, however many there are",
+        ),
+    ],
+)
+def test_scores_by_place(raw: list[int], feasible: list[bool], expected: list[int]) -> None:
+    assert places(np.array(raw), np.array(feasible)).tolist() == expected

@@ -32,9 +32,9 @@ def pod(on: str = "n", phase: str = "Running") -> bytes:
     return msgspec.json.encode({"metadata": meta, "spec": {"nodeName": on}, "status": {"phase": phase}})
 
 
-def lease(renewed: str, version: int = 1) -> bytes:
+def lease(renewed: str, version: int = 1, seconds: int = 0) -> bytes:
     meta = {"name": "n", "uid": "ul", "resourceVersion": str(version)}
-    return msgspec.json.encode({"metadata": meta, "spec": {"renewTime": renewed}})
+    return msgspec.json.encode({"metadata": meta, "spec": {"renewTime": renewed, "leaseDurationSeconds": seconds}})
 
 
 TAINT = [{"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
@@ -91,6 +91,13 @@ def test_without_a_profile_nodes_are_nobodys_business() -> None:
     view.put(PODS, pod(), 0)
     view.renewed(lease("1"), 0)
     assert Survey("zones") not in [*view.everything(), *view.put(NODES, node(2, "Unknown"), 0)]
+
+
+def test_a_node_whose_lease_is_shorter_by_now_is_looked_at_again() -> None:
+    view = View([NODES, PODS], KUBERNETES)
+    view.put(NODES, node(), 0)
+    told = [view.renewed(lease(str(at), seconds=each), 0) for at, each in enumerate((40, 40, 15, 15, 40))]
+    assert told == [[], [], [NODE], [], []]
 
 
 class Lives:

@@ -21,10 +21,11 @@ from situate.core.config.types import (
     KIND,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
+    LatencyFile,
     PluginConfig,
 )
 
-__all__ = ["MOST_PROBLEMS", "decode"]
+__all__ = ["MOST_PROBLEMS", "decode", "decode_latencies"]
 
 MOST_PROBLEMS: Final = 100  # where kube-scheduler's reader stops counting, too
 _LONGEST_SHOWN: Final = 80  # of a bad value, in characters
@@ -40,6 +41,7 @@ def _struct_type(cls: type) -> mi.StructType:
 
 
 _CONFIGURATION: Final = _struct_type(KubeSchedulerConfiguration)
+_LATENCY_FILE: Final = _struct_type(LatencyFile)
 _ARGS: Final = {name: _struct_type(cls) for name, cls in ARGS.items()}
 
 
@@ -55,6 +57,15 @@ def decode(raw: object) -> KubeSchedulerConfiguration:
     if problems:
         raise ConfigError(distinct(problems)[:MOST_PROBLEMS])
     return config
+
+
+def decode_latencies(raw: object) -> LatencyFile:
+    """The latency table as a file of its own has it; raises ConfigError like `decode`."""
+    problems: list[str] = []
+    table: LatencyFile = _struct(_LATENCY_FILE, {} if raw is None else raw, "", problems)
+    if problems:
+        raise ConfigError(distinct(problems)[:MOST_PROBLEMS])
+    return table
 
 
 # ── what the document says it is ────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from situate.core.config.merge import merge_plugins
 from situate.core.config.types import (
     ARGS,
     CPU_AND_MEMORY,
+    BinPackArgs,
     ClientConnection,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -81,6 +82,13 @@ BUILT_IN: Final = (
     BuiltIn("GangScheduling", ("preEnqueue", "permit"), default=False),
     BuiltIn("TopologyPlacementGenerator", ("placementGenerate",), default=False),
     BuiltIn("PodGroupPodsCount", ("placementScore",), weight=1, default=False),
+    # Ours.
+    BuiltIn("BinPack", _SCORES, weight=1, default=False),
+    BuiltIn("Cost", _SCORES, weight=1, default=False),
+    BuiltIn("GpuShare", (*_FILTERS, "reserve"), default=False),
+    BuiltIn("Fragmentation", (*_SCORES, "reserve"), weight=1, default=False),
+    BuiltIn("Foresight", (*_SCORES, "reserve"), weight=1, default=False),
+    BuiltIn("Latency", (*_FILTERS, *_SCORES), weight=1, default=False),
 )
 
 # What `resolve` has to know of each: the extension points that it implements.
@@ -88,8 +96,8 @@ KNOWN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {plugin.name: frozenset(plugin.points) for plugin in BUILT_IN}
 )
 
-# All that a plugin of others can implement: it checks nodes, scores them, or both.
-OTHERS_POINTS: Final = frozenset((*_FILTERS, *_SCORES))
+# All that a plugin of others can implement: it checks nodes, scores them, writes on pods as they are bound.
+OTHERS_POINTS: Final = frozenset((*_FILTERS, *_SCORES, "reserve"))
 
 DEFAULT_PLUGINS: Final = Plugins(
     multi_point=PluginSet(
@@ -168,7 +176,7 @@ def enabled_names(plugins: Plugins) -> dict[str, None]:
 def _filled(args: Any) -> Any:
     """Arguments whose defaults depend on what else is given."""
     match args:
-        case NodeResourcesBalancedAllocationArgs():
+        case BinPackArgs() | NodeResourcesBalancedAllocationArgs():
             return replace(args, resources=_weighted(args.resources))
         case NodeResourcesFitArgs():
             return replace(args, scoring_strategy=_strategy(args.scoring_strategy))

@@ -11,18 +11,25 @@ from situate.core.config.types import (
     API_VERSION,
     ARGS,
     KIND,
+    CostArgs,
     DefaultPreemptionArgs,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
+    ForesightArgs,
+    FragmentationArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
+    LatencyArgs,
     NodeResourcesFitArgs,
     PluginSet,
     PodTopologySpreadArgs,
+    PriceSpec,
     ScoringStrategy,
+    TypicalPod,
 )
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
+from situate.core.model.latency import PlaceLatencies
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
 
@@ -30,21 +37,28 @@ __all__ = ["encode"]
 
 # Fields that are left out at their default. All others are written, but None never is.
 _LEFT_OUT: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
+    CostArgs: ("price_label", "prices"),
     DefaultPreemptionArgs: ("never_break_budgets",),
     Extender: tuple(name for name in Extender.__struct_fields__ if name not in ("url_prefix", "http_timeout")),
     ExtenderManagedResource: ("ignored_by_scheduler",),
     ExtenderTLSConfig: ExtenderTLSConfig.__struct_fields__,
     KubeSchedulerConfiguration: ("extenders", "delay_cache_until_active"),
+    ForesightArgs: ("typical_pods",),
+    FragmentationArgs: ("typical_pods",),
     KubeSchedulerProfile: ("plugin_config",),
     LabelSelector: LabelSelector.__struct_fields__,
     LabelSelectorRequirement: ("values",),
+    LatencyArgs: LatencyArgs.__struct_fields__,
     NodeAffinity: NodeAffinity.__struct_fields__,
     NodeResourcesFitArgs: ("ignored_resources", "ignored_resource_groups"),
     NodeSelectorRequirement: ("values",),
     NodeSelectorTerm: NodeSelectorTerm.__struct_fields__,
+    PlaceLatencies: PlaceLatencies.__struct_fields__,
     PluginSet: PluginSet.__struct_fields__,
     PodTopologySpreadArgs: ("default_constraints",),
+    PriceSpec: ("node", "instance_type", "label", "value"),
     ScoringStrategy: ("resources",),
+    TypicalPod: ("cpu", "memory", "gpu", "gpu_milli", "nodes"),
     TopologySpreadConstraint: ("node_affinity_policy", "node_taints_policy", "match_label_keys"),
 }
 _KINDS: Final = {cls: f"{plugin}Args" for plugin, cls in ARGS.items()} | {KubeSchedulerConfiguration: KIND}
@@ -73,6 +87,8 @@ def _value(held: Any, is_duration: bool) -> Any:
     match held:
         case msgspec.Struct():
             return _struct(held)
+        case Mapping():
+            return {key: _value(item, is_duration) for key, item in held.items()}
         case tuple():
             return [_value(item, is_duration) for item in held]
         case int() if is_duration:

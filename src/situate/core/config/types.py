@@ -12,7 +12,9 @@ import msgspec
 from msgspec import field
 
 from situate.core.config.duration import MINUTE, SECOND, Duration
-from situate.core.model.base import Int32, Int64, Model
+from situate.core.model.base import EMPTY, Int32, Int64, Model
+from situate.core.model.gpu import GPU_RESOURCE
+from situate.core.model.latency import PlaceLatencies
 from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
@@ -22,15 +24,22 @@ __all__ = [
     "EXTENSION_POINTS",
     "KIND",
     "Args",
+    "BinPackArgs",
     "ClientConnection",
+    "CostArgs",
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "Extender",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
+    "ForesightArgs",
+    "FragmentationArgs",
+    "GpuShareArgs",
     "InterPodAffinityArgs",
     "KubeSchedulerConfiguration",
     "KubeSchedulerProfile",
+    "LatencyArgs",
+    "LatencyFile",
     "LeaderElection",
     "NodeAffinityArgs",
     "NodeResourcesBalancedAllocationArgs",
@@ -40,9 +49,11 @@ __all__ = [
     "PluginSet",
     "Plugins",
     "PodTopologySpreadArgs",
+    "PriceSpec",
     "RequestedToCapacityRatio",
     "ResourceSpec",
     "ScoringStrategy",
+    "TypicalPod",
     "UtilizationShapePoint",
     "VolumeBindingArgs",
 ]
@@ -151,10 +162,95 @@ class VolumeBindingArgs(Model, frozen=True, kw_only=True):
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
+# Of plugins of ours, which are off by default.
+
+
+class BinPackArgs(Model, frozen=True, kw_only=True):
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+class PriceSpec(Model, frozen=True, kw_only=True):
+    """What an hour of some nodes costs: of one by name, or of all of an instance type or with a label."""
+
+    node: str = ""
+    instance_type: str = ""
+    label: str = ""
+    value: str = ""
+    price: float | None = None
+
+
+class CostArgs(Model, frozen=True, kw_only=True):
+    """`price_label`: the label that has a node's own price. `in_use_percent`: what a node that is in use counts for."""
+
+    currency: str = "USD"
+    price_label: str = ""
+    prices: tuple[PriceSpec, ...] = ()
+    in_use_percent: Int32 = 10
+
+
+class GpuShareArgs(Model, frozen=True, kw_only=True):
+    """`device`: BestFit, WorstFit or FirstFit, of those that have room for a share."""
+
+    resource: str = GPU_RESOURCE
+    device: str = "BestFit"
+
+
+class TypicalPod(Model, frozen=True, kw_only=True):
+    """A pod that is expected, and how often. `nodes`: labels, each with the values of which its node must have one."""
+
+    weight: float = 1.0
+    cpu: Any = 0
+    memory: Any = 0
+    gpu: Int64 = 0
+    gpu_milli: Int64 = 0
+    nodes: Mapping[str, tuple[str, ...]] = EMPTY
+
+
+class FragmentationArgs(Model, frozen=True, kw_only=True):
+    """`typical_pods`: none, and the pods that are bound are typical. `quantum` and `packing`: thousandths of a GPU."""
+
+    resource: str = GPU_RESOURCE
+    typical_pods: tuple[TypicalPod, ...] = ()
+    weight_exponent: float = 1.0
+    quantum: Int32 = 0
+    packing: Int32 = 100
+
+
+class ForesightArgs(Model, frozen=True, kw_only=True):
+    """`futures`: how many are played out, each with `pods_per_device` for each of a node's devices. `now`: percent."""
+
+    resource: str = GPU_RESOURCE
+    typical_pods: tuple[TypicalPod, ...] = ()
+    weight_exponent: float = 1.0
+    packing: Int32 = 20
+    futures: Int32 = 8
+    pods_per_device: Int32 = 8
+    now: Int32 = 30
+
+
+class LatencyFile(Model, frozen=True, kw_only=True):
+    """What a table in a file of its own looks like."""
+
+    places: Mapping[str, PlaceLatencies] = EMPTY
+
+
+class LatencyArgs(Model, frozen=True, kw_only=True):
+    """`table_file`: where the table is, and is read again when it changes. `places`: the table itself."""
+
+    table_file: str = ""
+    places: Mapping[str, PlaceLatencies] = EMPTY
+
+
 Args: TypeAlias = (
-    DefaultPreemptionArgs
+    BinPackArgs
+    | CostArgs
+    | DefaultPreemptionArgs
     | DynamicResourcesArgs
+    | ForesightArgs
+    | FragmentationArgs
+    | GpuShareArgs
     | InterPodAffinityArgs
+    | LatencyArgs
     | NodeAffinityArgs
     | NodeResourcesBalancedAllocationArgs
     | NodeResourcesFitArgs
@@ -165,9 +261,15 @@ Args: TypeAlias = (
 # Which plugin takes which arguments. The kind written in the file is the plugin's name and "Args".
 ARGS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {
+        "BinPack": BinPackArgs,
+        "Cost": CostArgs,
         "DefaultPreemption": DefaultPreemptionArgs,
         "DynamicResources": DynamicResourcesArgs,
+        "Foresight": ForesightArgs,
+        "Fragmentation": FragmentationArgs,
+        "GpuShare": GpuShareArgs,
         "InterPodAffinity": InterPodAffinityArgs,
+        "Latency": LatencyArgs,
         "NodeAffinity": NodeAffinityArgs,
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
         "NodeResourcesFit": NodeResourcesFitArgs,

@@ -1,29 +1,39 @@
 """What is wrong with a plugin's arguments: kube-scheduler v1.36's checks, with its feature gates at their defaults."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import Any, Final
 
 from situate.core.config.affinity import node_affinity_problems
 from situate.core.config.duration import SECOND, format_duration
 from situate.core.config.problems import child, distinct, duplicate, forbidden, index, invalid, required, unsupported
 from situate.core.config.types import (
+    BinPackArgs,
+    CostArgs,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
+    ForesightArgs,
+    FragmentationArgs,
+    GpuShareArgs,
     InterPodAffinityArgs,
+    LatencyArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
+    PriceSpec,
     ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from situate.core.config.validate_gpu import gpu_problems
+from situate.core.model.latency import PlaceLatencies
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.pod import TopologySpreadConstraint
 
-__all__ = ["args_problems"]
+__all__ = ["args_problems", "latency_problems"]
 
 SCORING_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 DEFAULTING_TYPES: Final = ("System", "List")
@@ -51,6 +61,14 @@ def args_problems(path: str, args: Any) -> list[str]:
             problems = _topology_spread(path, args)
         case VolumeBindingArgs():
             problems = _volume_binding(path, args)
+        case BinPackArgs():
+            problems = _bin_pack(path, args)
+        case CostArgs():
+            problems = _cost(path, args)
+        case ForesightArgs() | FragmentationArgs() | GpuShareArgs():
+            problems = gpu_problems(path, args)
+        case LatencyArgs():
+            problems = _latency(path, args)
         case _:
             problems = []
     return distinct(problems)
@@ -214,6 +232,73 @@ def _volume_binding(path: str, args: VolumeBindingArgs) -> list[str]:
         shown = [{"Utilization": point.utilization, "Score": point.score} for point in args.shape]
         problems.append(invalid(child(path, "shape"), shown, _SHAPE_GATE_OFF))
     return problems
+
+
+# ── plugins of ours ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+MOST_MONEY: Final = 1_000_000_000
+MOST_MS: Final = 1_000_000_000
+"""So that a sum of millionths, or of millionths of a second, fits a column."""
+
+
+def _bin_pack(path: str, args: BinPackArgs) -> list[str]:
+    here = child(path, "resources")
+    problems = _resource_weights(here, args.resources)
+    seen: set[str] = set()
+    for i, resource in enumerate(args.resources):
+        name = child(index(here, i), "name")
+        if resource.name in seen:
+            problems.append(duplicate(name, resource.name))
+        seen.add(resource.name)
+        problems += _label_name(name, resource.name)
+    return problems
+
+
+def _cost(path: str, args: CostArgs) -> list[str]:
+    problems: list[str] = []
+    if not args.price_label and not args.prices:
+        problems.append(required(child(path, "prices"), "or priceLabel: without either no node has a price"))
+    if args.price_label:
+        problems += _label_name(child(path, "priceLabel"), args.price_label)
+    for i, spec in enumerate(args.prices):
+        problems += _price(index(child(path, "prices"), i), spec)
+    if not 0 <= args.in_use_percent <= 100:
+        problems.append(invalid(child(path, "inUsePercent"), args.in_use_percent, "not in valid range [0, 100]"))
+    return problems
+
+
+def _price(path: str, spec: PriceSpec) -> list[str]:
+    problems = []
+    named = [name for name in (spec.node, spec.instance_type, spec.label) if name]
+    if len(named) != 1:
+        problems.append(required(path, "exactly one of node, instanceType and label says what the price is of"))
+    if spec.label:
+        problems += _label_name(child(path, "label"), spec.label)
+    elif spec.value:
+        problems.append(forbidden(child(path, "value"), "may only be given together with label"))
+    if spec.price is None:
+        problems.append(required(child(path, "price")))
+    elif not 0 <= spec.price <= MOST_MONEY:
+        problems.append(invalid(child(path, "price"), spec.price, f"not in valid range [0, {MOST_MONEY}]"))
+    return problems
+
+
+def _latency(path: str, args: LatencyArgs) -> list[str]:
+    if not args.table_file and not args.places:
+        return [required(child(path, "tableFile"), "or places: without either nothing is known of any place")]
+    return latency_problems(child(path, "places"), args.places)
+
+
+def latency_problems(path: str, places: Mapping[str, PlaceLatencies]) -> list[str]:
+    """Of a latency table, in the arguments or in a file of its own."""
+    return [
+        invalid(f"{path}[{place}].{by}[{name}]", ms, f"not in valid range [0, {MOST_MS}]")
+        for place, latencies in places.items()
+        for by, table in (("nodes", latencies.nodes), ("zones", latencies.zones), ("regions", latencies.regions))
+        for name, ms in table.items()
+        if not (isfinite(ms) and 0 <= ms <= MOST_MS)
+    ]
 
 
 def _label_name(path: str, name: str) -> list[str]:

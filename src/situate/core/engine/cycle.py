@@ -44,6 +44,7 @@ from situate.core.engine.profile import Deciding
 from situate.core.engine.promises import Promises
 from situate.core.engine.tally import Answer as Answered
 from situate.core.engine.tally import EngineTally, Refusal, Result
+from situate.core.place.assigning import Assigned, assigned, with_annotations
 from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
 from situate.core.place.sampling import draw_key, sample, told_of_sample
@@ -250,19 +251,25 @@ class Cycle:
 
     # -- a node was found ----------------------------------------------------------------------------------------
 
-    def _reserve(self, entry: Waiting, row: int) -> None:
-        """Count the pod on its node from now on, and ask for the bind; unless its volumes cannot be had there."""
+    def _reserve(self, entry: Waiting, row: int, said: Assigned | None = None) -> None:
+        """Count the pod on its node from now on, and ask for the bind; unless its volumes cannot be had there.
+
+        `said`: what is to be written on it, where that was decided with the node.
+        """
         node = self.cluster.nodes.names[row]
         volumes = self.volumes_at(entry, row)
         if volumes is None:
             self._failed(entry, NO_VOLUMES.format(node))
             return
+        profile = self._profiles[entry.pod.spec.scheduler_name].profile
+        if said is None:
+            said = assigned(profile, entry.kind, View(self.cluster), row) if profile.assigners else ()
         self._unpromise(entry.key, taken=node)
-        self.cluster.put(entry.pod, entry.kind, row)
+        self.cluster.put(with_annotations(entry.pod, said), entry.kind, row)
         self.events.append(pod_came(entry.kind, node, self.cluster.objects))
         self.queue.take(entry, Place.RESERVED)
         entry.rejected = ""
-        reservation = Reservation(entry, node, entry.attempts, self._now)
+        reservation = Reservation(entry, node, entry.attempts, self._now, annotations=said)
         self.reservations[entry.key] = reservation
         if not volumes.bindings and not volumes.provisions:
             self._bind(reservation)
@@ -285,7 +292,7 @@ class Cycle:
         reservation.asked, reservation.asked_ms = True, self._now
         self._unanswered.append((self._now + BIND_ANSWER_MS, reservation, reservation.attempt))
         binder = None if reservation.binder_ignored else self._extending.binder(entry.kind)
-        self._effects.append(Bind(entry.ref, reservation.node, reservation.attempt, binder))
+        self._effects.append(Bind(entry.ref, reservation.node, reservation.attempt, binder, reservation.annotations))
 
     def _volumes_bound(self, ref: PodRef, attempt: int) -> None:
         reservation = self._current(ref, attempt)
@@ -585,8 +592,8 @@ class Cycle:
     def asks_extenders(self, pod: PodClass) -> bool:
         return self._extending.concern(pod)
 
-    def reserve(self, entry: Waiting, row: int) -> None:
-        self._reserve(entry, row)
+    def reserve(self, entry: Waiting, row: int, said: Assigned | None = None) -> None:
+        self._reserve(entry, row, said)
 
     def release(self, reservation: Reservation) -> None:
         self._release(reservation)

@@ -345,9 +345,9 @@ class _Attempt:
             return
         self._gang.ours = True
         self._gang.parked_with = None
-        for entry, row in zip(self._entries, found.rows, strict=True):
+        for at, (entry, row) in enumerate(zip(self._entries, found.rows, strict=True)):
             if row != NOWHERE:
-                self._cycle.reserve(entry, row)
+                self._cycle.reserve(entry, row, found.said[at] if found.said else None)
         for entry, row in zip(self._entries, found.rows, strict=True):
             if row == NOWHERE:
                 self._cycle.queue.wake(entry, self._cycle.now, at_once=True)

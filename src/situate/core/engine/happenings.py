@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from situate.core.contract import Wake, WakeEvent
 from situate.core.model.base import EMPTY, Labels
+from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.policy import Namespace
@@ -36,6 +37,7 @@ ADDED: Final[Mapping[type, Wake]] = MappingProxyType(
         StorageClass: Wake.STORAGE_CLASS_ADDED,
         CSINode: Wake.CSI_NODE_ADDED,
         CSIStorageCapacity: Wake.CSI_CAPACITY_ADDED,
+        LatencyTable: Wake.LATENCY_CHANGED,
         **WORKLOADS,
     }
 )
@@ -47,6 +49,7 @@ UPDATED: Final[Mapping[type, Wake]] = MappingProxyType(
         CSINode: Wake.CSI_NODE_UPDATED,
         CSIDriver: Wake.CSI_DRIVER_UPDATED,
         CSIStorageCapacity: Wake.CSI_CAPACITY_UPDATED,
+        LatencyTable: Wake.LATENCY_CHANGED,
         **WORKLOADS,
     }
 )
@@ -58,6 +61,7 @@ DELETED: Final[Mapping[type, Wake]] = MappingProxyType(
         CSINode: Wake.CSI_NODE_DELETED,
         CSIDriver: Wake.CSI_DRIVER_DELETED,
         VolumeAttachment: Wake.VOLUME_ATTACHMENT_DELETED,
+        LatencyTable: Wake.LATENCY_CHANGED,
         **WORKLOADS,
     }
 )
@@ -174,7 +178,8 @@ def _demands(pod: PodClass) -> tuple[object, ...]:
     rules = [container.restart_policy_rules for container in (*spec.containers, *spec.init_containers)]
     terms = [term for term in pod.terms if not term.weight]
     constraints = spec.topology_spread_constraints
-    return (pod.affinity_key, terms, pod.host_ports, spec.volumes, constraints, pod.owner, needs, rules)
+    notes = pod.annotations
+    return (pod.affinity_key, terms, pod.host_ports, spec.volumes, constraints, pod.owner, needs, rules, notes)
 
 
 def _less(before: Mapping[int, int], after: Mapping[int, int]) -> bool:

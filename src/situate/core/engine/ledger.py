@@ -38,6 +38,8 @@ class Reservation:
     """The extender that binds such pods failed and may be ignored: it is bound as other pods are."""
     done: bool = False
     """The world said that the bind was carried out; the pod has not been seen bound yet."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """What is written on the pod with the bind."""
     timer: int = 0
     """The number of the timer that was last set for it. Others of this pod's name may have been set for another pod."""
 

@@ -9,19 +9,23 @@ from typing import Final
 from situate.core.config.defaults import KNOWN, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration, VolumeBindingArgs
-from situate.core.contract import Filter, Scorer
+from situate.core.contract import Assigner, Filter, Scorer
 from situate.core.model.refs import Millis
 from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
 from situate.core.plugins.at_nodes import at_nodes
 from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.faults import PluginError
-from situate.core.plugins.others import as_filter, as_scorer, made
+from situate.core.plugins.others import as_assigner, as_filter, as_scorer, made
 from situate.core.plugins.table import BUILDERS
 from situate.core.plugins.volume_binding import VolumeBinding
 from situate.core.preempt.options import PreemptionOptions
 
 LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
 """The filters of ours that turn pods away before nodes are looked at; without preFilter, they do so node by node."""
+
+
+ASKED_AT: Final = ("filter", "score", "preFilter", "reserve")
+"""The extension points at which a plugin of ours, or of others, may have to be asked something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +61,25 @@ def points_of(kind: type) -> frozenset[str]:
         points |= {"preFilter", "filter"}
     if hasattr(kind, "score") or hasattr(kind, "score_one"):
         points |= {"preScore", "score"}
+    if hasattr(kind, "assign"):
+        points.add("reserve")
     return frozenset(points)
 
 
 def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding:
     filters: dict[str, Filter | None] = {}
     scorers: dict[str, Scorer | None] = {}
-    for name in dict.fromkeys(name for point in ("filter", "score", "preFilter") for name in resolved.points[point]):
+    assigners: dict[str, Assigner | None] = {}
+    for name in dict.fromkeys(name for point in ASKED_AT for name in resolved.points[point]):
         if name in BUILDERS:
             plugin = BUILDERS[name](resolved)
             filters[name] = plugin if isinstance(plugin, Filter) else None
             scorers[name] = plugin if isinstance(plugin, Scorer) else None
+            assigners[name] = plugin if isinstance(plugin, Assigner) else None
         elif name in others:
             plugin = made(name, others[name], resolved.args.get(name))
             filters[name], scorers[name] = as_filter(name, plugin), as_scorer(name, plugin)
+            assigners[name] = as_assigner(name, plugin)
     _nobody_left_out(resolved, others)
     args = resolved.args_of(DefaultPreemptionArgs)
     return Deciding(
@@ -85,6 +94,9 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
             before_nodes=_before_nodes(resolved, others),
             remedies=resolved.points["postFilter"],
             sampling=_sampling(resolved),
+            assigners=tuple(
+                assigner for name in resolved.points["reserve"] if (assigner := assigners.get(name)) is not None
+            ),
         ),
         PreemptionOptions(
             args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets

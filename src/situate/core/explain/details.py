@@ -7,6 +7,7 @@ import numpy as np
 from situate.core.explain.demands import affinity_details as node_details
 from situate.core.explain.demands import taint_details
 from situate.core.explain.detail import DETAILS, Detail
+from situate.core.explain.distance import latency_details
 from situate.core.explain.neighbours import affinity_details, port_details, spread_details
 from situate.core.explain.room import room_details
 from situate.core.explain.verdicts import Said
@@ -38,6 +39,8 @@ def details_of(profile: Profile, pod: PodClass, view: View, said: Said, rows: Ma
             found = affinity_details(pod, view, where, said.text)
         case "NodePorts":
             found = port_details(pod, view, where)
+        case "Latency":
+            found = latency_details(profile, pod, view, where)
         case _:
             pass
     return tuple(found[:DETAILS])

@@ -83,6 +83,11 @@ def respread(pod: Pod, at: int, *, max_skew: int | None = None) -> Pod:
     return replace(pod, spec=replace(pod.spec, topology_spread_constraints=tuple(constraints)))
 
 
+def annotated(pod: Pod, key: str, value: str) -> Pod:
+    annotations = {**pod.metadata.annotations, key: value}
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+
+
 def without_gates(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, scheduling_gates=()))
 

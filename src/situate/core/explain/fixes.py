@@ -11,10 +11,12 @@ from msgspec.structs import asdict
 
 from situate.core.explain import edits
 from situate.core.explain.demands import parsed, required_terms, selector_entries, untolerated
+from situate.core.explain.distance import limited, ms
 from situate.core.explain.neighbours import hard_constraints_of, limit_of
 from situate.core.explain.room import free_of
 from situate.core.explain.ways import Draft, Step, StepKind
 from situate.core.explain.words import quantity, requirement_text, roughly, taint_text, term_text
+from situate.core.model.annotations import LATENCY_LIMIT_MS
 from situate.core.model.labels import EXISTS, IN
 from situate.core.model.meta import key_of
 from situate.core.model.nodeselector import Term
@@ -22,6 +24,7 @@ from situate.core.model.pod import Pod
 from situate.core.model.resources import MEMORY
 from situate.core.place.profile import Profile
 from situate.core.plugins.affinity_waking import spoken_of
+from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.state.classes import PODS, AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import Mask
@@ -322,6 +325,21 @@ def _carrier(place: Place, classes: Mapping[PodClass, int], domain: Mask) -> str
     return None
 
 
+# -- distance --------------------------------------------------------------------------------------------------------
+
+
+def raise_limit(place: Place, draft: Draft) -> Draft | None:
+    """To what the node needs; nothing is known to help where nobody knows how far it is."""
+    found = limited(place.profile, place.kind(draft), place.view)
+    if found is None or (micros := int(found[1][place.row])) == UNKNOWN:
+        return None
+    wish, value = found[0], ms(micros)
+    text = f"allow {value} ms to {wish.place} instead of {ms(wish.limit or 0)}"
+    field = f"metadata.annotations[{LATENCY_LIMIT_MS}]"
+    step = Step(StepKind.RAISE_LIMIT, text, _subject(draft), field, value)
+    return _with_pod(draft, edits.annotated(draft.pod, LATENCY_LIMIT_MS, value), step)
+
+
 FIXES: Final[Mapping[str, tuple[Fix, ...]]] = MappingProxyType(
     {
         "NodeUnschedulable": (uncordon,),
@@ -331,6 +349,7 @@ FIXES: Final[Mapping[str, tuple[Fix, ...]]] = MappingProxyType(
         "NodeResourcesFit": (ask_less,),
         "PodTopologySpread": (soften_spread, raise_skew),
         "InterPodAffinity": (drop_terms,),
+        "Latency": (raise_limit,),
     }
 )
 """By filter; where several have to be fixed at once, the first of each is taken."""

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from situate.core.explain.demands import required_terms, selector_entries, untolerated
+from situate.core.explain.distance import limited
 from situate.core.explain.fixes import FIXES, Place, evict_step
 from situate.core.explain.neighbours import hard_constraints_of, limit_of
 from situate.core.explain.room import free_of
@@ -20,6 +21,7 @@ from situate.core.model.nodeselector import Term, parse_terms
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
+from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.nodeselection import node_selector_mask, term_mask
 from situate.core.state.classes import PodClass
@@ -180,6 +182,10 @@ def _lacks(question: Question, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
         over = np.maximum(counts.take(view.label(constraint.counted.topology_key)[0][rows]) - limit, 0)
         columns.append((over > 0).astype(np.int64)[None])
         cost += over
+    if (distance := limited(question.profile, kind, view)) is not None:
+        wish, micros = distance
+        columns.append((micros[rows] == UNKNOWN).astype(np.int64)[None])
+        cost += np.maximum(micros[rows] - (wish.limit or 0), 0) / max(wish.limit or 0, 1)
     return np.ascontiguousarray(np.concatenate(columns).T), cost
 
 

@@ -26,6 +26,7 @@ class StepKind(Enum):
     RAISE_SKEW = "raise maxSkew"
     SOFTEN_SPREAD = "prefer to spread"
     DROP_POD_TERM = "drop a pod affinity term"
+    RAISE_LIMIT = "raise the latency limit"
     EVICT = "evict a pod"
     ADD_NODE = "add a node"
 

@@ -16,29 +16,33 @@ from situate.core.state.view import View
 class Draft:
     """An overlay that grows."""
 
-    __slots__ = ("_cluster", "_gone", "_gone_from", "_here", "_put", "moves")
+    __slots__ = ("_cluster", "_given", "_gone", "_gone_from", "_here", "_put", "moves")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._put: list[tuple[PodClass, int]] = []
+        self._given: list[str] = []
+        """The devices that those were given; empty text where none or not known."""
         self._gone: dict[int, BoundPod] = {}
-        self._here: dict[int, list[tuple[PodClass, int]]] = {}
+        self._here: dict[int, list[tuple[PodClass, int, str]]] = {}
         self._gone_from: dict[int, list[BoundPod]] = {}
         self.moves: list[tuple[PodClass, int]] = []
         """The class and the node row of each pod that was put or taken off, in order."""
 
     def copy(self) -> Draft:
         made = Draft(self._cluster)
-        made._put = list(self._put)
+        made._put, made._given = list(self._put), list(self._given)
         made._gone = dict(self._gone)
         made._here = {row: list(pods) for row, pods in self._here.items()}
         made._gone_from = {row: list(pods) for row, pods in self._gone_from.items()}
         made.moves = list(self.moves)
         return made
 
-    def put(self, kind: PodClass, row: int) -> None:
+    def put(self, kind: PodClass, row: int, given: str = "") -> None:
+        """`given`: the devices that the pod gets there."""
         self._put.append((kind, row))
-        self._here.setdefault(row, []).append((kind, row))
+        self._given.append(given)
+        self._here.setdefault(row, []).append((kind, row, given))
         self.moves.append((kind, row))
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
@@ -52,7 +56,7 @@ class Draft:
 
     @property
     def view(self) -> View:
-        return View(self._cluster).without(list(self._gone.values())).plus(self._put)
+        return View(self._cluster).without(list(self._gone.values())).plus(self._put, self._given)
 
     def load_at(self, row: int) -> View:
         """One row, right in what is bound there and in nothing else that a draft moves."""
@@ -60,4 +64,5 @@ class Draft:
         gone = self._gone_from.get(row)
         if gone:
             here = here.without(gone)
-        return here.plus(self._here.get(row, ()))
+        put = self._here.get(row, ())
+        return here.plus([(kind, at) for kind, at, _ in put], [given for _, _, given in put])

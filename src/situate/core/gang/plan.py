@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from situate.core.gang.answers import Answers
 from situate.core.gang.draft import Draft
+from situate.core.place.assigning import NOTHING, Assigned, assigned, given
 from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
@@ -44,6 +45,8 @@ class Plan:
     """The topology domain it keeps to, if it must keep to one."""
     victims: tuple[BoundPod, ...] = ()
     """Who must leave before the plan can come true."""
+    said: tuple[Assigned, ...] = ()
+    """By member: what is written on it with its bind. Empty: that is decided when it is bound."""
 
     @property
     def count(self) -> int:
@@ -93,10 +96,14 @@ class Planner:
         """Ask about a class before forking, so that no fork has to."""
         self._answers_for(kind).refresh()
 
-    def put(self, kind: PodClass, row: int) -> None:
-        self.draft.put(kind, row)
+    def put(self, kind: PodClass, row: int) -> Assigned:
+        """What would be written on the pod with its bind."""
+        said = assigned(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
+        devices = given(said) if said else ""
+        self.draft.put(kind, row, devices)
         if self._bare is not self.draft:
-            self._bare.put(kind, row)
+            self._bare.put(kind, row, devices)
+        return said
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
         """Those of these pods that were not off already."""
@@ -132,10 +139,10 @@ def plan_enough(
         trial = planner.fork()
         other = plan(trial, [members[at] for at in order], among)
         if other.count >= needed:
-            rows = [NOWHERE] * len(members)
-            for at, row in zip(order, other.rows, strict=True):
-                rows[at] = row
-            return replace(other, rows=tuple(rows)), trial
+            rows, said = [NOWHERE] * len(members), [NOTHING] * len(members)
+            for at, row, one in zip(order, other.rows, other.said, strict=True):
+                rows[at], said[at] = row, one
+            return replace(other, rows=tuple(rows), said=tuple(said)), trial
     return found, first
 
 
@@ -151,7 +158,7 @@ def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None)
 
     Who did not fit is tried again after the others: it may want to be near one of them.
     """
-    rows = [NOWHERE] * len(members)
+    rows, said = [NOWHERE] * len(members), [NOTHING] * len(members)
     total = 0
     left = list(range(len(members)))
     while left:
@@ -169,10 +176,10 @@ def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None)
                     in_vain[member.kind] = len(planner.draft.moves)
                 still.append(at)
                 continue
-            planner.put(member.kind, row)
+            said[at] = planner.put(member.kind, row)
             rows[at] = row
             total += score
         if len(still) == len(left):
             break
         left = still
-    return Plan(tuple(rows), total)
+    return Plan(tuple(rows), total, said=tuple(said))

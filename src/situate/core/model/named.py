@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.latency import LatencyTable
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
     CSIDriver,
@@ -28,4 +29,4 @@ StorageObject: TypeAlias = (
 )
 WorkloadObject: TypeAlias = Service | ReplicationController | ReplicaSet | StatefulSet
 GroupObject: TypeAlias = PodGroup | CoschedulingPodGroup
-NamedObject: TypeAlias = StorageObject | WorkloadObject | GroupObject | PodDisruptionBudget | Namespace
+NamedObject: TypeAlias = StorageObject | WorkloadObject | GroupObject | PodDisruptionBudget | Namespace | LatencyTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from situate.core.contract import Filter, Scorer
+from situate.core.contract import Assigner, Filter, Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +42,5 @@ class Profile:
     """What is tried when nothing fits (Kubernetes' PostFilter), in order."""
     sampling: Sampling = ALL_NODES
     """Which nodes are looked at."""
+    assigners: tuple[Assigner, ...] = ()
+    """Who writes something on the pod with its bind. Of two that write the same, the later one has the say."""

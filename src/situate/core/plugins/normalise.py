@@ -47,6 +47,20 @@ def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
     return np.subtract(MAX_SCORE, scores, out=scores) if reverse else scores
 
 
+def places(raw: IntColumn, feasible: Mask) -> Scores:
+    """Scores by place: 100 where the raw score is the lowest of a feasible node, less where it is the next, and so on.
+
+    Places are equally far apart, down to 0, but never less than 1: the best are told apart however close they are, and
+    after a hundred places all the others have 0.
+    """
+    there = raw[feasible]
+    order = np.unique(there)
+    step = max(1, MAX_SCORE // max(1, len(order) - 1))
+    scores: Scores = np.zeros(len(raw), np.int64)
+    scores[feasible] = np.maximum(MAX_SCORE - np.searchsorted(order, there) * step, 0)
+    return scores
+
+
 def constant(value: int, view: View) -> Scores:
     """The same score for every row of the view: one number in memory, however many rows."""
     whole = view.memo(("constant", value), lambda whole: np.broadcast_to(np.int64(value), whole.size))

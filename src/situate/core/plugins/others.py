@@ -16,6 +16,7 @@ import numpy.typing as npt
 from situate.core.contract import (
     MAX_SCORE,
     RULED_OUT,
+    Assigner,
     Codes,
     Failure,
     Filter,
@@ -27,6 +28,7 @@ from situate.core.contract import (
     Wake,
     WakeEvent,
 )
+from situate.core.model.names import qualified_name_problems
 from situate.core.plugins.faults import PluginError, ask, worth
 from situate.core.plugins.one_at_a_time import WrappedFilter, WrappedScorer
 from situate.core.state.classes import PodClass
@@ -81,6 +83,23 @@ class CheckedScorer:
         return scores
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedAssigner:
+    """Somebody's `assign`, each answer of which is looked at."""
+
+    plugin: Any
+    name: str
+
+    def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
+        answer = ask(self.name, "assign", lambda: self.plugin.assign(pod, view, row))
+        if not isinstance(answer, Mapping):
+            raise PluginError(self.name, f"assign gave {type(answer).__name__}, not a mapping of annotations")
+        for key, text in answer.items():
+            if not isinstance(text, str) or qualified_name_problems(key if isinstance(key, str) else ""):
+                raise PluginError(self.name, f"assign gave {key!r}: {text!r}, which is no annotation")
+        return dict(answer)
+
+
 def made(name: str, kind: type, arguments: object) -> object:
     """The plugin, with the arguments that stand in the configuration as its constructor's keywords."""
     if not isinstance(arguments, Mapping | None):
@@ -102,6 +121,11 @@ def as_scorer(name: str, plugin: object) -> Scorer | None:
     if hasattr(plugin, "score"):
         return CheckedScorer(plugin, name)  # type: ignore[return-value]
     return WrappedScorer(plugin, name) if hasattr(plugin, "score_one") else None  # type: ignore[return-value]
+
+
+def as_assigner(name: str, plugin: object) -> Assigner | None:
+    """The plugin as one that writes on pods as they are bound; None if it does not."""
+    return CheckedAssigner(plugin, name) if hasattr(plugin, "assign") else None  # type: ignore[return-value]
 
 
 def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:

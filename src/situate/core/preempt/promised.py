@@ -77,7 +77,7 @@ class Promised:
         _count(self.groups, kind.group, sign)
         if kind.terms:
             _count(self.carriers, kind, sign)
-        if kind.holds_volumes or kind.host_ports:
+        if kind.holds_volumes or kind.host_ports or kind.annotations or kind.requests.scalar:
             _count(self._holders, kind, sign)
         for column, amount in kind.takes:
             load = self._loads.get(column)
@@ -104,7 +104,9 @@ class Beside(View):
     __slots__ = ("_freed", "_promised", "_under")
 
     def __init__(self, view: View, promised: Promised, freed: Mapping[int, IntColumn] | None = None) -> None:
-        super().__init__(view.cluster, removed=view._removed, added=(*view._added, *promised.holders()))
+        super().__init__(
+            view.cluster, removed=view._removed, added=(*view._added, *promised.holders()), given=view._given
+        )
         self._under = view
         self._promised = promised
         self._freed = freed or {}

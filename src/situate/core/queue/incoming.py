@@ -62,9 +62,11 @@ CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
         Wake.CSI_CAPACITY_ADDED: "storage.k8s.io/CSIStorageCapacityAdd",
         Wake.CSI_CAPACITY_UPDATED: "storage.k8s.io/CSIStorageCapacityUpdate",
         Wake.VOLUME_ATTACHMENT_DELETED: "storage.k8s.io/VolumeAttachmentDelete",
+        Wake.LATENCY_CHANGED: "LatencyTableUpdate",
     }
 )
-"""The names of what wakes parked pods. kube-scheduler has none for namespaces and workloads: those two are ours."""
+"""The names of what wakes parked pods. kube-scheduler has none for namespaces, workloads and latencies: those are
+ours."""
 
 
 def came(incoming: Incoming, part: str, cause: str, pods: int = 1) -> None:

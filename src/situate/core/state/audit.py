@@ -6,6 +6,7 @@ Kept sums are what makes deciding fast, and what would make it wrong if one were
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from situate.core.model.requests import allocatable, pod_requests
 from situate.core.state.attached import NO_LIMIT, NOTHING_ATTACHED, NodeVolumes, node_volumes
 from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, LabelGroup, PodClass
 from situate.core.state.cluster import Cluster
+from situate.core.state.devices import Devices, DeviceTable
 from situate.core.state.images import ImageTable
 from situate.core.state.objects import ObjectTable
 from situate.core.state.ports import PortTable
@@ -25,7 +27,19 @@ from situate.core.state.volumes import VolumeTable
 def audit(cluster: Cluster) -> list[str]:
     """Every difference between what is kept and what a recount gives; nothing is changed."""
     found: list[str] = []
-    checks = (_rows, _node_columns, _loads, _classes, _groups, _sparse_tables, _shelves, _attached, _tallies, _terms)
+    checks = (
+        _rows,
+        _node_columns,
+        _loads,
+        _classes,
+        _groups,
+        _sparse_tables,
+        _shelves,
+        _attached,
+        _tallies,
+        _terms,
+        _devices,
+    )
     for check in checks:
         found.extend(check(cluster))
     return found
@@ -213,6 +227,18 @@ def _terms(cluster: Cluster) -> Iterator[str]:
                     counts[entry.domains[row]] += times * amount
         yield from _differ(f"domains of {entry.term}", entry.counts.tolist(), counts.tolist())
     yield from _differ("terms that are carried and not kept", list(carriers), [])
+
+
+def _devices(cluster: Cluster) -> Iterator[str]:
+    for resource, table in cluster.devices.items():
+        counted = DeviceTable(resource, cluster.nodes, cluster.pods)
+        yield from _differ(f"{resource}: pods by class", table.kinds, counted.kinds)
+        size = cluster.nodes.size
+        for field in fields(Devices):
+            kept, again = getattr(table.shown, field.name)[:size], getattr(counted.shown, field.name)[:size]
+            width = max(kept.shape[1:] + again.shape[1:], default=0)
+            wide = [np.pad(one, ((0, 0), (0, width - one.shape[1]))) if width else one for one in (kept, again)]
+            yield from _differ(f"{resource}: {field.name}", wide[0].tolist(), wide[1].tolist())
 
 
 def _count(counts: dict[int, int], row: int) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from situate.core.model.annotations import annotations_read
 from situate.core.model.base import Labels
 from situate.core.model.labels import parse_selector
 from situate.core.model.meta import OwnerReference, controller_of
@@ -85,6 +86,8 @@ class PodClass:
     """The first pod seen of this class. Its name and uid are of use only where they are part of the signature."""
     namespace: str
     labels: Labels
+    annotations: Labels
+    """Those that scheduling reads, and no others: see `model.annotations`."""
     spec: PodSpec
     owner: OwnerReference | None
     priority: int
@@ -125,11 +128,14 @@ def signature(pod: Pod) -> bytes:
     metadata = pod.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
     # The claim of a generic ephemeral volume or of a template is named after its pod, so such a pod is like no other.
-    generated = any(volume.ephemeral is not None for volume in spec.volumes) or any(
-        claim.resource_claim_name is None for claim in spec.resource_claims
-    )
-    alone = (metadata.name, metadata.uid) if generated else None
-    return _encode((metadata.namespace, dict(metadata.labels), spec, owner, alone, _resized(pod.status)))
+    alone = None
+    if spec.volumes or spec.resource_claims:
+        generated = any(volume.ephemeral is not None for volume in spec.volumes) or any(
+            claim.resource_claim_name is None for claim in spec.resource_claims
+        )
+        alone = (metadata.name, metadata.uid) if generated else None
+    notes = annotations_read(metadata.annotations)
+    return _encode((metadata.namespace, dict(metadata.labels), spec, owner, alone, _resized(pod.status), notes))
 
 
 def what_is_read(spec: PodSpec) -> PodSpec:
@@ -235,6 +241,7 @@ def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: 
         pod=pod,
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
+        annotations=annotations_read(pod.metadata.annotations),
         spec=spec,
         owner=controller_of(pod.metadata),
         priority=spec.priority or 0,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.base import INT64_MAX
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -19,6 +20,7 @@ from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
 from situate.core.state.attached import AttachedTable
 from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, signature
+from situate.core.state.devices import DeviceTable
 from situate.core.state.images import ImageTable
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
 from situate.core.state.objects import ObjectTable
@@ -51,6 +53,8 @@ class Cluster:
         self.volumes = VolumeTable()
         self.objects = ObjectTable()
         self.attached = AttachedTable(self.nodes, self.pods, self.volumes, self.objects.storage)
+        self.devices: dict[str, DeviceTable] = {}
+        """By the resource that stands for whole ones: those somebody asked for; others are not built."""
         self.tallies = Tallies()
         self.terms = CarriedTerms()
         self.epoch = 0
@@ -61,12 +65,14 @@ class Cluster:
         """What views computed from node rows alone; emptied when a node changes."""
         self.derived: dict[Hashable, tuple[npt.NDArray[Any], int]] = {}
         """What views computed from single rows, and the position in `touched` up to which it is right."""
+        self.stamped: dict[Hashable, tuple[npt.NDArray[Any], int, Hashable]] = {}
+        """The same for those that depend on something more, with what stands for that."""
         self.homeless: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
         self._beyond: dict[int, None] = {}
         """Node rows whose pods ask for more than a cell can hold: what leaves cannot just be taken off."""
         self._idle: dict[PodClass, None] = {}
-        self._namespaces_seen = 0
+        self._seen_of_objects = (0, 0)
 
     def load(self, nodes: Iterable[Node], others: Iterable[NamedObject], pods: Iterable[Pod]) -> None:
         """A whole cluster at once; pods that are not bound are passed over."""
@@ -87,6 +93,7 @@ class Cluster:
         row = self.nodes.add(node)
         self.images.add(row, node)
         self.attached.touch(row)
+        self._devices_moved(row)
         self._nodes_moved()
         for pod in self.homeless.pop(node.metadata.name, {}).values():
             self.add_pod(pod)
@@ -100,6 +107,7 @@ class Cluster:
             self.images.remove(row, before)
         self.nodes.write(row, node)
         self.images.add(row, node)
+        self._devices_moved(row)
         self._nodes_moved()
         return True
 
@@ -117,13 +125,26 @@ class Cluster:
             self.images.remove(row, node)
         self.nodes.remove(row)
         self.attached.touch(row)
+        self._devices_moved(row)
         self._nodes_moved()
         return True
+
+    def _devices_moved(self, row: int) -> None:
+        for table in self.devices.values():
+            table.node_moved(row)
+
+    def devices_of(self, resource: str) -> DeviceTable:
+        """The devices that a resource stands for, counted from the pods when they are first asked for."""
+        found = self.devices.get(resource)
+        if found is None:
+            found = self.devices[resource] = DeviceTable(resource, self.nodes, self.pods)
+        return found
 
     def _nodes_moved(self) -> None:
         self.epoch += 1
         self.memos.clear()
         self.derived.clear()
+        self.stamped.clear()
         self.nodes.forget_old_values()
         self.tallies.clear()
         self.terms.forget_counts()
@@ -143,6 +164,7 @@ class Cluster:
             self.epoch += 1
             self.memos.clear()
             self.derived.clear()
+            self.stamped.clear()
         if new_group:
             self.tallies.welcome(found.group, self.objects.namespace_labels)
         self._idle[found] = None
@@ -243,11 +265,20 @@ class Cluster:
             carried.add(node_row, 1)
         if kind.host_ports:
             self.ports.add(node_row, kind.host_ports)
+        if kind.holds_volumes or metadata.annotations or self.devices:
+            self._hold(pod_row, pod, kind, node_row)
+        self._touch(node_row)
+        return pod_row
+
+    def _hold(self, pod_row: int, pod: Pod, kind: PodClass, node_row: int) -> None:
+        """Count what few pods have: volumes, and devices of their node."""
         if kind.holds_volumes:
             self.volumes.add(pod_row, node_row, kind)
             self.attached.touch(node_row)
-        self._touch(node_row)
-        return pod_row
+        if given := pod.metadata.annotations.get(GPU_DEVICES, ""):
+            self.pods.devices[pod_row] = given
+        for table in self.devices.values():
+            table.moved(pod_row, kind, node_row, 1)
 
     def _take_off(self, pod_row: int) -> None:
         """Uncount a pod; the exact reverse of `put`."""
@@ -276,6 +307,8 @@ class Cluster:
         if kind.holds_volumes:
             self.volumes.remove(pod_row, node_row, kind)
             self.attached.touch(node_row)
+        for table in self.devices.values():
+            table.moved(pod_row, kind, node_row, -1)
         kind.total -= 1
         if not kind.total:
             if kind.terms:
@@ -318,6 +351,7 @@ class Cluster:
             and pods.leaving[pod_row] == leaving_as(pod)
             and pods.start_ms[pod_row] == _ms(pod.status.start_time)
             and pods.created_ms[pod_row] == _ms(metadata.creation_timestamp)
+            and pods.devices.get(pod_row, "") == metadata.annotations.get(GPU_DEVICES, "")
             and pods.kind(pod_row).signature == signature(pod)
         )
 
@@ -338,19 +372,21 @@ class Cluster:
         changed = self.objects.put(item)
         if changed:
             self.attached.touch(*before, *self.attached.reached(item))
-        return self._namespaces_may_move(changed)
+        return self._nodes_may_move(changed)
 
     def find_object(self, item: NamedObject) -> NamedObject | None:
         return self.objects.find(item)
 
     def forget_object(self, item: NamedObject) -> bool:
         self.attached.touch(*self.attached.reached(item))
-        return self._namespaces_may_move(self.objects.forget(item))
+        return self._nodes_may_move(self.objects.forget(item))
 
-    def _namespaces_may_move(self, changed: bool) -> bool:
-        if changed and self._namespaces_seen != self.objects.namespaces_version:
-            self._namespaces_seen = self.objects.namespaces_version
-            # A namespace selector may now match other namespaces, so every count by namespace is in doubt.
+    def _nodes_may_move(self, changed: bool) -> bool:
+        """A namespace selector may now match other namespaces, so every count by namespace is in doubt; and nodes may
+        be nearer to a place, or further from it. Both are as rare as a change of a node, and as far-reaching."""
+        versions = self.objects.namespaces_version, self.objects.latencies_version
+        if changed and self._seen_of_objects != versions:
+            self._seen_of_objects = versions
             self._nodes_moved()
         return changed
 

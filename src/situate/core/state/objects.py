@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from situate.core.model.base import Labels
 from situate.core.model.claims import volume_class
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
@@ -69,6 +70,8 @@ class ObjectTable:
         self.namespace_labels: dict[str, Labels] = {}
         """By name. A namespace without labels is here too: a selector that matches everything matches it."""
         self.namespaces_version = 0
+        self.latencies: dict[str, LatencyTable] = {}
+        self.latencies_version = 0
 
     def put(self, item: NamedObject) -> bool:
         """Take an object in, new or changed; say whether anything changed."""
@@ -102,6 +105,7 @@ class ObjectTable:
         storage, workloads = self.storage, self.workloads
         by_name: dict[type, dict[str, Any]] = {
             Namespace: self.namespaces,
+            LatencyTable: self.latencies,
             PersistentVolume: storage.volumes,
             StorageClass: storage.classes,
             CSINode: storage.csi_nodes,
@@ -135,6 +139,8 @@ class ObjectTable:
                 self._relabel(item.metadata.name, None if after is None else item.metadata.labels)
             case Service() | ReplicationController() | ReplicaSet() | StatefulSet():
                 self.workloads.version += 1
+            case LatencyTable():
+                self.latencies_version += 1
             case PodDisruptionBudget() | PodGroup() | CoschedulingPodGroup():
                 pass  # read when somebody is to be evicted or a gang to be placed, and kept in no answer
             case _:

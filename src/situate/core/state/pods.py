@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from situate.core.model.annotations import GPU_DEVICES
+from situate.core.model.base import Labels
 from situate.core.model.pod import Pod, PodCondition, PodStatus
 from situate.core.state.classes import PodClass
 
@@ -48,7 +50,9 @@ DISRUPTION_TARGET: Final = PodCondition(type="DisruptionTarget", status="True", 
 class PodTable:
     """Pod rows. Written by the Cluster alone."""
 
-    __slots__ = ("_free", "classes", "created_ms", "keys", "leaving", "node_rows", "rows", "start_ms", "uids")
+    __slots__ = (
+        "_free", "classes", "created_ms", "devices", "keys", "leaving", "node_rows", "rows", "start_ms", "uids",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -59,6 +63,8 @@ class PodTable:
         self.start_ms = array("q")
         self.created_ms = array("q")
         self.leaving = bytearray()
+        self.devices: dict[int, str] = {}
+        """Pod row -> which devices of its node the pod says that it has; of those that say so."""
         self._free: list[int] = []
 
     def __len__(self) -> int:
@@ -89,6 +95,7 @@ class PodTable:
         del self.rows[self.keys[row]]
         self.keys[row] = self.uids[row] = ""
         self.classes[row] = None
+        self.devices.pop(row, None)
         self._free.append(row)
 
     def kind(self, row: int) -> PodClass:
@@ -105,6 +112,7 @@ class PodTable:
             first.metadata,
             name=bound.name,
             uid=bound.uid,
+            annotations=self._annotations(row, first),
             creation_timestamp=None if bound.created_ms is None else timestamp_text(bound.created_ms),
             # When its deletion began is not kept, only that it did.
             deletion_timestamp=timestamp_text(0) if bound.leaving else None,
@@ -121,6 +129,14 @@ class PodTable:
         )
         spec = msgspec.structs.replace(first.spec, node_name=node_name)
         return msgspec.structs.replace(first, metadata=metadata, spec=spec, status=status)
+
+    def _annotations(self, row: int, first: Pod) -> Labels:
+        """Those of the first pod of its class, but for what is kept of this one."""
+        annotations = first.metadata.annotations
+        if row not in self.devices and GPU_DEVICES not in annotations:
+            return annotations
+        others = {key: value for key, value in annotations.items() if key != GPU_DEVICES}
+        return {**others, GPU_DEVICES: self.devices[row]} if row in self.devices else others
 
     def bound(self, row: int) -> BoundPod:
         namespace, _, name = self.keys[row].partition("/")

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from situate.core.model.base import INT64_MAX
+from situate.core.model.gpu import DEVICE_MILLI
+from situate.core.model.latency import PlaceLatencies
 from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.tolerations import Taint
@@ -22,6 +24,7 @@ from situate.core.state.attached import NOTHING_ATTACHED, NodeVolumes, node_volu
 from situate.core.state.classes import HostPort, LabelGroup, PodClass, TermKind
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
+from situate.core.state.devices import Devices, left, need_of, settle
 from situate.core.state.matching import Matcher
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY
 from situate.core.state.objects import StorageObjects, WorkloadObjects
@@ -59,7 +62,8 @@ class View:
     """Columns of the nodes, counts of the pods on them, and the objects around them, as of now."""
 
     __slots__ = (
-        "_added", "_feasible", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read", "versions_read",
+        "_added", "_feasible", "_given", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read",
+        "versions_read",
     )  # fmt: skip
 
     def __init__(
@@ -69,12 +73,16 @@ class View:
         row: int | None = None,
         removed: Mapping[int, None] | None = None,
         added: Sequence[tuple[PodClass, int]] = (),
+        given: Sequence[str] = (),
         feasible: Mask | None = None,
     ) -> None:
         self.cluster = cluster
         self._row = row
         self._removed: Mapping[int, None] = removed or {}
         self._added = added
+        self._given = given
+        """The devices that the added pods were given, in their order, as an annotation says it; empty: it is not known.
+        Those at the end may be left out."""
         self._feasible = None if feasible is None else sealed(feasible)
         self.size = cluster.nodes.size if row is None else 1
         self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
@@ -89,25 +97,41 @@ class View:
     def without(self, pods: Sequence[OnARow]) -> View:
         """The same cluster with these bound pods gone."""
         removed = {**self._removed, **{pod.row: None for pod in pods}}
-        return View(self.cluster, row=self._row, removed=removed, added=self._added, feasible=self._feasible)
+        return self._like(row=self._row, removed=removed, feasible=self._feasible)
 
-    def plus(self, placements: Sequence[tuple[PodClass, int]]) -> View:
-        """The same cluster with these pods bound as well: (class, node row)."""
+    def plus(self, placements: Sequence[tuple[PodClass, int]], given: Sequence[str] = ()) -> View:
+        """The same cluster with these pods bound as well: (class, node row); and the devices that they were given."""
         added = (*self._added, *placements)
-        return View(self.cluster, row=self._row, removed=self._removed, added=added, feasible=self._feasible)
+        if given:
+            given = (*self._given, *[""] * (len(self._added) - len(self._given)), *given)
+        return View(
+            self.cluster,
+            row=self._row,
+            removed=self._removed,
+            added=added,
+            given=given or self._given,
+            feasible=self._feasible,
+        )
+
+    def _like(
+        self, *, row: int | None, removed: Mapping[int, None] | None = None, feasible: Mask | None = None
+    ) -> View:
+        """The same overlay, otherwise narrowed."""
+        removed = self._removed if removed is None else removed
+        return View(self.cluster, row=row, removed=removed, added=self._added, given=self._given, feasible=feasible)
 
     def at(self, row: int) -> View:
         """One row of the same cluster: every array has one entry. Domains and tallies are those of the whole."""
-        return View(self.cluster, row=row, removed=self._removed, added=self._added)
+        return self._like(row=row)
 
     def scoring(self, feasible: Mask) -> View:
         """The same view for scoring, once it is known which nodes are feasible."""
-        return View(self.cluster, row=self._row, removed=self._removed, added=self._added, feasible=feasible)
+        return self._like(row=self._row, feasible=feasible)
 
     @property
     def whole(self) -> View:
         """All rows, where this view is narrowed to one."""
-        return self if self._row is None else View(self.cluster, removed=self._removed, added=self._added)
+        return self if self._row is None else self._like(row=None)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -198,6 +222,36 @@ class View:
         shown: npt.NDArray[D] = sealed(column[self.rows])
         return shown
 
+    def by_row(
+        self, key: Hashable, stamp: Hashable, compute: Callable[[View, IdColumn], npt.NDArray[D]]
+    ) -> npt.NDArray[D]:
+        """A column worked out row by row from what a node has and what is bound to it, as `derived` is; but for many
+        rows at once, and it may depend on something else, which `stamp` stands for.
+
+        `compute` is given a view and rows of it. An overlay is worked out for the rows that it changes alone.
+        """
+        self.reads |= LOAD
+        cluster = self.cluster
+        position = cluster.touched_base + len(cluster.touched)
+        found = cluster.stamped.get(key)
+        if found is None or found[2] != stamp or found[1] < cluster.touched_base:
+            column = compute(View(cluster), np.arange(cluster.nodes.size))
+            if len(cluster.stamped) >= MEMO_CELLS // (cluster.nodes.size + 1):
+                cluster.stamped.clear()
+        else:
+            column = found[0]
+            touched = cluster.touched[found[1] - cluster.touched_base :]
+            if touched:
+                rows = np.fromiter(dict.fromkeys(touched), np.intp)
+                column[rows] = compute(View(cluster), rows)
+        cluster.stamped[key] = (column, position, stamp)
+        if self._removed or self._added:
+            column = column.copy()
+            rows = np.fromiter(dict.fromkeys(row for _, row, _, _ in self._delta()), np.intp)
+            column[rows] = compute(self.whole, rows)
+        shown: npt.NDArray[D] = sealed(column[self.rows])
+        return shown
+
     # -- load ----------------------------------------------------------------------------------------------------
 
     def resource(self, name: str) -> int:
@@ -270,6 +324,50 @@ class View:
         pods = self.cluster.pods
         here = [pods.kind(pod) for pod in self.cluster.nodes.pods[absolute] if pod not in self._removed]
         return here + [kind for kind, node_row in self._added if node_row == absolute]
+
+    def devices(self, resource: str) -> Devices:
+        """The devices that a resource stands for, and what is free of each, overlays included."""
+        self.reads |= LOAD
+        table = self.cluster.devices_of(resource)
+        rows, shown = self.rows, table.shown
+        found = Devices(
+            shown.count[rows],
+            shown.each[rows],
+            shown.free[rows],
+            shown.memory[rows],
+            shown.largest[rows],
+            shown.whole[rows],
+        )
+        return self._devices_changed(resource, found) if self._removed or self._added else found
+
+    def _devices_changed(self, resource: str, found: Devices) -> Devices:
+        """The same with the rows counted again where an overlay adds or takes away a pod that needs devices."""
+        moved = (row for kind, row, _, _ in self._delta() if need_of(kind, resource).devices)
+        rows = [row for row in dict.fromkeys(moved) if self._relative(row) >= 0]
+        if not rows:
+            return found
+        table = self.cluster.devices_of(resource)
+        free, memory, largest, whole = (
+            column.copy() for column in (found.free, found.memory, found.largest, found.whole)
+        )
+        for row in rows:
+            at = self._relative(row)
+            count, each = int(found.count[at]), int(found.each[at])
+            holders = table.holders(row, self._removed)
+            for place, (kind, node_row) in enumerate(self._added):
+                need = need_of(kind, resource)
+                if node_row == row and need.devices:
+                    holders.append((need, self._given[place] if place < len(self._given) else ""))
+            free[at, :count], memory[at, :count] = left(*settle(count, each, holders), each)
+            largest[at], whole[at] = free[at].max(), np.count_nonzero(free[at] == DEVICE_MILLI)
+        return Devices(found.count, found.each, *map(sealed, (free, memory, largest, whole)))
+
+    def device_users(self, resource: str) -> tuple[int, Mapping[PodClass, int]]:
+        """The classes of bound pods that need devices, and how many there are; and a number that moves when their
+        shares do, counted roughly (see `level`). Overlays are not counted: they are about single nodes."""
+        self.reads |= LOAD
+        table = self.cluster.devices_of(resource)
+        return table.mix_version, table.kinds
 
     def volume_holders(self) -> dict[int, list[PodClass]]:
         """Row of this view -> classes of the pods there that have volumes, overlays included; no other rows."""
@@ -464,6 +562,11 @@ class View:
     @property
     def budgets(self) -> list[PodDisruptionBudget]:
         return list(self.cluster.objects.budgets.values())
+
+    def latencies(self, name: str) -> Mapping[str, PlaceLatencies] | None:
+        """The table of this name, by place; None if nobody told of one. It may be read within `memo`, too."""
+        table = self.cluster.objects.latencies.get(name)
+        return None if table is None else table.places
 
     @property
     def namespace_labels(self) -> Mapping[str, Mapping[str, str]]:

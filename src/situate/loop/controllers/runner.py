@@ -107,7 +107,8 @@ class Runner:
 
     def renewed(self, body: bytes) -> None:
         """A lease of a node was written."""
-        self.view.renewed(body, self._clock())
+        if tasks := self.view.renewed(body, self._clock()):
+            self._call(tasks)
 
     def lease_gone(self, node: str) -> None:
         if self.view.sightings is not None:
@@ -132,8 +133,11 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             if self.view.sightings is not None:
                 group.create_task(self._stay_awake())
-            for _ in range(WORKERS):
-                group.create_task(self._work())
+            # One waits for what is next: if all workers did, each change would wake all of them, and all but one in vain.
+            free = asyncio.Semaphore(WORKERS)
+            while True:
+                await free.acquire()
+                group.create_task(self._work(await self._next(), free))
 
     @property
     def idle(self) -> bool:
@@ -178,22 +182,21 @@ class Runner:
                 async with asyncio.timeout(wait_s):  # wait_for may lose a cancellation
                     await self._told.wait()
 
-    async def _work(self) -> None:
-        while True:
-            task = await self._next()
-            again_at: Millis | None = None
-            try:
-                again_at = await self._one(task)
-                self._failures.pop(task, None)
-            except RefusedError as error:
-                self.refused += 1
-                again_at = self._clock() + self._backoff(task, settled=error.settled)
-            finally:
-                told_again = self._busy.pop(task)
-            if told_again:
-                self._put(task, self._clock())
-            if again_at is not None:
-                self._put(task, again_at)
+    async def _work(self, task: Task, free: asyncio.Semaphore) -> None:
+        again_at: Millis | None = None
+        try:
+            again_at = await self._one(task)
+            self._failures.pop(task, None)
+        except RefusedError as error:
+            self.refused += 1
+            again_at = self._clock() + self._backoff(task, settled=error.settled)
+        finally:
+            told_again = self._busy.pop(task)
+            free.release()
+        if told_again:
+            self._put(task, self._clock())
+        if again_at is not None:
+            self._put(task, again_at)
 
     def _backoff(self, task: Task, *, settled: bool) -> Millis:
         failures = self._failures[task] = self._failures.get(task, 0) + 1

@@ -101,16 +101,18 @@ class View:
         self._ending: dict[str, None] = {}
         self._progress: dict[tuple[str, str], int] = {}
 
-    def renewed(self, body: bytes, now: Millis) -> None:
-        """A lease of a node was written. Concerns nobody: whoever waits for a node to fall silent looks when it is
-        time."""
+    def renewed(self, body: bytes, now: Millis) -> list[Task]:
+        """A lease of a node was written. Concerns nobody, as whoever waits for a node to fall silent looks when it is
+        time; unless that is sooner now."""
         if self.sightings is not None:
             lease = _decode_lease(body)
             meta = lease.metadata
             duration_ms = max(0, lease.spec.lease_duration_seconds) * SECOND
-            self.sightings.lease_seen(
+            if self.sightings.lease_seen(
                 meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now, duration_ms
-            )
+            ):
+                return [Reconcile(ManagedNode, "", meta.name)]
+        return []
 
     def put(self, served: Served, body: bytes, now: Millis = 0) -> list[Task]:
         """An object was added or changed. Who has to be called now?"""

@@ -233,6 +233,7 @@ class RegistryPerformer:
                 caller=self._caller,
                 scheduler=controller,
                 details=details,
+                annotations=dict(ask.annotations),
                 joining=self._events.joining(said, controller),
             )
         except StatusError as error:

@@ -18,6 +18,7 @@ from situate.loop.decisions import DecisionLog
 from situate.loop.drive import Drive, Watcher
 from situate.loop.extenders import EngineObjects, Extenders
 from situate.loop.journal import Journal
+from situate.loop.latencies import LatencyFiles
 from situate.loop.metrics import Metrics
 from situate.server.asking import Caller
 from situate.server.placing.binding import Binder
@@ -54,11 +55,14 @@ class Settings:
 class Scheduler:
     """`run` it until it is cancelled."""
 
-    def __init__(self, drive: Drive, feed: Feed, performer: RegistryPerformer, term: Term | None) -> None:
+    def __init__(
+        self, drive: Drive, feed: Feed, performer: RegistryPerformer, term: Term | None, latencies: LatencyFiles
+    ) -> None:
         self.drive = drive
         self.feed = feed
         self.performer = performer
         self.term = term
+        self._latencies = latencies
 
     async def run(self) -> None:
         """Until cancelled. Raises EngineError; LostTermError; StoreError if the store cannot be followed any more."""
@@ -67,6 +71,8 @@ class Scheduler:
             asyncio.create_task(self.feed.follow(), name="feed"),
             asyncio.create_task(self.drive.run(), name="drive"),
         ]
+        if self._latencies:
+            tasks.append(asyncio.create_task(self._latencies.run(), name="latencies"))
         if self.term is None:
             self.drive.lead()
         else:
@@ -150,7 +156,7 @@ async def open_scheduler(
             pause_above=PAUSE_ABOVE,
         )
         driving.append(drive)
-        yield Scheduler(drive, Feed(store, registry.cache, tell), performer, term)
+        yield Scheduler(drive, Feed(store, registry.cache, tell), performer, term, LatencyFiles(config, drive.tell))
 
 
 class _Stepped:

@@ -45,13 +45,13 @@ class Term:
         caller: Caller,
         wall_ns: Callable[[], int],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         duration_s: int = DURATION_S,
         renew_s: float = RENEW_S,
         lease: tuple[str, str] = LEASE,
     ) -> None:
         """`clock` is for how long; `wall_ns` is only shown."""
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._registry = registry
         self._identity = identity
         self._caller = caller

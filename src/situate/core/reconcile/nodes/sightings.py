@@ -56,13 +56,15 @@ class Sightings:
 
     def lease_seen(
         self, node: str, uid: str, renew_time: str, version: str, now: Millis, duration_ms: Millis = 0
-    ) -> None:
+    ) -> bool:
+        """Whether the node may have to be looked at sooner than was said before: its lease is shorter by now."""
         known = self._leases.get(node)
         if known is None or known.renew_time != renew_time:
             self._leases[node] = LeaseSeen(uid, renew_time, version, now, duration_ms)
             self._heard[node] = now
         else:
             self._leases[node] = LeaseSeen(uid, renew_time, version, known.at, max(duration_ms, known.duration_ms))
+        return known is not None and self._leases[node].duration_ms < known.duration_ms
 
     def lease_gone(self, node: str) -> None:
         self._leases.pop(node, None)

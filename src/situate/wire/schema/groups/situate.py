@@ -14,7 +14,8 @@ kind NodeSnapshot: metadata - meta.v1.ObjectMeta!; spec - NodeSnapshotSpec?; sta
 NodeSnapshotSpec: pods - [BoundPod]; configuration - NodeConfiguration?
 NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewIntervalSeconds - int32?
 NodeSnapshotStatus: allocated - core.v1.ResourceList
-BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string]
+BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string];
+    gpus - [string]
 kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
 PlacementDecisionSpec: podUID - string?; node - string?; bindingVersion - int64?; scheduler - string?;
     snapshotVersion - string?

@@ -1,0 +1,32 @@
+"""What the nodes in use cost, where the configuration has prices: the line of money that reports end with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from situate.core.plugins.cost import Cost
+from situate.core.plugins.prices import Bill, PriceList, money
+
+if TYPE_CHECKING:
+    from situate.core.engine.profile import Deciding
+
+__all__ = ["as_values", "before_and_after", "price_list"]
+
+
+def price_list(profiles: Mapping[str, Deciding]) -> PriceList | None:
+    """The prices of the first profile that the plugin Cost scores for; None if there is none."""
+    scorers = (weighted.scorer for deciding in profiles.values() for weighted in deciding.profile.scorers)
+    return next((scorer.prices for scorer in scorers if isinstance(scorer, Cost)), None)
+
+
+def before_and_after(before: Bill, after: Bill) -> str:
+    """One line: what it costs now, and by how much that is more or less than it was."""
+    difference = after.millionths - before.millionths
+    moved = "unchanged" if not difference else f"{money(abs(difference))} {'more' if difference > 0 else 'less'}"
+    return f"{after}; before, {before.amount} for {before.nodes}: {moved}"
+
+
+def as_values(bill: Bill) -> dict[str, Any]:
+    """For programs. Money is text, so that nobody's floats round it."""
+    return {"currency": bill.currency, "anHour": bill.amount, "nodes": bill.nodes, "unpriced": bill.unpriced}

@@ -1,0 +1,41 @@
+"""How far nodes are from the place that a pod names, and how far is too far."""
+
+from __future__ import annotations
+
+from situate.core.explain.detail import NAMED, Detail, detail
+from situate.core.place.profile import Profile
+from situate.core.plugins.latency import MICROS, UNKNOWN, Latency, Wish, wish_of
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IdColumn, IntColumn
+from situate.core.state.view import View
+
+
+def limited(profile: Profile, pod: PodClass, view: View) -> tuple[Wish, IntColumn] | None:
+    """What a pod with a limit wishes, and how far every node is, in microseconds; None if it has no limit to judge."""
+    wish = wish_of(pod)
+    if not isinstance(wish, Wish) or wish.limit is None:
+        return None
+    for plugin in profile.filters:
+        if isinstance(plugin, Latency) and wish.place in plugin.known(view):
+            return wish, plugin.micros(wish.place, view)
+    return None
+
+
+def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+    found = limited(profile, pod, view)
+    if found is None:
+        return []
+    wish, micros = found
+    near = sorted(rows[micros[rows] != UNKNOWN].tolist(), key=lambda row: (int(micros[row]), row))
+    if not near:
+        return [detail(view, rows, f"no latency from there to {wish.place} is known")]
+    names = view.names
+    closest = "; ".join(f"{names[row]} is {ms(int(micros[row]))} ms away" for row in near[:NAMED])
+    text = f"may be {ms(wish.limit or 0)} ms from {wish.place}; closest: {closest}"
+    return [detail(view, rows, text, place=wish.place, limitMs=ms(wish.limit or 0), closestMs=ms(int(micros[near[0]])))]
+
+
+def ms(micros: int) -> str:
+    """Microseconds in milliseconds, exactly, as an annotation has them."""
+    whole, part = divmod(micros, MICROS)
+    return f"{whole}.{part:03}".rstrip("0").rstrip(".")

@@ -1,0 +1,85 @@
+"""BinPack: best fit. Prefer the nodes that the pod would leave with the least room.
+
+Room is counted in amounts, not in shares of the node: a thousandth is one of the largest node's. So of two empty nodes
+the smaller one fits better, and a node that has none of a resource wastes none of it: a pod that asks for no GPU goes
+where there are none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from situate.core.contract import Scores
+from situate.core.plugins.normalise import normalised
+from situate.core.plugins.resource_scoring import CPU_AND_MEMORY, EXACT_FLOATS, ResourceWeight, amount_of, used_column
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import FloatColumn
+from situate.core.state.view import View
+
+WHOLE: Final = 1_000
+"""Room is counted in thousandths of what the largest node has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One resource over all rows: what nodes can give, in units of which the largest node has `most`."""
+
+    allocatable: FloatColumn
+    most: float
+    unit: int
+    """1, unless amounts are so large that a thousand times as much would not be exact as a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinPack:
+    """The less is left, weighed over the resources, the higher the score; in proportion to the node with most left.
+
+    Sits out where no node has any of the resources.
+    """
+
+    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
+
+    name: ClassVar[str] = "BinPack"
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        total: FloatColumn | None = None
+        for resource in self.resources:
+            column = view.resource(resource.name)
+            room = None if column < 0 else _room(view, column)
+            if room is None:
+                continue
+            left = _left(view, column, amount_of(pod.requests, resource.name, nonzero=False), room)
+            left *= resource.weight
+            total = left if total is None else np.add(total, left, out=total)
+        if total is None:
+            return None
+        return normalised(total.astype(np.int64), view.feasible, reverse=True)
+
+
+def _left(view: View, column: int, amount: int, room: Room) -> FloatColumn:
+    """What the pod would leave of a resource, in thousandths of the largest node, rounded down; not less than none."""
+    left: FloatColumn = room.allocatable[view.rows] - used_column(view, column, nonzero=False)
+    left -= amount
+    np.maximum(left, 0.0, out=left)
+    if room.unit > 1:
+        np.floor(np.divide(left, room.unit, out=left), out=left)
+    left *= WHOLE
+    left /= room.most
+    return np.floor(left, out=left)
+
+
+def _room(view: View, column: int) -> Room | None:
+    """None where no node has any."""
+
+    def compute(whole: View) -> Room | None:
+        allocatable = whole.allocatable(column)
+        most = int(allocatable[whole.present].max(initial=0))
+        unit = 1
+        while most // unit * WHOLE >= EXACT_FLOATS:
+            unit *= 2
+        return Room(allocatable.astype(np.float64), float(most // unit), unit) if most else None
+
+    return view.memo((BinPack.name, column), compute)

@@ -1,0 +1,124 @@
+"""Fragmentation: prefer the node, and on it the device, where a pod wastes the least GPU for the pods to come.
+
+What is free and yet of no use to a pod that is expected is fragmented for it. Placing a pod leaves some of what was
+free of less use than before: that is the loss, averaged over the pods that are expected. Scores go by place, from the
+lowest loss to the highest, because 101 levels in proportion would make equal what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from situate.core.contract import Scores
+from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
+from situate.core.plugins.gpu_mix import (
+    NO_ROOM,
+    SCALE,
+    Mix,
+    Rows,
+    Typical,
+    bound_mix,
+    given_mix,
+    losses,
+    rows_of,
+    usable,
+)
+from situate.core.plugins.gpu_share import written
+from situate.core.plugins.normalise import places
+from situate.core.state.classes import CPU, PodClass
+from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
+from situate.core.state.devices import need_of
+from situate.core.state.view import View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragmentation:
+    """What is equal is settled by node order."""
+
+    resource: str = GPU_RESOURCE
+    mix: tuple[Typical, ...] = ()
+    """The pods that are expected. None: such as are bound."""
+    weight_exponent: float = 1.0
+    """Their weights are raised to it: 0 makes all equal, above 1 the common ones count for more."""
+    quantum: int = 0
+    """Losses are rounded down to multiples of so many thousandths of a GPU; 0: they are not."""
+    packing: int = 100
+    """What an empty node is charged, in thousandths of a GPU, and one that is half full half of it: emptier nodes are
+    left alone where losses are about equal."""
+
+    name: ClassVar[str] = "Fragmentation"
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        return places(self.loss(pod, view), view.feasible)
+
+    def loss(self, pod: PodClass, view: View) -> IntColumn:
+        """What placing the pod costs, by row: the lower, the better. Only the order means something."""
+        stamp, mix = self.mix_for(pod, view)
+        asked = (need_of(pod, self.resource), pod.requests.milli_cpu, pod.requests.memory)
+        before = view.by_row((self, "usable"), stamp, lambda seen, rows: usable(mix, self.rows(seen, rows)))
+        after = view.by_row(
+            (self, asked), stamp, lambda seen, rows: losses(mix, self.rows(seen, rows), *asked).min(axis=1)
+        )
+        return self._packed(before + after, view)
+
+    def rows(self, view: View, rows: IdColumn) -> Rows:
+        return rows_of(view, view.devices(self.resource), rows)
+
+    def _packed(self, lost: FloatColumn, view: View) -> IntColumn:
+        """The loss as it is compared, with what emptier nodes are charged."""
+        if self.quantum:
+            step = self.quantum * SCALE
+            lost = np.floor(lost / step) * step
+        return (lost + self.charge(view)).astype(np.int64)
+
+    def charge(self, view: View) -> FloatColumn:
+        """What emptier nodes are charged, by row, times SCALE."""
+        if not self.packing:
+            return np.zeros(view.size)
+        return self.packing * SCALE * view.by_row((self, "left"), 0, self._left)
+
+    def _left(self, view: View, rows: IdColumn) -> FloatColumn:
+        """What is left of a node's cpu and of its GPUs, as parts of what the largest node has; the mean of the two."""
+        cpus, gpus = view.memo((self.name, self, "largest"), self._largest)
+        cpu = (view.allocatable(CPU)[rows] - view.requested(CPU)[rows]) / cpus
+        gpu = view.devices(self.resource).free[rows].sum(axis=1) / gpus
+        left: FloatColumn = (np.maximum(cpu, 0) + gpu) / 2
+        return left
+
+    def _largest(self, whole: View) -> tuple[float, float]:
+        cpus = whole.allocatable(CPU).max(initial=1)
+        return float(cpus), float(whole.devices(self.resource).count.max(initial=1)) * DEVICE_MILLI
+
+    def mix_for(self, pod: PodClass, view: View) -> tuple[Hashable, Mix]:
+        """The mix, and what stands for it. Where no pod is expected, such as the one that comes are."""
+        if self.mix:
+            key = (self.name, self, "given")
+            return 0, view.memo(key, lambda whole: given_mix(self.mix, self.weight_exponent, whole))
+        stamp, kinds = view.device_users(self.resource)
+        kept: dict[Hashable, Mix] = view.memo((self.name, self, "bound"), lambda _: {})
+        which: Hashable = stamp if kinds else (stamp, pod)
+        if which not in kept:
+            kept.clear()
+            asked = list(kinds.items()) if kinds else [(pod, 1)]
+            kept[which] = bound_mix(asked, self.resource, self.weight_exponent, view.whole)
+        return which, kept[which]
+
+    def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
+        """The device where the loss is the lowest; among equals the fullest, and then the lowest."""
+        need = need_of(pod, self.resource)
+        if not need.devices:
+            return {}
+        whole, rows = view.whole, np.array([view.rows.start + row])
+        at = self.rows(whole, rows)
+        if need.whole:
+            fits = np.flatnonzero((at.free[0] == DEVICE_MILLI) & (at.device_memory[0] >= need.memory))
+            return written(fits[: need.devices].tolist() if len(fits) >= need.devices else ())
+        lost = losses(self.mix_for(pod, view)[1], at, need, pod.requests.milli_cpu, pod.requests.memory)[0]
+        if lost.min() >= NO_ROOM:
+            return {}
+        best = np.flatnonzero(lost == lost.min())
+        return written([int(best[at.free[0][best].argmin()])])

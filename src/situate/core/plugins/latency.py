@@ -1,0 +1,155 @@
+"""Latency: keep pods near to a place that they name.
+
+How far each node is, is in a table: milliseconds by node, zone or region. A pod names the place by an annotation; with
+another it sets a limit, and nodes that are further away are refused. Of those that are left, nearer ones are preferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+
+from situate.core.contract import MAX_SCORE, Codes, Reason, Refusal, Scores, Wake
+from situate.core.model.annotations import LATENCY_LIMIT_MS, LATENCY_PREFERENCE, LATENCY_TO
+from situate.core.model.base import EMPTY
+from situate.core.model.latency import PlaceLatencies
+from situate.core.model.node import Node
+from situate.core.plugins.normalise import highest, scaled
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IntColumn
+from situate.core.state.view import View
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+TOO_FAR: Final = 1
+NOT_KNOWN: Final = 2
+UNKNOWN: Final = -1
+MICROS: Final = 1_000
+"""Milliseconds are counted in thousandths."""
+
+_DECIMAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+_DIGITS: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a pod's annotations come to."""
+
+    place: str
+    limit: int | None
+    """In microseconds; None: there is none."""
+    preference: int
+    """How much being near counts, 0 to 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Has no say on pods that name no place."""
+
+    table: str = ""
+    """The name of the table that is told as it changes; empty: there is none."""
+    places: Mapping[str, PlaceLatencies] = field(default_factory=lambda: EMPTY)
+    """What holds while nobody has told of another."""
+    _key: bytes = field(init=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "Latency"
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("node(s) exceeded the pod's latency limit", eviction_helps=False),
+        Reason("node(s) had no known latency to the pod's place", eviction_helps=False),
+    )
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.LATENCY_CHANGED})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_key", msgspec.json.encode((self.table, self.places)))
+
+    def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
+        if not pod.annotations:
+            return None
+        wish = wish_of(pod)
+        if isinstance(wish, Refusal):
+            return wish
+        if wish is None or wish.limit is None:
+            return None
+        if wish.place not in self.known(view):
+            return Refusal(f'no latency is known to the place "{wish.place}"')
+        micros = self.micros(wish.place, view)
+        codes = (micros > wish.limit).view(np.uint8)
+        codes[micros == UNKNOWN] = NOT_KNOWN
+        return codes
+
+    def score(self, pod: PodClass, view: View) -> Scores | None:
+        if not pod.annotations:
+            return None
+        wish = wish_of(pod)
+        if wish is None or isinstance(wish, Refusal) or not wish.preference or wish.place not in self.known(view):
+            return None
+        micros = self.micros(wish.place, view)
+        unknown = micros == UNKNOWN
+        top = highest(np.where(unknown, 0, micros), view.feasible)
+        scores = scaled(np.where(unknown, top, micros), top, reverse=True)
+        return scores if wish.preference == MAX_SCORE else scores * wish.preference // MAX_SCORE
+
+    def known(self, view: View) -> Mapping[str, PlaceLatencies]:
+        """The table as it is now, by place."""
+        told = view.latencies(self.table) if self.table else None
+        return self.places if told is None else told
+
+    def micros(self, place: str, view: View) -> IntColumn:
+        """How far every node of the view is from a place of the table, in microseconds; UNKNOWN where nobody says."""
+
+        def compute(whole: View) -> IntColumn:
+            latencies = self.known(whole)[place]
+            nodes = (whole.node(row) for row in range(whole.size))
+            return np.array([UNKNOWN if node is None else _micros(latencies, node) for node in nodes], np.int64)
+
+        return view.memo((self.name, self._key, place), compute)[view.rows]
+
+
+def wish_of(pod: PodClass) -> Wish | Refusal | None:
+    """None if the pod wishes nothing; a Refusal if what it wishes cannot be read."""
+    notes = pod.annotations
+    place, limit, preference = (notes.get(key) for key in (LATENCY_TO, LATENCY_LIMIT_MS, LATENCY_PREFERENCE))
+    if not place:
+        if limit is None and preference is None:
+            return None
+        return Refusal(
+            f"annotation {LATENCY_LIMIT_MS if preference is None else LATENCY_PREFERENCE}: "
+            f"needs {LATENCY_TO}, the place that it is about"
+        )
+    micros = None if limit is None else _limit(limit)
+    if micros == UNKNOWN:
+        return Refusal(f'annotation {LATENCY_LIMIT_MS}: "{limit}" is no number of milliseconds')
+    counts = MAX_SCORE if preference is None else _percent(preference)
+    if counts == UNKNOWN:
+        return Refusal(f'annotation {LATENCY_PREFERENCE}: "{preference}" is no whole number from 0 to {MAX_SCORE}')
+    return Wish(place, micros, counts)
+
+
+def _limit(text: str) -> int:
+    """Milliseconds as text, in microseconds; UNKNOWN if it is none."""
+    if not _DECIMAL.fullmatch(text):
+        return UNKNOWN
+    whole, _, part = text.partition(".")
+    return int(whole) * MICROS + int(part[:3].ljust(3, "0"))
+
+
+def _percent(text: str) -> int:
+    return int(text) if _DIGITS.fullmatch(text) and int(text) <= MAX_SCORE else UNKNOWN
+
+
+def _micros(latencies: PlaceLatencies, node: Node) -> int:
+    """What is said of the node goes before its zone, and that before its region."""
+    labels = node.metadata.labels
+    for table, name in (
+        (latencies.nodes, node.metadata.name),
+        (latencies.zones, labels.get(ZONE, "")),
+        (latencies.regions, labels.get(REGION, "")),
+    ):
+        if name in table:
+            return round(table[name] * MICROS)
+    return UNKNOWN

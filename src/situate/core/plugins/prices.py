@@ -1,0 +1,145 @@
+"""What nodes cost: a price an hour for each, from a label of its own or from a table; and what those in use come to.
+
+Money is counted in millionths, so that sums are exact whatever order they are made in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from situate.core.model.node import Node
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.view import View
+
+MILLIONTHS: Final = 1_000_000
+MOST: Final = 1_000_000_000 * MILLIONTHS
+"""A higher price than this is not believed."""
+UNKNOWN: Final = -1
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+COMES_WITH_THE_NODE: Final = ("DaemonSet", "Node")
+"""The kinds whose pods are where a node is, and not the other way round. Static pods belong to their Node."""
+
+_DECIMAL: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,12})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What an hour of some nodes costs: of the one with this name, or of all with this value of a label."""
+
+    millionths: int
+    node: str = ""
+    label: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """A node's own label goes before the table; in the table the first line that speaks of the node holds."""
+
+    currency: str = "USD"
+    label: str = ""
+    """The label whose value is the node's own price, such as "0.192"; empty: there is none."""
+    table: tuple[Price, ...] = ()
+    _lines: dict[tuple[str, str], tuple[int, int]] = field(init=False, repr=False, compare=False)
+    """(label, value), or ("", node) -> (line of the table, price)."""
+    key: bytes = field(init=False, repr=False, compare=False)
+    """The same for equal lists, and found in less time than going through one."""
+
+    def __post_init__(self) -> None:
+        lines: dict[tuple[str, str], tuple[int, int]] = {}
+        for at, price in enumerate(self.table):
+            lines.setdefault(("", price.node) if price.node else (price.label, price.value), (at, price.millionths))
+        object.__setattr__(self, "_lines", lines)
+        object.__setattr__(self, "key", msgspec.json.encode((self.currency, self.label, self.table)))
+
+    def of(self, node: Node) -> int:
+        """What an hour of a node costs, in millionths; or UNKNOWN."""
+        labels = node.metadata.labels
+        if self.label and (own := millionths(labels.get(self.label, ""))) != UNKNOWN:
+            return own
+        lines = self._lines
+        found = [line for pair in (("", node.metadata.name), *labels.items()) if (line := lines.get(pair)) is not None]
+        return min(found)[1] if found else UNKNOWN
+
+
+NO_PRICES: Final = PriceList()
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What the nodes in use cost."""
+
+    currency: str
+    millionths: int
+    """An hour."""
+    nodes: int
+    """How many are in use."""
+    unpriced: int
+    """How many of those have no price, and are not in the sum."""
+
+    @property
+    def amount(self) -> str:
+        """The money alone, as "1.234"."""
+        return money(self.millionths)
+
+    def __str__(self) -> str:
+        counted = f"{self.nodes} node{'' if self.nodes == 1 else 's'} in use"
+        without = f", {self.unpriced} of them without a price" if self.unpriced else ""
+        return f"{self.amount} {self.currency} an hour for {counted}{without}"
+
+
+def millionths(text: str) -> int:
+    """A price as people write it, "0.192"; UNKNOWN where it is none. What is beyond millionths is cut off."""
+    if not _DECIMAL.fullmatch(text):
+        return UNKNOWN
+    whole, _, part = text.partition(".")
+    found = int(whole) * MILLIONTHS + int(part[:6].ljust(6, "0"))
+    return found if found <= MOST else UNKNOWN
+
+
+def money(amount: int) -> str:
+    """Millionths as people write them, with two digits at least."""
+    whole, part = divmod(amount, MILLIONTHS)
+    return f"{whole}.{f'{part:06}'.rstrip('0').ljust(2, '0')}"
+
+
+def hourly(prices: PriceList, view: View) -> Bill:
+    """What the nodes in use cost an hour: those with a pod that is there for its own sake."""
+    rows = np.flatnonzero(in_use(view) & view.present)
+    found = [prices.of(node) for row in rows.tolist() if (node := view.node(row)) is not None]
+    known = [price for price in found if price != UNKNOWN]
+    return Bill(prices.currency, sum(known), len(found), len(found) - len(known))
+
+
+def price_column(prices: PriceList, view: View) -> IntColumn:
+    """The price of every node of the view, UNKNOWN where there is none."""
+
+    def compute(whole: View) -> IntColumn:
+        nodes = (whole.node(row) for row in range(whole.size))
+        return np.array([UNKNOWN if node is None else prices.of(node) for node in nodes], np.int64)
+
+    return view.memo(("prices", prices.key), compute)[view.rows]
+
+
+def in_use(view: View) -> Mask:
+    """Which nodes have a pod that is there for its own sake. Those of DaemonSets, and static ones, are everywhere."""
+    cluster = view.cluster
+
+    def compute(shown: View) -> Mask:
+        return np.array([_any_own(shown.classes_on(row)) for row in range(shown.size)], np.bool_)
+
+    def at(row: int) -> bool:
+        return _any_own(map(cluster.pods.kind, cluster.nodes.pods[row]))
+
+    return view.derived(("in use",), compute, at)
+
+
+def _any_own(kinds: Iterable[PodClass]) -> bool:
+    return any(kind.owner is None or kind.owner.kind not in COMES_WITH_THE_NODE for kind in kinds)

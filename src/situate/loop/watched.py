@@ -1,0 +1,49 @@
+"""Notices that a file is another than it was.
+
+A ConfigMap in a pod changes by a symbolic link that is swapped, and an editor replaces the file; so it is looked at by
+name, whenever somebody asks, and its bytes decide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final, TypeAlias
+
+MOST_BYTES: Final = 16 << 20
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+
+
+class WatchedFile:
+    """One file, and what was last seen of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stamp = self._look()
+        self._digest = self._read()
+
+    def changed(self) -> bool:
+        """Whether its bytes are others than at the last call. A file that is away for a moment has not changed."""
+        stamp = self._look()
+        if stamp is None or stamp == self._stamp:
+            return False
+        digest = self._read()
+        if digest is None:
+            return False
+        before, self._digest, self._stamp = self._digest, digest, stamp
+        return digest != before
+
+    def _look(self) -> Stamp | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _read(self) -> bytes | None:
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.sha256(file.read(MOST_BYTES)).digest()
+        except OSError:
+            return None
