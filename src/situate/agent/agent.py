@@ -426,9 +426,9 @@ class NodeAgent:
         for key in [key for key, uid in self._uids.items() if self._heard.get(key) != uid]:
             self._vanished(key)
         for uid in self._left_over:
-            if uid not in self._workers:
+            if uid not in self._workers and uid not in self._announced:
                 self._end_orphan(uid)
-        self._left_over.clear()
+        self._left_over = [uid for uid in self._left_over if uid in self._announced]
         if not self._lease.is_closed():
             self._current = True
             for worker in self._workers.values():
@@ -441,6 +441,9 @@ class NodeAgent:
             self._announced.pop(uid, None)
             if uid in self._workers:
                 self._workers[uid].gone()
+            elif uid in self._left_over:
+                self._left_over.remove(uid)
+                self._end_orphan(uid)
 
     def _end_orphan(self, uid: str) -> None:
         """What is left of a pod that nobody knows."""

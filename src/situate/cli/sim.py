@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,8 +38,11 @@ def read_seeds(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--steps", type=click.IntRange(1), default=DEFAULT_STEPS, help="Changes before the faults stop.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="How many worlds to run at once.")
 @click.option("--trace", is_flag=True, help="With --seed: print all that the scheduler is told and asks for.")
+@click.option("--nodes", is_flag=True, help="Run agents and the control plane, rather than the scheduler alone.")
 @click.pass_context
-def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, workers: int, trace: bool) -> None:
+def sim(
+    ctx: click.Context, seed: int | None, seeds: range | None, steps: int, workers: int, trace: bool, nodes: bool
+) -> None:
     """Run the scheduler in virtual worlds, and print what it did wrong, with the command that does it again."""
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds are two ways to say the same; give one of them")
@@ -46,6 +50,12 @@ def sim(ctx: click.Context, seed: int | None, seeds: range | None, steps: int, w
         raise click.UsageError("--trace is for one world; give it with --seed")
     if seeds is None:
         seeds = range(seed or 0, (seed or 0) + 1)
+    if nodes:
+        from situate.cli.sim_nodes import play_nodes
+
+        if ctx.get_parameter_source("steps") is not ParameterSource.DEFAULT:
+            raise click.UsageError("--steps is of the scheduler's worlds; those with --nodes last as long as they do")
+        ctx.exit(1 if play_nodes(seeds, workers, trace=trace) else 0)
     failed = 0
     total = Totals()
     progress = Progress(len(seeds), monotonic)

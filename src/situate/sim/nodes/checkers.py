@@ -1,0 +1,249 @@
+"""What must hold in every world, at every step. They look at what is stored and at what runs, and ask nobody.
+
+Times are true ones; whoever acted did so by a clock that may be wrong, and that is allowed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
+from situate.sim.nodes.story import Story
+from situate.sim.nodes.virtual import EPOCH_S, Clock, VirtualLoop
+from situate.store.transactions import Delete, Put, Write
+
+__all__ = ["Checkers", "Node", "Pod"]
+
+NODES: Final = "/objects/core/nodes/"
+PODS: Final = "/objects/core/pods/"
+LEASES: Final = "/objects/coordination.k8s.io/leases/kube-node-lease/"
+LOST: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+ZONE: Final = "topology.kubernetes.io/zone"
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+BY_TAINT: Final = "DeletionByTaintManager"
+ENDED: Final = ("Succeeded", "Failed")
+SLACK_S: Final = 0.01
+"""Milliseconds are whole ones."""
+
+
+class _Annotated(msgspec.Struct):
+    annotations: dict[str, str] = {}
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Annotated
+
+
+_decode_lease: Final = msgspec.json.Decoder(_Lease).decode
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@dataclass(slots=True)
+class Node:
+    zone: str
+    up: bool
+    given_up: float | None
+    """By the clock of the control plane, in whole seconds: when it was; None: it is not."""
+    out_of_service: bool
+    """People said so, and pods leave at once."""
+
+
+@dataclass(slots=True)
+class Pod:
+    uid: str
+    key: str
+    node: str
+    phase: str
+    leaves: bool
+    patience: dict[str, int | None]
+    """By taint: for how many seconds it is tolerated; None: for ever."""
+    body: dict[str, Any] = field(repr=False)
+
+
+class Checkers:
+    def __init__(self, loop: VirtualLoop, story: Story, profile: Profile, plant: Clock) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        """As they are stored, by key."""
+        self.running: dict[str, dict[str, None]] = {}
+        """By uid: on which machines it runs."""
+        self.began_at = 0.0
+        """When the control plane began the last time."""
+        self.evictions = self.given_up = self.starts = 0
+        self._loop = loop
+        self._story = story
+        self._profile = profile
+        self._clock = plant
+        self._known: dict[str, str] = {}
+        self._versions: dict[tuple[str, int], int] = {}
+        self._acknowledged: dict[str, int] = {}
+        self._let_go: set[tuple[str, str]] = set()
+        self._last_given_up: dict[str, float] = {}
+
+    # -- what runs -----------------------------------------------------------------------------------------------------
+
+    def began(self, node: str, uid: str) -> None:
+        key = self._known.get(uid, uid)
+        self.starts += 1
+        self._story.say(f"{node} runs {key} ({uid[:8]})")
+        if (node, uid) in self._let_go:
+            self._story.wrong(f"{node} runs {key} ({uid[:8]}) again, which it had let go: its snapshot went back")
+        on = self.running.setdefault(uid, {})
+        on[node] = None
+        for other, places in self.running.items():
+            if other == uid or self._known.get(other, other) == key:
+                for place in places:
+                    if place != node:
+                        self._story.wrong(f"{key} runs twice: {uid[:8]} on {node}, {other[:8]} on {place}")
+
+    def ended(self, node: str, uid: str) -> None:
+        self._story.say(f"{node} ended {self._known.get(uid, uid)} ({uid[:8]})")
+        on = self.running.get(uid, {})
+        on.pop(node, None)
+        if not on:
+            self.running.pop(uid, None)
+
+    def let_go(self, node: str, uid: str) -> None:
+        self._let_go.add((node, uid))
+
+    def agent_at(self, node: str, life: int, version: int) -> None:
+        """The version of its snapshot that an agent goes by, in one of its lives."""
+        last = self._versions.get((node, life), 0)
+        if version < last:
+            self._story.wrong(f"the agent of {node} went back from version {last} of its snapshot to {version}")
+        self._versions[node, life] = version
+
+    # -- what is stored ------------------------------------------------------------------------------------------------
+
+    def committed(self, writes: Sequence[Write]) -> None:
+        for write in writes:
+            if isinstance(write, Put) and write.key.startswith(NODES):
+                self._node(write.key.removeprefix(NODES), _decode(write.value))
+            elif isinstance(write, Put) and write.key.startswith(PODS):
+                self._pod(write.key.removeprefix(PODS), _decode(write.value))
+            elif isinstance(write, Put) and write.key.startswith(LEASES):
+                self._lease(write.key.removeprefix(LEASES), write.value)
+            elif isinstance(write, Delete):
+                self._gone(write.key)
+
+    def _lease(self, node: str, value: bytes) -> None:
+        said = _decode_lease(value).metadata.annotations.get(ACKNOWLEDGED)
+        if said is not None:
+            version, last = int(said), self._acknowledged.get(node, 0)
+            if version < last:
+                self._story.wrong(f"{node} had acknowledged version {last} of its snapshot, and says {version}")
+            self._acknowledged[node] = version
+
+    def _gone(self, key: str) -> None:
+        if key.startswith(NODES):
+            self._story.say(f"node {key.removeprefix(NODES)} is deleted")
+            self.nodes.pop(key.removeprefix(NODES), None)
+        elif key.startswith(PODS):
+            self._story.say(f"pod {key.removeprefix(PODS)} is gone")
+            self.pods.pop(key.removeprefix(PODS), None)
+
+    def _node(self, name: str, body: dict[str, Any]) -> None:
+        before = self.nodes.get(name)
+        ready = next((c["status"] for c in body.get("status", {}).get("conditions", ()) if c["type"] == "Ready"), "")
+        lost = [t for t in body["spec"].get("taints", ()) if t["effect"] == "NoExecute" and t["key"] in LOST]
+        zone = body["metadata"].get("labels", {}).get(ZONE, "")
+        added = _seconds(lost[0].get("timeAdded", "")) if lost else None
+        out = any(one["key"] == OUT_OF_SERVICE for one in body["spec"].get("taints", ()))
+        new = Node(zone, ready == "True", added, out)
+        if before is None or before.up != new.up:
+            self._story.say(f"node {name} is {'ready' if new.up else f'not ready ({ready})'}")
+        if new.given_up is not None and (before is None or before.given_up is None):
+            self._giving_up(name, new)
+        elif before is not None and before.given_up is not None and new.given_up is None:
+            self._story.say(f"node {name} is not given up any more")
+        self.nodes[name] = new
+
+    def _giving_up(self, name: str, node: Node) -> None:
+        self.given_up += 1
+        self._story.say(f"node {name} is given up")
+        now, profile = self._loop.now, self._profile
+        what = f"node {name} is given up"
+        self._too_early(what)
+        self._all_lost(what)
+        zone = [one for one in self.nodes.values() if one.zone == node.zone]
+        down = sum(not one.up for one in zone)
+        large = len(zone) > profile.large_zone
+        most = down != len(zone) and down >= profile.unhealthy_least and down >= profile.unhealthy_part * len(zone)
+        rate = profile.rate if not most else profile.reduced_rate if large else 0.0
+        last = self._last_given_up.get(node.zone)
+        if not rate:
+            self._story.wrong(f"{what} though {down} of the {len(zone)} nodes of its zone are lost")
+        elif last is not None and (now - last) * self._clock.rate < 1 / rate - SLACK_S:
+            self._story.wrong(f"{what} {now - last:.1f} s after another of its zone")
+        self._last_given_up[node.zone] = now
+
+    def _too_early(self, what: str) -> None:
+        """Nobody is given up, or leaves, in the first period of a control plane's life."""
+        since = (self._loop.now - self.began_at) * self._clock.rate
+        if since < self._profile.grace_ms / 1_000 - SLACK_S:
+            self._story.wrong(f"{what} {since:.1f} s after the control plane began")
+
+    def _all_lost(self, what: str) -> None:
+        if not any(one.up for one in self.nodes.values()):
+            self._story.wrong(f"{what} though all nodes are lost")
+
+    def _pod(self, key: str, body: dict[str, Any]) -> None:
+        meta, status = body["metadata"], body.get("status", {})
+        node, phase = body["spec"].get("nodeName", ""), status.get("phase", "Pending")
+        tolerations = body["spec"].get("tolerations", ())
+        new = Pod(meta["uid"], key, node, phase, "deletionTimestamp" in meta, _patience(tolerations), body)
+        before = self.pods.get(key)
+        self._known[new.uid] = key
+        if before is not None and before.uid == new.uid:
+            if before.node and before.node != node:
+                self._story.wrong(f"pod {key} was bound to {before.node}, and is now to {node or 'nothing'}")
+            if before.phase in ENDED and phase != before.phase:
+                self._story.wrong(f"pod {key} had {before.phase}, and is {phase}")
+        self._tell(before, new)
+        targets = [c.get("reason") for c in status.get("conditions", ()) if c["type"] == "DisruptionTarget"]
+        if new.leaves and (before is None or not before.leaves) and BY_TAINT in targets:
+            self._evicted(new)
+        self.pods[key] = new
+
+    def _tell(self, before: Pod | None, new: Pod) -> None:
+        if before is None or before.uid != new.uid:
+            self._story.say(f"pod {new.key} ({new.uid[:8]}) is made")
+        elif before.node != new.node:
+            self._story.say(f"pod {new.key} is bound to {new.node}")
+        elif before.phase != new.phase:
+            self._story.say(f"pod {new.key} is {new.phase}")
+        elif new.leaves and not before.leaves:
+            self._story.say(f"pod {new.key} on {new.node or 'no node'} is to leave")
+
+    def _evicted(self, pod: Pod) -> None:
+        self.evictions += 1
+        what = f"pod {pod.key} is evicted from {pod.node}"
+        node = self.nodes.get(pod.node)
+        if node is not None and node.out_of_service:
+            return
+        if node is None or node.given_up is None:
+            self._story.wrong(f"{what}, which is not given up")
+            return
+        self._too_early(what)
+        self._all_lost(what)
+        patience = min((s for s in pod.patience.values() if s is not None), default=None)
+        wall = self._clock.wall(self._loop.now)
+        if pod.patience and patience is None:
+            self._story.wrong(f"{what}, whose taint it tolerates")
+        elif patience is not None and wall < node.given_up + patience - SLACK_S:
+            after = wall - node.given_up
+            self._story.wrong(f"{what} {after:.1f} s after that was given up, and not after {patience} s")
+
+
+def _patience(tolerations: Sequence[dict[str, Any]]) -> dict[str, int | None]:
+    return {one["key"]: one.get("tolerationSeconds") for one in tolerations if one.get("key") in LOST}
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else float(EPOCH_S)

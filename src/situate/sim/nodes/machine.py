@@ -1,0 +1,340 @@
+"""A machine of a world: its containers, which are data; its disk; its power; and the real agent on it.
+
+Containers outlive their agent, and end when the machine does. What runs here is the truth that agents and the control
+plane only hear of. A disk may be put back to what it was some time ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from situate.agent import host
+from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.clock import Clock as AgentClock
+from situate.agent.lease import FENCE
+from situate.agent.plane import Plane
+from situate.agent.runtime import Executed, Order, Run
+from situate.agent.wanted import Configuration
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.reckon import SECOND
+from situate.sim.nodes.checkers import Checkers
+from situate.sim.nodes.network import Link, NetPlane
+from situate.sim.nodes.story import Story
+from situate.sim.nodes.virtual import Clock, Owner, VirtualLoop
+
+__all__ = ["Disk", "HollowRuntime", "Machine", "facts_of"]
+
+START_S: Final = 0.05
+KILL_S: Final = 0.01
+SHIM_S: Final = 0.25
+"""How often shims look whether there is a fence, if there is none yet."""
+KILLED: Final = 137
+NANO: Final = 1_000_000_000
+LOST: Final = ("ContainerStatusUnknown", "The container could not be located when the pod was last looked at.")
+
+Records = dict[str, dict[str, list[Run]]]
+"""Of each pod, by uid, the runs of each container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What a machine's disk had on it at some time."""
+
+    at: float
+    files: Mapping[str, bytes]
+    times: Mapping[str, int]
+    records: Records
+
+
+@dataclass(slots=True)
+class _Container:
+    """One that runs. `argv`: how long until it ends by itself ("-": never), its exit code, how long it takes to end."""
+
+    order: Order
+    ends: asyncio.TimerHandle | None = None
+    steps: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def lasts_s(self) -> float | None:
+        said = self.order.argv[1]
+        return None if said == "-" else float(said)
+
+    @property
+    def code(self) -> int:
+        return int(self.order.argv[2])
+
+    @property
+    def takes_s(self) -> float:
+        return float(self.order.argv[3])
+
+
+def facts_of(boots: int) -> host.Facts:
+    """Every machine is the same, whatever this one is; it is another one with each boot."""
+    info = dict.fromkeys(("kernelVersion", "kubeProxyVersion", "machineID", "systemUUID"), "")
+    info["bootID"] = f"boot-{boots}"
+    info |= {"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "situate", "osImage": "hollow"}
+    return host.Facts(8, 16 << 30, 100 << 30, "10.0.0.1", {**info, "containerRuntimeVersion": "hollow://1"})
+
+
+class Machine:
+    """`power` it on; it has an agent from then on, unless that is killed."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        name: str,
+        labels: Mapping[str, str],
+        clock: Clock,
+        directory: Path,
+        link: Link,
+        profile: Profile,
+        story: Story,
+        checkers: Checkers,
+    ) -> None:
+        self.name = name
+        self.labels = labels
+        self.link = link
+        self.clock = clock
+        self.owner = Owner(f"machine {name}", clock)
+        self.directory = directory
+        self.agent: NodeAgent | None = None
+        self.agent_owner: Owner | None = None
+        self.on = False
+        self.boots = 0
+        self.records: Records = {}
+        self.alive: dict[tuple[str, str], _Container] = {}
+        self.disks: list[Disk] = []
+        self.changed: Callable[[str], None] = lambda uid: None
+        self._loop = loop
+        self._profile = profile
+        self._story = story
+        self._checkers = checkers
+        self._view: HollowRuntime | None = None
+        self._plane: NetPlane | None = None
+        self._lives = 0
+        self._shims: asyncio.TimerHandle | None = None
+        directory.mkdir(parents=True)
+
+    # -- the agent -----------------------------------------------------------------------------------------------------
+
+    def begin_agent(self) -> None:
+        self._lives += 1
+        owner = self.agent_owner = Owner(f"agent {self.name}.{self._lives}", self.clock)
+        plane = self._plane = NetPlane(self.link)
+        settings = NodeSettings(
+            self.name,
+            self.directory,
+            labels=self.labels,
+            configuration=Configuration(self._profile.lease_ms // SECOND, self._profile.renew_ms // SECOND),
+        )
+        # The functions of `time` are looked up when they are called: they are the world's only while it is played.
+        clock = AgentClock(lambda: time.monotonic(), lambda: time.time_ns(), asyncio.sleep)  # noqa: PLW0108
+
+        def made() -> NodeAgent:
+            return NodeAgent(cast(Plane, plane), settings, self._made_view, clock)
+
+        agent = self.agent = owner.run(made)
+        owner.watched = self._look
+        owner.begin(agent.run()).add_done_callback(lambda task: self._agent_ended(agent, task))
+
+    def _look(self) -> None:
+        """After each step of its agent."""
+        if self.agent is not None:
+            self._checkers.agent_at(self.name, self._lives, self.agent._wanted.version)
+
+    def _made_view(self, changed: Callable[[str], None]) -> HollowRuntime:
+        self._view, self.changed = HollowRuntime(self), changed
+        return self._view
+
+    def _agent_ended(self, agent: NodeAgent, task: asyncio.Task[None]) -> None:
+        if self.agent is not agent:
+            return
+        error = None if task.cancelled() else task.exception()
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self._story.wrong(f"the agent of {self.name} fell over: {type(error).__name__}: {error}")
+
+    async def kill_agent(self) -> None:
+        """Its containers go on."""
+        owner, self.agent, self.agent_owner = self.agent_owner, None, None
+        if self._view is not None:
+            self._view.severed = True
+        if self._plane is not None:
+            self._plane.severed = True
+        self.changed = lambda uid: None
+        if owner is not None:
+            await owner.end()
+
+    # -- power ---------------------------------------------------------------------------------------------------------
+
+    def power_on(self) -> None:
+        self.on = True
+        self.boots += 1
+        self.begin_agent()
+
+    async def power_off(self) -> None:
+        """Everything that runs is gone; what is on disk says that it ran."""
+        await self.kill_agent()
+        self.on = False
+        for uid, container in list(self.alive):
+            self._over(uid, container, KILLED, *LOST)
+
+    # -- disk ----------------------------------------------------------------------------------------------------------
+
+    def keep_disk(self) -> None:
+        """Remember what is on it now."""
+        files = [path for path in sorted(self.directory.iterdir()) if path.is_file() and path.name != "agent.lock"]
+        self.disks.append(
+            Disk(
+                self._loop.now,
+                {path.name: path.read_bytes() for path in files},
+                {path.name: path.stat().st_mtime_ns for path in files},
+                {uid: {name: list(runs) for name, runs in of.items()} for uid, of in self.records.items()},
+            )
+        )
+
+    def put_back(self, disk: Disk) -> None:
+        """Make the disk what it was. What runs is not on it."""
+        for path in self.directory.iterdir():
+            if path.is_file() and path.name != "agent.lock":
+                path.unlink()
+        for name, body in disk.files.items():
+            path = self.directory / name
+            path.write_bytes(body)
+            os.utime(path, ns=(disk.times[name], disk.times[name]))
+        if not self.on:
+            self.records = {
+                uid: {name: [_lost(run) for run in runs] for name, runs in of.items()}
+                for uid, of in disk.records.items()
+            }
+
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    def start(self, order: Order) -> None:
+        uid, name = order.pod, order.container
+        runs = self.records.setdefault(uid, {}).setdefault(name, [])
+        runs.append(Run(order.attempt, order.backoff_ms, "starting", id=f"hollow://{uid}/{name}/{order.attempt}"))
+        one = self.alive[uid, name] = _Container(order)
+        self._checkers.began(self.name, uid)
+        one.steps.append(self._later(START_S, self._runs, uid, name))
+        if self._shims is None:
+            self._later(0.0, self._guard)
+
+    def _later(self, delay: float, call: Callable[..., None], *args: Any) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay, call, *args, context=self.owner.context())
+
+    def _now_ns(self) -> int:
+        return int(self.clock.wall(self._loop.now) * NANO)
+
+    def _runs(self, uid: str, name: str) -> None:
+        one, runs = self.alive[uid, name], self.records[uid][name]
+        runs[-1] = replace(runs[-1], state="running", pid=1, started_ns=self._now_ns())
+        if one.lasts_s is not None:
+            one.steps.append(self._later(one.lasts_s, self._over, uid, name, one.code))
+        self.changed(uid)
+
+    def _over(self, uid: str, name: str, code: int, reason: str = "", message: str = "") -> None:
+        one = self.alive.pop((uid, name), None)
+        if one is None:
+            return
+        for step in one.steps:
+            step.cancel()
+        runs = self.records[uid][name]
+        said = reason or ("Error" if code else "Completed")
+        last = replace(runs[-1], state="exited", finished_ns=self._now_ns(), code=code, reason=said, message=message)
+        runs[-1] = replace(last, started_ns=last.started_ns or last.finished_ns)
+        if not any(pod == uid for pod, _ in self.alive):
+            self._checkers.ended(self.name, uid)
+        self.changed(uid)
+
+    def end(self, uid: str, name: str, *, at_once: bool) -> None:
+        one = self.alive.get((uid, name))
+        if one is not None:
+            wait_s = KILL_S if at_once else max(KILL_S, one.takes_s)
+            one.steps.append(self._later(wait_s, self._over, uid, name, KILLED if at_once else 0))
+
+    def _guard(self) -> None:
+        """What the shims of containers do: end them when the time in the fence's file is over, agent or none."""
+        self._shims = None
+        if not self.alive:
+            return
+        now = self.clock.shown(self._loop.now)
+        dead_by = self._dead_by()
+        if dead_by is not None and now >= dead_by:
+            for uid, name in list(self.alive):
+                self._over(uid, name, KILLED, "Fenced")
+        else:
+            wait_s = SHIM_S if dead_by is None else max(dead_by - now, 0.0)
+            self._shims = self._later(wait_s, self._guard)
+
+    def _dead_by(self) -> float | None:
+        try:
+            found = json.loads((self.directory / FENCE).read_text())
+        except FileNotFoundError:
+            return None
+        return float(found["dead_by"]) if found["boot"] == f"boot-{self.boots}" else None
+
+    def forget(self, uid: str) -> None:
+        self.records.pop(uid, None)
+        self._checkers.let_go(self.name, uid)
+
+
+def _lost(run: Run) -> Run:
+    """As it is found when the machine was off since."""
+    reason, message = LOST
+    return run if run.is_over else replace(run, state="exited", code=KILLED, reason=reason, message=message)
+
+
+class HollowRuntime:
+    """A Runtime on a machine, for one life of its agent. What a dead one asks for is not done."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.severed = False
+        self._machine = machine
+
+    @property
+    def name(self) -> str:
+        return "hollow"
+
+    def adopt(self) -> Sequence[str]:
+        return sorted(self._machine.records)
+
+    def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
+        return self._machine.records.get(pod, {})
+
+    def start(self, order: Order) -> None:
+        if not self.severed:
+            self._machine.start(order)
+
+    def ask_to_end(self, pod: str, container: str) -> None:
+        if not self.severed:
+            self._machine.end(pod, container, at_once=False)
+
+    def kill(self, pod: str, container: str) -> None:
+        if not self.severed:
+            self._machine.end(pod, container, at_once=True)
+
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> Executed:
+        return Executed(0, "")
+
+    def log(self, pod: str, container: str, attempt: int) -> Path:
+        return self.home(pod) / "log"
+
+    def home(self, pod: str) -> Path:
+        made = self._machine.directory / "pods" / pod
+        made.mkdir(parents=True, exist_ok=True)
+        return made
+
+    def forget(self, pod: str) -> None:
+        if not self.severed:
+            self._machine.forget(pod)
+
+    def close(self) -> None:
+        pass

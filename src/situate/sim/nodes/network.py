@@ -1,0 +1,317 @@
+"""What lies between an agent and the control plane: calls and streams that are slow, lost, doubled, late or cut.
+
+A call is a message there and an answer back; each may be lost, and then the caller hears nothing until it gives up. A
+message may come a minute after its sender gave up on it, or twice. A stream tells things in order, as TCP does, unless
+the world has a fault that mixes them up; while the way back is cut it waits, and after a long cut it breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any, Final, cast
+
+import msgspec
+
+from situate.agent.direct import LEASE, RegistryPlane
+from situate.agent.machine import LEASES
+from situate.agent.plane import PlaneError, Renewal, Taken
+from situate.agent.remote import ClientPlane
+from situate.kube.client import Client
+from situate.kube.problems import LOST, TIMEOUT, ApiError
+from situate.server.asking import SYSTEM, Target
+from situate.server.problems import StatusError
+from situate.server.registry.registry import Registry
+from situate.sim.nodes.plant import Plant, Process
+from situate.sim.nodes.virtual import VirtualLoop
+
+__all__ = ["Habits", "Link", "NetPlane"]
+
+GIVE_UP_S: Final = 10.0
+"""When a caller stops waiting, by its own clock."""
+MIXED_S: Final = (0.0, 3.0)
+"""How much longer it takes what does not come in its turn."""
+BREAKS_AFTER_S: Final = 15.0
+"""A stream whose way was cut for longer is gone when the way is back."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a world's network treats messages: chances, and times in seconds."""
+
+    usual_s: tuple[float, float] = (0.001, 0.02)
+    slow: float = 0.0
+    slow_s: tuple[float, float] = (0.5, 9.0)
+    lost: float = 0.0
+    doubled: float = 0.0
+    late: float = 0.0
+    late_s: tuple[float, float] = (10.0, 70.0)
+    mixed: float = 0.0
+    """Of things told by a stream: not in order, or twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    name: str
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def to(self, process: Process) -> Any:
+        if self.name == "request":
+            return _lease_request(process.registry, *self.args)
+        return getattr(process.plane, self.name)(*self.args, **self.named)
+
+
+class Link:
+    """The way between one machine and the control plane."""
+
+    def __init__(self, loop: VirtualLoop, plant: Plant, habits: Habits, dice: Random) -> None:
+        self.there = self.back = True
+        """Whether messages to the control plane arrive, and those from it."""
+        self.habits = habits
+        self.loop = loop
+        self.plant = plant
+        self._dice = dice
+        self._streams: dict[_Stream, None] = {}
+        self._cut_at = 0.0
+
+    def cut(self, *, there: bool, back: bool) -> None:
+        if self.back and back:
+            self._cut_at = self.loop.now
+        self.there, self.back = self.there and not there, self.back and not back
+
+    def heal(self) -> None:
+        broken = not self.back and self.loop.now - self._cut_at > BREAKS_AFTER_S
+        self.there = self.back = True
+        for stream in list(self._streams):
+            stream.healed(broken)
+
+    def delay(self) -> float:
+        habits, dice = self.habits, self._dice
+        return dice.uniform(*(habits.slow_s if dice.random() < habits.slow else habits.usual_s))
+
+    def after(self, delay: float, call: Any, *args: Any) -> None:
+        self.loop.call_later(delay, call, *args, context=self.world())
+
+    def world(self) -> Context:
+        return self.loop.world.context()
+
+    def between(self, span: tuple[float, float]) -> float:
+        return self._dice.uniform(*span)
+
+    def chance(self, of: float) -> bool:
+        return of > 0 and self._dice.random() < of
+
+    def call(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
+        if not self.there or self.chance(self.habits.lost):
+            return
+        late = self._dice.uniform(*self.habits.late_s) if self.chance(self.habits.late) else 0.0
+        self.after(self.delay() + late, self._arrived, sent, reply)
+        if self.chance(self.habits.doubled):
+            self.after(self.delay() + self._dice.uniform(0, 30), self._arrived, sent, reply)
+
+    def _arrived(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
+        process = self.plant.process
+        if process is None or not process.ready:
+            self._answer(reply, PlaneError("connection refused"))
+            return
+        task = process.owner.begin(sent.to(process), name=sent.name)
+        task.add_done_callback(partial(self._done, reply), context=self.world())
+
+    def _done(self, reply: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self._answer(reply, PlaneError("connection reset"))
+        elif (error := task.exception()) is not None:
+            self._answer(reply, error)
+        else:
+            self._answer(reply, task.result())
+
+    def _answer(self, reply: asyncio.Future[Any], answer: Any) -> None:
+        if self.back and not self.chance(self.habits.lost):
+            self.after(self.delay(), _settle, reply, answer)
+
+    def stream(self, sent: _Sent) -> _Stream:
+        made = _Stream(self, sent)
+        self._streams[made] = None
+        if self.there:
+            self.after(self.delay(), made.arrived)
+        return made
+
+    def forget(self, stream: _Stream) -> None:
+        self._streams.pop(stream, None)
+
+
+def _settle(reply: asyncio.Future[Any], answer: Any) -> None:
+    if reply.done():
+        return
+    if isinstance(answer, BaseException):
+        reply.set_exception(answer)
+    else:
+        reply.set_result(answer)
+
+
+class _Stream:
+    """One stream: what the control plane tells, on its way."""
+
+    def __init__(self, link: Link, sent: _Sent) -> None:
+        self.told: asyncio.Queue[Any] = asyncio.Queue()
+        self._link = link
+        self._sent = sent
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: deque[Any] = deque()
+        self._last = self._longest = 0.0
+        self._closed = False
+
+    def arrived(self) -> None:
+        if self._closed:
+            return
+        process = self._link.plant.process
+        if process is None or not process.ready:
+            self._tell(PlaneError("connection refused"))
+            return
+        self._task = process.owner.begin(self._follow(process), name=self._sent.name)
+        self._task.add_done_callback(self._ended, context=self._link.world())
+
+    async def _follow(self, process: Process) -> None:
+        async for one in self._sent.to(process):
+            self._tell(one)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        self._tell(error if isinstance(error, PlaneError) else PlaneError("connection reset"))
+
+    def _tell(self, one: Any) -> None:
+        if not self._link.back:
+            self._waiting.append(one)
+        else:
+            self._send(one)
+
+    def _send(self, one: Any) -> None:
+        link, mixes = self._link, not isinstance(one, PlaneError) and not getattr(one, "listed", False)
+        now = link.loop.now
+        if mixes and link.chance(link.habits.mixed):
+            at = now + link.delay() + link.between(MIXED_S)  # What comes next may overtake it.
+        else:
+            at = max(self._last, now + link.delay())
+            self._last = at if mixes else max(at, self._longest)
+            at = self._last
+        self._longest = max(self._longest, at)
+        link.after(at - now, self._deliver, one)
+        if mixes and link.chance(link.habits.mixed):
+            link.after(at - now + link.between(MIXED_S), self._deliver, one)  # It is told again.
+
+    def _deliver(self, one: Any) -> None:
+        if not self._closed:
+            self.told.put_nowait(one)
+
+    def healed(self, broken: bool) -> None:
+        if self._task is None and not self._closed:
+            self.arrived()  # It was asked for while the way was cut, and is asked for again, as TCP would.
+        if broken:
+            self._waiting.clear()
+            self._send(PlaneError("connection reset"))
+            return
+        while self._waiting:
+            self._send(self._waiting.popleft())
+
+    def close(self) -> None:
+        self._closed = True
+        self._link.forget(self)
+        if self._task is not None:
+            self._task.cancel()
+
+
+class NetPlane:
+    """A Plane across a link: whatever the control plane's own one can do, as seen from a machine."""
+
+    def __init__(self, link: Link) -> None:
+        self.severed = False
+        """Whoever asks is dead."""
+        self._link = link
+        self._leases = ClientPlane(cast(Client, _LeaseClient(self)))
+
+    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+        """As agents do it over HTTP: read, then write on what was read. So a message that is late comes too late."""
+        return await self._leases.take(node, lease_s, least)
+
+    async def renew(self, node: str, renewal: Renewal) -> None:
+        await self._leases.renew(node, renewal)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        streams = inspect.isasyncgenfunction(getattr(RegistryPlane, name))
+        return partial(self._stream if streams else self._call, name)
+
+    async def _call(self, name: str, *args: Any, **named: Any) -> Any:
+        if self.severed:
+            raise PlaneError("dead")
+        loop = self._link.loop
+        reply: asyncio.Future[Any] = loop.create_future()
+        sent = _Sent(name, tuple(_copied(one) for one in args), {key: _copied(one) for key, one in named.items()})
+        self._link.call(sent, reply)
+        try:
+            async with asyncio.timeout(GIVE_UP_S):
+                return await reply
+        except TimeoutError:
+            raise PlaneError("no answer") from None
+
+    async def _stream(self, name: str, *args: Any, **named: Any) -> AsyncIterator[Any]:
+        if self.severed:
+            raise PlaneError("dead")
+        stream = self._link.stream(_Sent(name, args, named))
+        try:
+            while True:
+                told = await stream.told.get()
+                if isinstance(told, PlaneError):
+                    raise told
+                yield told
+        finally:
+            stream.close()
+
+
+class _LeaseClient:
+    """As much of an HTTP client as it takes to read and write leases."""
+
+    def __init__(self, plane: NetPlane) -> None:
+        self._plane = plane
+
+    async def request(self, method: str, path: str, *, body: bytes = b"", timeout_s: float = GIVE_UP_S) -> bytes:
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer: bytes = await self._plane._call("request", method, path, body)
+        except TimeoutError:
+            raise ApiError(0, TIMEOUT, "no answer") from None
+        except PlaneError as error:
+            raise ApiError(0, LOST, str(error)) from None
+        return answer
+
+
+async def _lease_request(registry: Registry, method: str, path: str, body: bytes) -> bytes:
+    """What the control plane answers to that."""
+    name = path.rpartition("/")[2]
+    try:
+        match method:
+            case "GET":
+                held = await registry.get(Target(LEASE, LEASES, name))
+            case "PUT":
+                held = await registry.update(Target(LEASE, LEASES, name), _decode(body), SYSTEM)
+            case _:
+                held = await registry.create(Target(LEASE, LEASES), _decode(body), SYSTEM)
+    except StatusError as error:
+        raise ApiError(error.code, error.reason, error.message) from None
+    return held.shown(LEASE)
+
+
+def _copied(one: Any) -> Any:
+    """What was sent does not change on its way."""
+    return _decode(_encode(one)) if isinstance(one, dict) else one

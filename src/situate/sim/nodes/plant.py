@@ -1,0 +1,182 @@
+"""The control plane of a world, as it is: registry, scheduler and controllers on one store, in one virtual process.
+
+The store outlives it: what was answered is durable. A process that is killed writes nothing more, whatever its tasks
+still try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Final
+
+from situate.agent.direct import RegistryPlane
+from situate.core.reconcile.nodes.fencing import Profile
+from situate.server.admission.chain import chain
+from situate.server.asking import SYSTEM, Target
+from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.binding import Binder
+from situate.server.placing.companions import Placing
+from situate.server.registry.cache import Cache
+from situate.server.registry.metadata import LETTERS, SUFFIX
+from situate.server.registry.registry import Registry
+from situate.server.resources import BY_KIND
+from situate.server.scheduling.scheduler import LostTermError, Settings, open_scheduler
+from situate.sim.nodes.story import Story
+from situate.sim.nodes.virtual import Clock, Owner
+from situate.store.contract import Watch
+from situate.store.entries import LeaseId, Page, Reading, Revision
+from situate.store.errors import ClosedError
+from situate.store.memory import MemoryStore
+from situate.store.transactions import Committed, Guard, Outcome, Write
+
+__all__ = ["NAMESPACES", "Plant", "Process"]
+
+NAMESPACES: Final = ("default", "kube-system", "kube-node-lease")
+NAMESPACE: Final = BY_KIND["v1", "Namespace"]
+
+
+class Gate:
+    """The store as one process reaches it: not any more once it is dead."""
+
+    def __init__(self, store: MemoryStore, committed: Callable[[Sequence[Write]], None]) -> None:
+        self.open = True
+        self._store = store
+        self._committed = committed
+
+    def _way(self) -> MemoryStore:
+        if not self.open:
+            raise ClosedError
+        return self._store
+
+    async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
+        asked = list(writes)
+        outcome = await self._way().commit(guards, asked)
+        if isinstance(outcome, Committed):
+            self._committed(asked)
+        return outcome
+
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+        return await self._way().read(keys, at)
+
+    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
+        return await self._way().scan(prefix, at=at, after=after, limit=limit)
+
+    def watch(self, prefix: str, after: Revision) -> Watch:
+        return self._way().watch(prefix, after)
+
+    async def revision(self) -> Revision:
+        return await self._way().revision()
+
+    async def compact(self, revision: Revision) -> None:
+        await self._way().compact(revision)
+
+    async def grant(self, ttl_s: int) -> LeaseId:
+        return await self._way().grant(ttl_s)
+
+    async def keep_alive(self, lease: LeaseId) -> bool:
+        return await self._way().keep_alive(lease)
+
+    async def revoke(self, lease: LeaseId) -> None:
+        await self._way().revoke(lease)
+
+    async def aclose(self) -> None:
+        """It belongs to the world."""
+
+
+class Process:
+    """One life of the control plane."""
+
+    def __init__(self, owner: Owner, gate: Gate, profile: Profile, dice: Random) -> None:
+        self.owner = owner
+        self.ready = False
+        self._gate = gate
+        self._profile = profile
+        self._dice = dice
+        cache, placing = Cache(gate), Placing(time.time_ns, self._uid, profile)
+        self.registry = Registry(
+            gate,
+            wall_ns=time.time_ns,
+            new_uid=self._uid,
+            cache=cache,
+            admission=chain(cache, profile),
+            companions=placing,
+            new_suffix=lambda: "".join(dice.choice(LETTERS) for _ in range(SUFFIX)),
+        )
+        self.plane = RegistryPlane(self.registry)
+        self._binder = Binder(self.registry, time.time_ns, placing.turns)
+
+    def _uid(self) -> str:
+        number = f"{self._dice.getrandbits(128):032x}"
+        return f"{number[:8]}-{number[8:12]}-4{number[13:16]}-8{number[17:20]}-{number[20:]}"
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.registry.start()
+        for name in NAMESPACES:
+            if self.registry.cache.get(NAMESPACE, "", name) is None:
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await self.registry.create(Target(NAMESPACE), body, SYSTEM)
+        self.ready = True
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._schedule())
+            group.create_task(RegistryControllers(self.registry, time.time_ns, self._profile).run())
+
+    async def _schedule(self) -> None:
+        while True:
+            settings = Settings(identity="situate")
+            async with open_scheduler(
+                self._gate, self.registry, self._binder, settings, wall_ns=time.time_ns
+            ) as scheduler:
+                try:
+                    await scheduler.run()
+                except LostTermError:
+                    continue
+
+    async def kill(self) -> None:
+        self._gate.open = False
+        await self.owner.end()
+
+
+class Plant:
+    """Whichever process there is now, if there is one."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        profile: Profile,
+        dice: Random,
+        story: Story,
+        committed: Callable[[Sequence[Write]], None],
+    ) -> None:
+        self.clock = clock
+        self.process: Process | None = None
+        self.restarts = 0
+        self._store = MemoryStore()
+        self._profile = profile
+        self._dice = dice
+        self._story = story
+        self._committed = committed
+
+    def begin(self) -> None:
+        owner = Owner(f"control plane {self.restarts}", self.clock)
+        self.restarts += 1
+        gate = Gate(self._store, self._committed)
+        made = owner.run(lambda: Process(owner, gate, self._profile, self._dice))
+        self.process = made
+        owner.begin(made.run()).add_done_callback(lambda task: self._ended(made, task))
+
+    def _ended(self, process: Process, task: asyncio.Task[None]) -> None:
+        if self.process is not process:
+            return
+        error = None if task.cancelled() else task.exception()
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self._story.wrong(f"the control plane fell over: {type(error).__name__}: {error}")
+
+    async def kill(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            await process.kill()

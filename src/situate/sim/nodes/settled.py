@@ -1,0 +1,77 @@
+"""What must hold when all faults are over, and have been for a while: everything is as people want it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from situate.sim.nodes.checkers import ENDED, Checkers
+from situate.sim.nodes.machine import Machine
+from situate.sim.nodes.plant import Plant
+from situate.sim.nodes.workload import JOBS, SPACE, People, Wanted
+
+__all__ = ["unsettled"]
+
+
+def unsettled(checkers: Checkers, machines: Sequence[Machine], people: People, plant: Plant) -> list[str]:
+    """Everything that is not as it should be."""
+    return [*_nodes(checkers, machines), *_pods(checkers), *_running(checkers), *_workloads(checkers, people, plant)]
+
+
+def _nodes(checkers: Checkers, machines: Sequence[Machine]) -> Iterator[str]:
+    for one in machines:
+        node = checkers.nodes.get(one.name)
+        if node is None:
+            yield f"{one.name} is not registered"
+        elif not node.up:
+            yield f"{one.name} is not ready"
+        elif node.given_up is not None:
+            yield f"{one.name} is still given up"
+
+
+def _pods(checkers: Checkers) -> Iterator[str]:
+    for key, pod in checkers.pods.items():
+        on = list(checkers.running.get(pod.uid, ()))
+        if pod.leaves:
+            yield f"{key} is still to leave {pod.node or 'no node'}"
+        elif pod.phase in ENDED:
+            continue
+        elif not pod.node:
+            yield f"{key} is not bound"
+        elif pod.phase != "Running" or not _is_ready(pod.body):
+            yield f"{key} on {pod.node} is {pod.phase}{'' if pod.phase != 'Running' else ', and not ready'}"
+        elif on != [pod.node]:
+            yield f"{key} is bound to {pod.node} and runs on {on or 'none'}"
+
+
+def _running(checkers: Checkers) -> Iterator[str]:
+    wanted = {pod.uid: pod for pod in checkers.pods.values()}
+    for uid, places in checkers.running.items():
+        pod = wanted.get(uid)
+        if pod is None:
+            yield f"{', '.join(places)} runs {uid[:8]}, which is gone"
+        elif pod.phase in ENDED:
+            yield f"{', '.join(places)} runs {pod.key}, which has {pod.phase}"
+
+
+def _workloads(checkers: Checkers, people: People, plant: Plant) -> Iterator[str]:
+    for one in people.wanted.values():
+        pods = [pod for pod in checkers.pods.values() if pod.body["metadata"].get("labels", {}).get("app") == one.name]
+        if one.kind == "Job":
+            yield from _job(one, plant)
+        elif one.kind != "Pod":
+            active = [pod for pod in pods if not pod.leaves and pod.phase not in ENDED]
+            if len(active) != one.replicas:
+                yield f"{one.name} has {len(active)} pods of {one.replicas}"
+
+
+def _job(one: Wanted, plant: Plant) -> Iterator[str]:
+    held = None if plant.process is None else plant.process.registry.cache.get(JOBS, SPACE, one.name)
+    done = 0 if held is None else held.object(JOBS).get("status", {}).get("succeeded", 0)
+    if done != one.replicas:
+        yield f"{one.name} has {done} of {one.replicas} done"
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -1,0 +1,244 @@
+"""Bugs of the kinds that data planes have had, planted one at a time: the simulation must find each, and name it.
+
+A checker that finds no planted bug finds no real one either. Each bug is in an agent or in the control plane; machines,
+network and checkers are as ever.
+"""
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from situate.agent import agent as agent_module
+from situate.agent.agent import NodeAgent
+from situate.agent.direct import RegistryPlane
+from situate.agent.fence import Fence
+from situate.agent.plane import NodeRead
+from situate.agent.wanted import Wanted
+from situate.core.reconcile.nodes import evicting, health, taints, zones
+from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, Profile
+from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.taints import given_up
+from situate.sim.nodes.world import run
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+WORLDS = 40
+FOR_EVER_S = 1e9
+
+
+# -- two at once ------------------------------------------------------------------------------------------------------
+
+
+def an_agent_never_stops_by_itself(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fence, "closes_at", property(lambda self: self.renewed_at + FOR_EVER_S))
+
+
+def an_agent_takes_its_clock_to_be_right(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fence, "closes_at", property(lambda self: self.renewed_at + self.lease_s))
+
+
+def pods_of_a_node_that_is_gone_are_forced_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(evicting, "_orphaned", lambda one, _, now, draft: evicting._force(one, now, draft))
+
+
+def an_agent_begins_pods_as_soon_as_it_may(patch: pytest.MonkeyPatch) -> None:
+    """And not only when it was told once more which they are."""
+    patch.setattr(NodeAgent, "_current", property(lambda self: True, lambda self, value: None), raising=False)
+
+
+# -- snapshots that go back -------------------------------------------------------------------------------------------
+
+
+def an_older_snapshot_is_taken(patch: pytest.MonkeyPatch) -> None:
+    def told(self: Wanted, told: Any) -> str:
+        self.held = told
+        return "newer"
+
+    patch.setattr(Wanted, "told", told)
+
+
+def what_is_on_disk_is_begun_at_once(patch: pytest.MonkeyPatch) -> None:
+    real = NodeAgent._come_back
+
+    def come_back(self: NodeAgent) -> None:
+        real(self)
+        for pod in self._checkpoint.pods:
+            if pod["metadata"]["uid"] not in self._workers:
+                self._work(pod, 1, None)
+
+    patch.setattr(NodeAgent, "_come_back", come_back)
+    patch.setattr(NodeAgent, "_current", property(lambda self: True, lambda self, value: None), raising=False)
+
+
+def what_is_on_disk_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    real = NodeAgent._come_back
+
+    def come_back(self: NodeAgent) -> None:
+        real(self)
+        self._lease.acknowledge(self._wanted.version)
+
+    patch.setattr(NodeAgent, "_come_back", come_back)
+
+
+# -- evictions beyond the rates ---------------------------------------------------------------------------------------
+
+
+def nodes_are_given_up_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(zones, "spacing", lambda zone, profile: 0)
+    patch.setattr(Sightings, "last_given_up", lambda self, zone: -(10**9))
+
+
+def nodes_are_given_up_in_a_zone_that_is_mostly_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(zones, "_rate", lambda nodes, unhealthy, profile: profile.rate)
+
+
+def nodes_are_given_up_though_all_are_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(zones, "all", lambda _: False, raising=False)
+    patch.setattr(zones, "_take_back", lambda nodes, draft: None)
+    real = zones.survey
+
+    def survey(objects: Any, sightings: Any, now: int) -> Any:
+        was, sightings.up = sightings.up, sightings.up or 1
+        try:
+            return real(objects, sightings, now)
+        finally:
+            sightings.up = was
+
+    patch.setattr("situate.loop.controllers.runner.survey", survey)
+
+
+def a_control_plane_that_has_just_begun_gives_nodes_up(patch: pytest.MonkeyPatch) -> None:
+    """By what is stored of them, though it was not listened to meanwhile."""
+    patch.setattr(Sightings, "may_give_up_at", property(lambda self: self.since))
+    patch.setattr(zones, "_lost_at", lambda one, _, now: None if given_up(one) else now)
+
+
+def pods_leave_before_their_patience_is_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(evicting, "_tolerated_until", lambda tolerations, taint, now: now)
+
+
+# -- what is told late ---------------------------------------------------------------------------------------------
+
+
+def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("situate.server.placing.companions.stale", lambda said, held, term: "")
+
+
+# -- what does not settle ---------------------------------------------------------------------------------------------
+
+
+def an_agent_does_not_say_that_it_is_well(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(agent_module, "_is_ready", lambda node: True)
+
+
+def an_agent_does_not_notice_that_its_node_was_deleted(patch: pytest.MonkeyPatch) -> None:
+    real = RegistryPlane.nodes
+
+    async def nodes(self: RegistryPlane, node: str = "") -> AsyncIterator[NodeRead]:
+        async for read in real(self, node):
+            if read.body is not None:
+                yield read
+
+    patch.setattr(RegistryPlane, "nodes", nodes)
+
+
+def an_agent_does_not_hear_what_is_gone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeAgent, "_vanished", lambda self, key: None)
+
+
+def taints_stay(patch: pytest.MonkeyPatch) -> None:
+    real = taints.wanted_taints
+    patch.setattr(health, "wanted_taints", lambda one, now: one.spec.taints or real(one, now))
+
+
+@dataclass(frozen=True)
+class Bug:
+    plant: Plant
+    said: str
+    """A part of what is said about it."""
+    kinds: tuple[str, ...]
+    """The faults in whose company it shows soon."""
+    profile: Profile = FAST
+    seed: int = 1
+    """The world in which it was found last: where it is looked for first, to save time. Any other will do as well."""
+
+
+LOSSES = ("cuts", "nodes deleted")
+RATES = ("cuts of many", "vanishing")
+
+BUGS: dict[str, Bug] = {
+    "an agent never stops by itself": Bug(an_agent_never_stops_by_itself, "runs twice", LOSSES),
+    "an agent takes its clock to be right": Bug(
+        an_agent_takes_its_clock_to_be_right, "runs twice", ("drift", "nodes deleted"), KUBERNETES, seed=5
+    ),
+    "pods of a node that is gone are forced at once": Bug(
+        pods_of_a_node_that_is_gone_are_forced_at_once, "runs twice", LOSSES
+    ),
+    "an agent begins pods as soon as it may": Bug(an_agent_begins_pods_as_soon_as_it_may, "runs twice", LOSSES),
+    "what is on disk is begun at once": Bug(
+        what_is_on_disk_is_begun_at_once, "it had let go", ("old disks", "churn", "reboots")
+    ),
+    "an older snapshot is taken": Bug(an_older_snapshot_is_taken, "went back", ("mixed streams", "churn")),
+    "what is on disk is acknowledged": Bug(
+        what_is_on_disk_is_acknowledged, "had acknowledged", ("old disks", "churn", "restarts")
+    ),
+    "nodes are given up one after the other": Bug(
+        nodes_are_given_up_one_after_the_other, "after another of its zone", RATES
+    ),
+    "nodes are given up in a zone that is mostly lost": Bug(
+        nodes_are_given_up_in_a_zone_that_is_mostly_lost, "of its zone are lost", RATES
+    ),
+    "nodes are given up though all are lost": Bug(
+        nodes_are_given_up_though_all_are_lost, "though all nodes are lost", ("cuts of many",), seed=14
+    ),
+    "a control plane that has just begun gives nodes up": Bug(
+        a_control_plane_that_has_just_begun_gives_nodes_up,
+        "after the control plane began",
+        ("vanishing", "control plane restarts"),
+        KUBERNETES,
+        seed=22,
+    ),
+    "pods leave before their patience is over": Bug(
+        pods_leave_before_their_patience_is_over, "and not after", ("vanishing",)
+    ),
+    "late reports are taken": Bug(late_reports_are_taken, "settled", ("late messages", "restarts", "reboots"), seed=3),
+    "an agent does not say that it is well": Bug(an_agent_does_not_say_that_it_is_well, "is not ready", ("cuts",)),
+    "an agent does not notice that its node was deleted": Bug(
+        an_agent_does_not_notice_that_its_node_was_deleted, "is not registered", ("nodes deleted",), seed=6
+    ),
+    "an agent does not hear what is gone": Bug(an_agent_does_not_hear_what_is_gone, "which is gone", LOSSES),
+    "taints stay": Bug(taints_stay, "settled", ("cuts", "vanishing")),
+}
+
+
+def find(bug: Bug, first: int) -> int | None:
+    """The first world in which a bug is found."""
+    seeds: list[int] = [first, *range(1, WORLDS + 1)]
+    for seed in seeds:
+        with pytest.MonkeyPatch.context() as patch:
+            bug.plant(patch)
+            if any(bug.said in line for line in run(seed, kinds=bug.kinds, profile=bug.profile).violations):
+                return seed
+    return None
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_simulation_finds(name: str) -> None:
+    assert find(BUGS[name], BUGS[name].seed) is not None, f"not found in {WORLDS} worlds"
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    for each in sys.argv[1:] or BUGS:
+        print(f"{each}: {find(BUGS[each], 1)}", flush=True)
