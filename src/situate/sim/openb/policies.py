@@ -1,0 +1,102 @@
+"""The policies that are compared: each is a scheduler configuration, as one would write it into a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.core.config.types import API_VERSION, KIND
+from situate.core.engine.profile import build_profiles
+from situate.core.model.gpu import DEVICE_MILLI
+from situate.core.place.profile import Profile
+from situate.sim.openb.objects import MODEL_LABEL, TOTAL_RESOURCE
+from situate.sim.openb.reading import Ask, TracePod
+from situate.sim.openb.rivals import DotProduct, GpuClustering, GpuPacking
+from situate.wire.config import config_of
+
+__all__ = ["POLICIES", "RANDOM", "configuration", "profile_of", "typical"]
+
+TYPICAL_PERCENT: Final = 95
+"""The most common kinds of pods that make up so many of all are typical, as the authors have it."""
+
+RANDOM: Final = "Random"
+"""The one that is no plugin: plugins roll no dice."""
+
+_RIVALS: Final[Mapping[str, type]] = {
+    f"{kind.__module__}:{kind.__name__}": kind for kind in (DotProduct, GpuPacking, GpuClustering)
+}
+_BY_NAME: Final = {kind.__name__: name for name, kind in _RIVALS.items()}
+
+_SCORERS: Final[Mapping[str, str]] = {
+    "DotProd": _BY_NAME["DotProduct"],
+    "GpuClustering": _BY_NAME["GpuClustering"],
+    "GpuPacking": _BY_NAME["GpuPacking"],
+    "BestFit": "BinPack",
+    "FGD": "Fragmentation",
+    "Foresight": "Foresight",
+}
+POLICIES: Final = (RANDOM, *_SCORERS)
+"""As the authors call theirs; the last is ours. FGD stands for our Fragmentation."""
+
+
+def configuration(policy: str, trace: Sequence[TracePod]) -> dict[str, Any]:
+    """The configuration document of a policy. Filters are the same in all: models, room, and devices."""
+    filters = [{"name": name} for name in ("NodeAffinity", "NodeResourcesFit", "GpuShare")]
+    plugins: dict[str, Any] = {
+        "multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}]},
+        "filter": {"enabled": filters},
+        "reserve": {"enabled": [{"name": "GpuShare"}]},
+    }
+    arguments: list[dict[str, Any]] = []
+    if (scorer := _SCORERS.get(policy)) is not None:
+        plugins["score"] = {"enabled": [{"name": scorer, "weight": 1}]}
+        if args := _arguments(scorer, trace):
+            arguments.append({"name": scorer, "args": args})
+        if "typicalPods" in args:
+            plugins["reserve"]["enabled"].append({"name": scorer})
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "profiles": [{"schedulerName": policy.lower(), "plugins": plugins, "pluginConfig": arguments}],
+    }
+
+
+def profile_of(document: Mapping[str, Any], file: str = "") -> Profile:
+    """What decides, of a configuration of ours."""
+    deciding = build_profiles(config_of(document, file), _RIVALS)
+    return next(iter(deciding.values())).profile
+
+
+def _arguments(scorer: str, trace: Sequence[TracePod]) -> dict[str, Any]:
+    if scorer == "BinPack":
+        return {"resources": [{"name": "cpu", "weight": 1}, {"name": TOTAL_RESOURCE, "weight": 1}]}
+    return {"typicalPods": typical(trace)} if scorer in ("Fragmentation", "Foresight") else {}
+
+
+def typical(trace: Sequence[TracePod]) -> list[dict[str, Any]]:
+    """The mix of the trace: kinds of pods, the most common first. Memory is left out, as the authors do."""
+    counts = Counter(_without_memory(pod.ask) for pod in trace)
+    found = []
+    counted = 0
+    for ask, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
+        if counted * 100 >= TYPICAL_PERCENT * len(trace):
+            break
+        counted += count
+        found.append(_described(ask, count))
+    return found
+
+
+def _without_memory(ask: Ask) -> Ask:
+    return Ask(ask.milli_cpu, 0, ask.gpus, ask.gpu_milli, ask.models)
+
+
+def _described(ask: Ask, count: int) -> dict[str, Any]:
+    said: dict[str, Any] = {"weight": count, "cpu": f"{ask.milli_cpu}m"}
+    if 0 < ask.demand < DEVICE_MILLI:
+        said["gpuMilli"] = ask.gpu_milli
+    elif ask.gpus:
+        said["gpu"] = ask.gpus
+    if ask.models:
+        said["nodes"] = {MODEL_LABEL: list(ask.models)}
+    return said
