@@ -18,6 +18,7 @@ from situate.core.gang.members import demands_of, roll_call, why_held
 from situate.core.gang.plan import Member, Planner, plan_enough
 from situate.core.model.pod import Pod, PodCondition
 from situate.core.model.refs import PodRef
+from situate.core.place.assigning import with_annotations
 from situate.core.queue.waiting import Place
 from situate.core.state.audit import audit
 
@@ -83,7 +84,7 @@ class World:
         known = self.pods.get(effect.pod.name)
         if known is None or known.spec.node_name or known.metadata.uid != effect.pod.uid:
             return [BindFailed(effect.pod, effect.attempt, "gone, or bound already", final=True)]
-        known = replace(known, spec=replace(known.spec, node_name=effect.node))
+        known = with_annotations(replace(known, spec=replace(known.spec, node_name=effect.node)), effect.annotations)
         self.pods[effect.pod.name] = known
         done: list[Change] = [BindDone(effect.pod, effect.attempt), PodSeen(known)]
         if roll < 0.4:

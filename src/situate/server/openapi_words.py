@@ -78,6 +78,7 @@ FIELDS: Final = {
     "spec": "What is wanted.",
     "status": "What is the case, as it was seen last.",
     "BoundPod.bindingVersion": "The how-manieth binding of the pod this is.",
+    "BoundPod.gpus": "What it was given of single GPUs of the node: `3/500` is 500 thousandths of device 3.",
     "BoundPod.hostPorts": "Ports of the node that are taken: `TCP/80`, or `TCP/80/10.0.0.1` on one address.",
     "NodeRefusals.nodes": "How many nodes were refused; each counts once, for the first plugin that refused it.",
     "NodeRefusals.plugin": "Who refused.",

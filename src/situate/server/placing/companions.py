@@ -39,9 +39,11 @@ from situate.server.placing.ledger import (
     add,
     allocatable_of,
     amounts_of,
+    gpus_of,
     ports_of,
     remove,
     room,
+    taken_gpus,
     taken_ports,
 )
 from situate.server.placing.life import holds_node, legal, phase_of, returns_from_end
@@ -320,7 +322,8 @@ class _Writing:
             identity, ledger = self._placing.ledger(held)
             revision = Revision(held.revision)
         amounts, ports = amounts_of(pod), ports_of(pod)
-        if short := room(seen.allocatable, ledger.allocated, amounts):
+        gpus = gpus_of(pod)
+        if short := room(seen.allocatable, ledger.allocated, amounts) + taken_gpus(ledger, gpus):
             raise full(self._name, node, short, bind=ask is not None)
         if taken := taken_ports(ledger, ports):
             raise clashes(self._name, node, taken, bind=ask is not None)
@@ -328,7 +331,7 @@ class _Writing:
         self._put_snapshot(
             node,
             identity,
-            add(ledger, Bound(self._namespace, self._name, self._uid, version, ports), amounts),
+            add(ledger, Bound(self._namespace, self._name, self._uid, version, ports, gpus), amounts),
             revision,
         )
         return str(revision)
@@ -358,8 +361,8 @@ class _Writing:
         if held is None or (amounts == amounts_of(was) and ports == ports_of(was)):
             return
         identity, ledger = self._placing.ledger(held)
-        version = next((one.binding_version for one in ledger.pods if one.uid == self._uid), None)
-        if version is None:
+        bound = next((one for one in ledger.pods if one.uid == self._uid), None)
+        if bound is None:
             return
         others = remove(ledger, self._uid, amounts_of(was))
         if found is not None:
@@ -369,7 +372,8 @@ class _Writing:
             raise full(self._name, node, grown, bind=False)
         if taken := taken_ports(others, ports):
             raise clashes(self._name, node, taken, bind=False)
-        bound = Bound(self._namespace, self._name, self._uid, version, ports)
+        # What it was given of single GPUs was settled when it was bound.
+        bound = Bound(self._namespace, self._name, self._uid, bound.binding_version, ports, bound.gpus)
         self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
 
     def _put_snapshot(self, node: str, identity: Identity, ledger: Ledger, revision: Revision) -> None:

@@ -13,7 +13,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.base import EMPTY
+from situate.core.model.gpu import DEVICE_MILLI, devices_of, gpu_need
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.requests import allocatable as node_resources
@@ -23,6 +25,7 @@ from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 __all__ = [
     "Amounts",
     "Bound",
+    "GpuPart",
     "Ledger",
     "LedgerError",
     "Port",
@@ -31,10 +34,12 @@ __all__ = [
     "allocatable_of",
     "amount_of",
     "amounts_of",
+    "gpus_of",
     "ports_of",
     "quantity",
     "remove",
     "room",
+    "taken_gpus",
     "taken_ports",
 ]
 
@@ -42,6 +47,8 @@ Amounts: TypeAlias = Mapping[str, int]
 """By resource; what is not listed is 0."""
 Port: TypeAlias = str
 """`TCP/80` on every address, `TCP/80/10.0.0.1` on one."""
+GpuPart: TypeAlias = str
+"""`3/500` is 500 thousandths of device 3."""
 
 EVERY_ADDRESS: Final = "0.0.0.0"
 
@@ -58,6 +65,7 @@ class Bound(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     uid: str
     binding_version: int
     host_ports: tuple[Port, ...] = ()
+    gpus: tuple[GpuPart, ...] = ()
 
     @property
     def key(self) -> str:
@@ -170,6 +178,31 @@ def taken_ports(ledger: Ledger, ports: tuple[Port, ...]) -> list[tuple[Port, Bou
 def _clash(one: Port, other: Port) -> bool:
     """Also if one is of every address, which is to say the beginning of the other."""
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+
+
+def gpus_of(pod: Pod) -> tuple[GpuPart, ...]:
+    """What a pod has of single GPUs, where an annotation says which it was given."""
+    annotations = pod.metadata.annotations
+    text = annotations.get(GPU_DEVICES, "") if annotations else ""
+    if not text:
+        return ()
+    need = gpu_need(annotations, fit_requests(pod).scalar)
+    return tuple(f"{device}/{need.milli}" for device in devices_of(text, need) or ())
+
+
+def taken_gpus(ledger: Ledger, gpus: tuple[GpuPart, ...]) -> list[Short]:
+    """Of these parts, those for which there is no room beside what pods on the ledger were given of the same device."""
+    short = []
+    for device, milli in map(_part, gpus):
+        held = sum(part for pod in ledger.pods for at, part in map(_part, pod.gpus) if at == device)
+        if held + milli > DEVICE_MILLI:
+            short.append(Short(f"{GPU_MILLI} of device {device}", milli, DEVICE_MILLI - held, DEVICE_MILLI))
+    return short
+
+
+def _part(part: GpuPart) -> tuple[str, int]:
+    device, _, milli = part.partition("/")
+    return device, int(milli)
 
 
 def quantity(resource: str, amount: int) -> str:

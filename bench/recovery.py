@@ -1,0 +1,230 @@
+"""`make bench-recovery`: 500 hollow nodes on one control plane, and 50 of them vanish at once.
+
+They are dealt out to ten zones, so that of each zone five are lost, and no zone is lost for the most part. With
+--fast-recovery, a zone's first node is given up after 18 s and the next ones every 10 s at the fastest; its pods leave
+5 s later, and their Deployments make others. Measured is the time from the kill until every Deployment has all its pods
+running on the nodes that are left, and how long the API took to answer meanwhile: a node, a hundred pods, and a
+ConfigMap that is made and deleted. Server, nodes and whoever asks share one machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+from server import identity_of, state_of  # noqa: E402 -- how a server is begun is the same in every bench
+from situate.core.reconcile.nodes.fencing import FAST  # noqa: E402
+
+ZONES = 10
+STAY, GO = 450, 50
+DEPLOYMENTS, REPLICAS = 10, 200
+ASK_EVERY_S = 0.05
+LIMIT_S = 240.0
+P99_S = 1.0
+SECOND_MS = 1_000
+PODS = "/api/v1/namespaces/default/pods"
+GOES = "goes-"
+
+
+def bound_s() -> float:
+    """By when all must run again: the grace; one node of a zone after the other, and a second for each, as taints have
+    whole seconds; what pods tolerate; and a quarter of a minute to make, place and begin others."""
+    given_up = (GO // ZONES - 1) * (1 / FAST.rate + 1)
+    return FAST.grace_ms / SECOND_MS + FAST.renew_ms / SECOND_MS + given_up + FAST.toleration_s + 15
+
+
+@dataclass(slots=True)
+class Seen:
+    """All pods, as a watch tells of them."""
+
+    running: dict[str, str] = field(default_factory=dict)
+    """By name: the node on which it runs and is not to leave."""
+    version: str = "0"
+
+    def take(self, event: dict[str, Any]) -> None:
+        pod = event["object"]
+        meta = pod["metadata"]
+        self.version = meta["resourceVersion"]
+        if event["type"] == "BOOKMARK":
+            return
+        runs = pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in meta
+        if runs and event["type"] != "DELETED":
+            self.running[meta["name"]] = pod["spec"]["nodeName"]
+        else:
+            self.running.pop(meta["name"], None)
+
+    def elsewhere(self) -> int:
+        return sum(not node.startswith(GOES) for node in self.running.values())
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, ssl.SSLContext]]:
+    parts = ("--with", "scheduler", "--with", "controllers", "--fast-recovery")
+    with (folder / "server.log").open("wb") as log:
+        command = [sys.executable, "-m", "situate", "server", *parts, "--port", "0", "--dir", str(folder)]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield state_of(folder, process)["url"], identity_of(folder)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+@contextmanager
+def fleet(folder: Path, prefix: str, count: int) -> Iterator[subprocess.Popen[bytes]]:
+    nodes = ("--hollow", str(count), "--prefix", prefix, "--zones", str(ZONES))
+    with (folder / f"{prefix}.log").open("wb") as log:
+        command = [sys.executable, "-m", "situate", "node", *nodes, "--kubeconfig", str(folder / "kubeconfig")]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+async def follow(session: aiohttp.ClientSession, seen: Seen) -> None:
+    """Until cancelled."""
+    while True:
+        query = {"watch": "1", "resourceVersion": seen.version, "allowWatchBookmarks": "true"}
+        async with session.get(PODS, params=query, timeout=aiohttp.ClientTimeout(total=None)) as answer:
+            buffer = b""
+            async for chunk in answer.content.iter_any():
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
+                    if line:
+                        seen.take(json.loads(line))
+
+
+async def make(session: aiohttp.ClientSession) -> None:
+    for number in range(DEPLOYMENTS):
+        labels = {"app": f"web-{number}"}
+        container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m"}}}
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": f"web-{number}"},
+            "spec": {
+                "replicas": REPLICAS,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        }
+        async with session.post("/apis/apps/v1/namespaces/default/deployments", json=body) as answer:
+            if answer.status != 201:
+                raise RuntimeError(await answer.text())
+
+
+async def ask(session: aiohttp.ClientSession, took: list[float]) -> None:
+    """Until cancelled: one question after the other, and how long each took."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked"}, "data": {"a": "b"}}
+    questions: tuple[tuple[str, str, Any], ...] = (
+        ("GET", "/api/v1/nodes/stays-001", None),
+        ("GET", f"{PODS}?limit=100", None),
+        ("POST", maps, body),
+        ("DELETE", f"{maps}/asked", None),
+    )
+    while True:
+        for method, path, data in questions:
+            began = time.perf_counter()
+            async with session.request(method, path, json=data) as answer:
+                await answer.read()
+            took.append(time.perf_counter() - began)
+            await asyncio.sleep(ASK_EVERY_S)
+
+
+async def until(holds: Any, limit_s: float, what: str) -> float:
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() - began > limit_s:
+            raise RuntimeError(f"not within {limit_s:.0f} s: {what}")
+        await asyncio.sleep(0.05)
+    return time.monotonic() - began
+
+
+async def nodes_ready(session: aiohttp.ClientSession) -> int:
+    async with session.get("/api/v1/nodes") as answer:
+        items = (await answer.json())["items"]
+    conditions = [one for node in items for one in node.get("status", {}).get("conditions", ())]
+    return sum(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+async def closest_s(session: aiohttp.ClientSession) -> float:
+    """The shortest time between two nodes of one zone that were given up."""
+    async with session.get("/api/v1/nodes") as answer:
+        items = (await answer.json())["items"]
+    by_zone: dict[str, list[float]] = {}
+    for node in items:
+        for taint in node["spec"].get("taints", ()):
+            if taint["effect"] == "NoExecute" and "timeAdded" in taint:
+                zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+                by_zone.setdefault(zone, []).append(datetime.fromisoformat(taint["timeAdded"]).timestamp())
+    times = [sorted(each) for each in by_zone.values()]
+    return min((b - a for each in times for a, b in pairwise(each)), default=float("inf"))
+
+
+async def measure(url: str, tls: ssl.SSLContext, goes: subprocess.Popen[bytes]) -> bool:
+    connector = aiohttp.TCPConnector(limit=8, ssl=tls)
+    async with aiohttp.ClientSession(url, connector=connector) as session:
+        while await nodes_ready(session) < STAY + GO:
+            await asyncio.sleep(1)
+        seen, wanted, took = Seen(), DEPLOYMENTS * REPLICAS, list[float]()
+        tasks = [asyncio.create_task(follow(session, seen))]
+        await make(session)
+        began_s = await until(lambda: len(seen.running) == wanted, LIMIT_S, "all pods run")
+        print(f"{wanted} pods run on {STAY + GO} nodes after {began_s:.1f} s", flush=True)
+        await asyncio.sleep(FAST.grace_ms / SECOND_MS)  # a server that has just begun gives nobody up
+        lost = wanted - seen.elsewhere()
+        tasks.append(asyncio.create_task(ask(session, took)))
+        goes.kill()
+        back_s = await until(lambda: seen.elsewhere() == wanted, LIMIT_S, "all pods run elsewhere")
+        apart_s = await closest_s(session)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    took.sort()
+    p99_s = took[int(len(took) * 0.99)]
+    print(f"{GO} nodes with {lost} pods vanished; all run elsewhere after {back_s:.1f} s (bound: {bound_s():.0f} s)")
+    print(f"nodes of one zone were given up at least {apart_s:.0f} s apart (rate: {FAST.rate} a second)")
+    print(
+        f"API meanwhile: {len(took)} requests, median {took[len(took) // 2] * 1_000:.0f} ms, "
+        f"p99 {p99_s * 1_000:.0f} ms, longest {took[-1] * 1_000:.0f} ms"
+    )
+    return back_s <= bound_s() and p99_s < P99_S and apart_s >= 1 / FAST.rate
+
+
+def main() -> int:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
+    with tempfile.TemporaryDirectory(prefix="recovery-") as made, ExitStack() as stack:
+        folder = Path(made)
+        url, tls = stack.enter_context(server(folder))
+        stack.enter_context(fleet(folder, "stays", STAY))
+        goes = stack.enter_context(fleet(folder, "goes", GO))
+        print(f"{os.cpu_count()} cores", flush=True)
+        good = asyncio.run(measure(url, tls, goes))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
