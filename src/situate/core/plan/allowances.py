@@ -1,0 +1,62 @@
+"""What budgets allow at the moment: each eviction takes one, and gives it back when the pod runs again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PodDisruptionBudget
+from situate.core.reconcile.disruption import SEVERAL_BUDGETS, WOULD_VIOLATE
+
+
+class Allowances:
+    """All budgets, counted as a plan goes on. A budget with an empty selector speaks of its whole namespace."""
+
+    __slots__ = ("_budgets", "_left")
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._budgets = [(budget, _selector(budget)) for budget in budgets]
+        self._left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
+
+    def _of(self, pod: Pod) -> list[int]:
+        return [
+            at
+            for at, (budget, selector) in enumerate(self._budgets)
+            if budget.metadata.namespace == pod.metadata.namespace and selector.matches(pod.metadata.labels)
+        ]
+
+    def refusal(self, pod: Pod) -> str:
+        """Why the eviction API would not let the pod go now; empty if it would."""
+        found = self._of(pod)
+        if len(found) > 1:
+            return SEVERAL_BUDGETS
+        if found and self._left[found[0]] <= 0 and pod.metadata.name not in self._disrupted(found[0]):
+            return f"{WOULD_VIOLATE} ({self.name(found[0])} allows 0 disruptions)"
+        return ""
+
+    def budgets(self, pod: Pod) -> list[str]:
+        """The budgets that speak of a pod, by namespace/name."""
+        return [self.name(at) for at in self._of(pod)]
+
+    def name(self, at: int) -> str:
+        meta = self._budgets[at][0].metadata
+        return f"{meta.namespace}/{meta.name}"
+
+    def spend(self, pod: Pod) -> None:
+        for at in self._of(pod):
+            self._left[at] -= 1
+
+    def give_back(self, pod: Pod) -> None:
+        for at in self._of(pod):
+            self._left[at] += 1
+
+    def _disrupted(self, at: int) -> Iterable[str]:
+        return self._budgets[at][0].status.disrupted_pods
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    try:
+        return parse_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING

@@ -1,0 +1,72 @@
+"""How many more of a pod fit: placed one by one where the scheduler would put them, until one fits nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.model.meta import key_of
+from situate.core.model.pod import Pod
+from situate.core.place.selecting import NOWHERE
+from situate.core.plan.ground import Ground, fresh
+
+MOST: Final = 100_000
+"""How many are placed at most, unless told otherwise."""
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """How many fit, and where. `next_` says what stops the one after the last."""
+
+    count: int
+    stopped: bool
+    """Whether the next one fits nowhere; if not, counting ended at its limit."""
+    by_node: Mapping[str, int]
+    by_zone: Mapping[str, int]
+    """Nodes without a zone are under an empty name."""
+    message: str
+    """kube-scheduler's, about the next one; empty where counting ended at its limit."""
+    evicts: tuple[str, ...] = ()
+    """Whom the next one would drive out, if it is important enough."""
+    node: str = ""
+    """Where it would then be."""
+
+
+def fit(ground: Ground, pod: Pod, most: int = MOST) -> Fits:
+    """Place copies of a pod on a ground until the next one fits nowhere; they stay there."""
+    copy = fresh(pod)
+    by_node: dict[str, int] = {}
+    count = number = 0
+    while count < most:
+        number += 1
+        name = f"{pod.metadata.name}-{number}"
+        one = replace(copy, metadata=replace(copy.metadata, name=name, uid=f"{pod.metadata.uid}-{number}"))
+        if key_of(one.metadata) in ground.pods:
+            continue
+        row = ground.choose(one)
+        if row == NOWHERE:
+            return _told(ground, one, count, by_node)
+        ground.put(one, row)
+        count += 1
+        by_node[ground.name(row)] = by_node.get(ground.name(row), 0) + 1
+    return Fits(count, False, by_node, _by_zone(ground, by_node), "")
+
+
+def _told(ground: Ground, pod: Pod, count: int, by_node: Mapping[str, int]) -> Fits:
+    decision = ground.decide(pod)
+    remedy = decision.remedy
+    evicts = () if remedy is None else tuple(victim.key for victim in remedy.victims)
+    node = "" if remedy is None or remedy.node_row is None else ground.name(remedy.node_row)
+    return Fits(count, True, by_node, _by_zone(ground, by_node), decision.message, evicts, node)
+
+
+def _by_zone(ground: Ground, by_node: Mapping[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, count in by_node.items():
+        zone = ground.node(name).metadata.labels.get(ZONE, "")
+        found[zone] = found.get(zone, 0) + count
+    return found

@@ -1,0 +1,259 @@
+"""What moves are to make room for: one more pod of a shape, or a node without pods. And what each node lacks for it.
+
+A target is a node that could be the one. `least` pods have to leave it, whatever is done: that is exact for what can be
+counted (resources, and pods that have to go), and 1 where something else than room is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from situate.core.model.pod import Pod
+from situate.core.place.diagnosis import diagnose
+from situate.core.place.filtering import fits_at, run_filters
+from situate.core.plan.allowances import Allowances
+from situate.core.plan.ground import Ground
+from situate.core.plan.movable import Fate, Rules
+from situate.core.state.view import View
+
+COVERS: Final = 64
+"""How many choices of pods to move are looked at for one node and one number of them."""
+COMBINATIONS: Final = 20_000
+"""How many are thought of to find those."""
+
+Sizes = Mapping[int, int]
+"""Amounts by resource column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A pod that may be moved, and what it holds. Of those of one kind on one node, one is as good as another."""
+
+    key: str
+    kind: int
+    holds: Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A node that could be freed."""
+
+    row: int
+    name: str
+    least: int
+    victims: tuple[Victim, ...]
+    lacks: Sizes
+    """What has to be let go of, by resource column; empty if room is not what is in the way."""
+    all_go: bool
+    """Whether every victim has to leave."""
+
+
+class Goal(Protocol):
+    """What is asked for."""
+
+    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
+        """The nodes that could do, in node order."""
+
+    def reached(self, ground: Ground, target: Target) -> bool:
+        """Whether it is so now."""
+
+    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
+        """Whether it would be so if these left; asked before anybody moves."""
+
+
+class Movers:
+    """Who may be moved at all, asked once a pod; and why the others may not."""
+
+    __slots__ = ("_allowances", "_ground", "_rules", "_told")
+
+    def __init__(self, ground: Ground, rules: Rules) -> None:
+        self._ground = ground
+        self._rules = rules
+        self._allowances = Allowances(ground.cluster.objects.budgets.values())
+        self._told: dict[str, tuple[Fate, str]] = {}
+
+    def judge(self, key: str) -> tuple[Fate, str]:
+        """A pod's fate and, if it is not to be moved, why. One step at a time, so a budget has to allow only one."""
+        found = self._told.get(key)
+        if found is None:
+            pod = self._ground.pods[key]
+            judged = self._rules.judge(pod)
+            refusal = self._allowances.refusal(pod) if judged.fate is Fate.MOVES else ""
+            found = self._told[key] = (Fate.REFUSED, refusal) if refusal else (judged.fate, judged.why)
+        return found
+
+    def on(self, name: str) -> list[str]:
+        """The pods on a node that may be moved."""
+        return [key for key in self._ground.on(name) if self.judge(key)[0] is Fate.MOVES]
+
+    def stuck(self, name: str) -> list[tuple[str, str]]:
+        """The pods on a node that should move and may not, and why."""
+        judged = [(key, *self.judge(key)) for key in self._ground.on(name)]
+        return [(key, why) for key, fate, why in judged if fate in (Fate.REFUSED, Fate.ENDS)]
+
+
+def victim(ground: Ground, key: str) -> Victim:
+    pods = ground.cluster.pods
+    kind = pods.kind(pods.rows[key])
+    return Victim(key, kind.id, dict(kind.takes))
+
+
+# -- one more pod of a shape -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeGoal:
+    """One more of this pod fits."""
+
+    pod: Pod
+
+    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
+        profile = ground.deciding(self.pod).profile
+        view, kind = View(ground.cluster), ground.cluster.class_of(self.pod)
+        filtered = run_filters(profile, kind, view)
+        helps = diagnose(profile, kind, view, filtered).eviction_helps
+        found = []
+        for row in np.flatnonzero(filtered.feasible | helps).tolist():
+            lacks = shortage(ground, kind.asks, row)
+            name = ground.name(row)
+            if filtered.feasible[row]:
+                found.append(Target(row, name, 0, (), {}, all_go=False))
+                continue
+            victims = [victim(ground, key) for key in movers.on(name)]
+            least = fewest(victims, lacks)
+            if least is not None:
+                found.append(Target(row, name, least, tuple(victims), lacks, all_go=False))
+        return found
+
+    def reached(self, ground: Ground, target: Target) -> bool:
+        return bool(ground.feasible(self.pod)[target.row])
+
+    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
+        cluster = ground.cluster
+        gone = [cluster.pods.bound(cluster.pods.rows[one.key]) for one in leaving]
+        filters = ground.deciding(self.pod).profile.filters
+        return fits_at(filters, cluster.class_of(self.pod), View(cluster).without(gone), target.row)
+
+
+def shortage(ground: Ground, asks: Sequence[tuple[int, int]], row: int) -> dict[int, int]:
+    """What a node has too little of, by resource column."""
+    nodes = ground.cluster.nodes
+    lacks = {
+        column: amount - (int(nodes.allocatable[column, row]) - int(nodes.requested[column, row]))
+        for column, amount in asks
+    }
+    return {column: amount for column, amount in lacks.items() if amount > 0}
+
+
+def fewest(victims: Sequence[Victim], lacks: Sizes) -> int | None:
+    """A number of pods below which no choice of them can hold what is lacking; None if all together do not.
+
+    For each resource by itself, as many as it takes of those that hold most of it: no choice does with fewer.
+    """
+    least = 1
+    for column, amount in lacks.items():
+        left, taken = amount, 0
+        for held in sorted((one.holds.get(column, 0) for one in victims), reverse=True):
+            if left <= 0:
+                break
+            left -= held
+            taken += 1
+        if left > 0:
+            return None
+        least = max(least, taken)
+    return least if len(victims) >= least else None
+
+
+# -- a node without pods -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGoal:
+    """A node has no pods left but its own: this one, or, without a name, any."""
+
+    name: str = ""
+
+    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
+        names = [self.name] if self.name else [node.metadata.name for node in ground.nodes()]
+        found = []
+        for name in names:
+            if not movers.stuck(name):
+                victims = tuple(victim(ground, key) for key in movers.on(name))
+                found.append(Target(ground.row(name), name, len(victims), victims, {}, all_go=True))
+        return found
+
+    def reached(self, ground: Ground, target: Target) -> bool:
+        gone = {one.key: None for one in target.victims}
+        return not any(key in gone for key in ground.on(target.name))
+
+    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
+        return len(leaving) == len(target.victims)
+
+
+# -- whom to move ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Covers:
+    """Choices of a number of a target's pods that hold what is lacking; the smallest altogether first."""
+
+    target: Target
+    size: int
+    room: Mapping[int, int]
+    """What a node has in all, by resource column: that is what sizes are compared by."""
+    complete: bool = True
+    """Whether none was left out for a limit."""
+
+    def found(self) -> list[tuple[Victim, ...]]:
+        ordered = sorted(self.target.victims, key=lambda one: (-self.weight(one), one.kind, one.key))
+        if self.target.all_go or self.size > len(ordered):
+            return [tuple(ordered)] if self.size == len(ordered) else []
+        different: dict[tuple[int, ...], tuple[Victim, ...]] = {}
+        for count, choice in enumerate(self._choices(ordered)):
+            if count >= COMBINATIONS:
+                self.complete = False
+                break
+            different.setdefault(tuple(sorted(one.kind for one in choice)), choice)
+        thought = sorted(
+            different.values(), key=lambda choice: (sum(map(self.weight, choice)), [one.key for one in choice])
+        )
+        self.complete &= len(thought) <= COVERS
+        return thought[:COVERS]
+
+    def weight(self, one: Victim) -> float:
+        """How large a pod is: the share of a node that it holds of whatever it holds most of."""
+        return max((held / self.room[column] for column, held in one.holds.items() if self.room.get(column)), default=0)
+
+    def _choices(self, ordered: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
+        columns = list(self.target.lacks)
+        held = [[one.holds.get(column, 0) for column in columns] for one in ordered]
+        best = _best_from(held, len(columns))
+
+        def go_on(start: int, left: int, lacks: list[int], chosen: tuple[Victim, ...]) -> Iterator[tuple[Victim, ...]]:
+            if not left:
+                if all(amount <= 0 for amount in lacks):
+                    yield chosen
+                return
+            for at in range(start, len(ordered) - left + 1):
+                if all(amount <= left * most for amount, most in zip(lacks, best[at], strict=True)):
+                    after = [amount - one for amount, one in zip(lacks, held[at], strict=True)]
+                    yield from go_on(at + 1, left - 1, after, (*chosen, ordered[at]))
+
+        yield from go_on(0, self.size, [self.target.lacks[column] for column in columns], ())
+
+
+def _best_from(held: Sequence[Sequence[int]], width: int) -> list[list[int]]:
+    """For each place, the most that one pod from there on holds of each resource."""
+    best = [[0] * width for _ in range(len(held) + 1)]
+    for at in range(len(held) - 1, -1, -1):
+        best[at] = [max(one, more) for one, more in zip(held[at], best[at + 1], strict=True)]
+    return best
+
+
+def room_of(ground: Ground, row: int) -> dict[int, int]:
+    nodes = ground.cluster.nodes
+    return {column: int(nodes.allocatable[column, row]) for column in range(len(nodes.allocatable))}

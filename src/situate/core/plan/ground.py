@@ -1,0 +1,172 @@
+"""Ground to try things on: a cluster that is nobody else's, changed step by step and put back as it was.
+
+Where a pod goes is what the engine's standing answers say, over all nodes, whatever the profile samples. Every change
+is noted, so that a trial can be undone back to a mark. What leaves comes back as a pod that nobody has placed yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.engine.decision import Decision, decide
+from situate.core.engine.profile import Deciding
+from situate.core.model.annotations import GPU_DEVICES
+from situate.core.model.meta import key_of
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod, PodStatus
+from situate.core.model.tolerations import Taint
+from situate.core.place.assigning import assigned, with_annotations
+from situate.core.place.standing import Standing
+from situate.core.plan.claiming import claimed
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.columns import Mask
+from situate.core.state.view import View
+
+STANDINGS: Final = 512
+"""For how many classes of pods answers are kept at once."""
+
+CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+Undo = Callable[[], object]
+
+
+def fresh(pod: Pod) -> Pod:
+    """The pod as whatever makes it would make it again: bound nowhere, without gates, and with no past."""
+    notes = {key: value for key, value in pod.metadata.annotations.items() if key != GPU_DEVICES}
+    metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None, annotations=notes)
+    return Pod(metadata=metadata, spec=replace(pod.spec, node_name="", scheduling_gates=()), status=PodStatus())
+
+
+class Ground:
+    """One cluster, the bound pods on it as objects, and who decides for them."""
+
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], pods: Iterable[Pod]) -> None:
+        self.cluster = cluster
+        self._profiles = profiles
+        self._standings: dict[PodClass, Standing] = {}
+        self._undo: list[Undo] = []
+        self.pods: dict[str, Pod] = {key: pod for pod in pods if (key := key_of(pod.metadata)) in cluster.pods.rows}
+        """Every pod that is on a node here, by namespace/name."""
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def deciding(self, pod: Pod) -> Deciding:
+        """Who decides for a pod; where no profile has its scheduler's name, the first does."""
+        return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
+
+    def standing(self, pod: Pod) -> Standing:
+        """What every filter and scorer says now of a pod that is on no node."""
+        kind = self.cluster.class_of(pod)
+        found = self._standings.pop(kind, None)
+        if found is None:
+            found = Standing(self.cluster, self.deciding(pod).profile, kind)
+            if len(self._standings) >= STANDINGS:
+                del self._standings[next(iter(self._standings))]
+        else:
+            found.refresh()
+        self._standings[kind] = found
+        return found
+
+    def choose(self, pod: Pod, excluded: Collection[int] = ()) -> int:
+        """The row of the node that the scheduler would take now; NOWHERE if there is none."""
+        return self.standing(pod).choose(excluded)
+
+    def feasible(self, pod: Pod) -> Mask:
+        """The rows that a pod fits now."""
+        return self.standing(pod).feasible
+
+    def decide(self, pod: Pod) -> Decision:
+        """The whole decision, with kube-scheduler's message and what preemption could do."""
+        return decide(self.deciding(pod), self.cluster.class_of(pod), View(self.cluster))
+
+    def name(self, row: int) -> str:
+        return self.cluster.nodes.names[row]
+
+    def row(self, name: str) -> int:
+        return self.cluster.nodes.rows[name]
+
+    def node(self, name: str) -> Node:
+        found = self.cluster.nodes.objects[self.row(name)]
+        if found is None:
+            raise LookupError(f"row of node {name} is empty")
+        return found
+
+    def nodes(self) -> list[Node]:
+        """All nodes, in node order."""
+        return [node for node in self.cluster.nodes.objects if node is not None]
+
+    def on(self, name: str) -> list[str]:
+        """The pods on a node, by namespace/name, in order of arrival."""
+        pods = self.cluster.pods
+        return [pods.keys[row] for row in self.cluster.nodes.pods[self.row(name)]]
+
+    # -- doing and undoing ---------------------------------------------------------------------------------------
+
+    def mark(self) -> int:
+        return len(self._undo)
+
+    def back_to(self, mark: int) -> None:
+        """Undo everything since the mark, the last first."""
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    def take(self, key: str) -> Pod:
+        """Take a pod off its node; the pod as it would come again."""
+        pod = self.pods.pop(key)
+        self.cluster.remove_pod(key)
+        self._undo.append(lambda: self._bind(pod))
+        return fresh(pod)
+
+    def put(self, pod: Pod, row: int) -> None:
+        """Have a pod that is nowhere on a node."""
+        for item in claimed(self.cluster, pod, row):
+            before = self.cluster.find_object(item)
+            self.cluster.put_object(item)
+            if before is not None:
+                self._undo.append(lambda before=before: self.cluster.put_object(before))  # type: ignore[misc]
+        profile = self.deciding(pod).profile
+        if profile.assigners:
+            pod = with_annotations(pod, assigned(profile, self.cluster.class_of(pod), View(self.cluster), row))
+        self._bind(replace(pod, spec=replace(pod.spec, node_name=self.name(row))))
+        key = key_of(pod.metadata)
+        self._undo.append(lambda: self._unbind(key))
+
+    def change(self, node: Node) -> None:
+        """Have a node as this says; one that is not there comes."""
+        name = node.metadata.name
+        before = self.node(name) if name in self.cluster.nodes.rows else None
+        self.cluster.add_node(node)
+        self._undo.append(lambda: self.cluster.remove_node(name) if before is None else self.cluster.add_node(before))
+
+    def cordon(self, name: str) -> None:
+        """With the taint that a cordoned node soon gets."""
+        node = self.node(name)
+        if not node.spec.unschedulable:
+            taints = (*(taint for taint in node.spec.taints if taint != CORDON), CORDON)
+            self.change(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
+
+    def uncordon(self, name: str) -> None:
+        node = self.node(name)
+        if node.spec.unschedulable:
+            taints = tuple(taint for taint in node.spec.taints if taint != CORDON)
+            self.change(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
+
+    def remove(self, name: str) -> None:
+        """Lose a node, and the pods on it."""
+        for key in self.on(name):
+            self.take(key)
+        node = self.node(name)
+        self.cluster.remove_node(name)
+        self._undo.append(lambda: self.cluster.add_node(node))
+
+    def _bind(self, pod: Pod) -> None:
+        self.cluster.add_pod(pod)
+        self.pods[key_of(pod.metadata)] = pod
+
+    def _unbind(self, key: str) -> None:
+        self.cluster.remove_pod(key)
+        del self.pods[key]

@@ -1,0 +1,364 @@
+"""How many nodes of which shapes a workload needs: enough that the scheduler places all of it, and few.
+
+A mix of shapes is guessed by filling one node after another with what is worth most (`bound` says what pods are
+worth). Then the scheduler places the workload on such nodes; where pods are left over, nodes for those are added; and
+at the end whatever can be done without is taken away again. So the answer is one that was tried, and it depends on the
+profile: one that spreads pods needs more nodes than one that packs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from situate.core.model.meta import ObjectMeta, key_of
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.place.filtering import Filtered, combine
+from situate.core.place.profile import Profile
+from situate.core.place.selecting import NOWHERE
+from situate.core.plan.bound import Bound, Wanted, least
+from situate.core.plan.ground import Ground, fresh
+from situate.core.plan.settling import queue_key
+from situate.core.state.classes import PodClass, TermKind
+from situate.core.state.view import View
+
+PLACEMENTS: Final = 400_000
+"""How many placements all trials together may take, unless one trial takes more."""
+TRIALS: Final = 80
+"""How many mixes of nodes are tried at most."""
+FEWEST_TRIALS: Final = 6
+MOST_NODES: Final = 50_000
+"""A workload that seems to need more is not tried."""
+HOSTNAME: Final = "kubernetes.io/hostname"
+ALONE: Final = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit")
+"""The filters whose no on an empty node is a no for good, whoever else is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of node that can be had: a node as it would come, and its price an hour where that is known."""
+
+    name: str
+    node: Node
+    price: Fraction | None = None
+
+    def made(self, number: int) -> Node:
+        name = f"{self.name}-{number}"
+        labels = {**self.node.metadata.labels, HOSTNAME: name}
+        return replace(self.node, metadata=ObjectMeta(name=name, labels=labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What was found. `counts` is by shape, as they were given."""
+
+    counts: tuple[int, ...]
+    pods: int
+    left: tuple[tuple[str, str], ...]
+    """Pods that no number of these nodes would take, as far as was tried, and kube-scheduler's message."""
+    bound: int
+    """No fewer nodes would do, whatever the scheduler."""
+    cost: Fraction | None
+    """An hour; None if a price is not known."""
+    cost_bound: Fraction | None
+    used: Mapping[str, tuple[int, int]]
+    """By resource, what the workload asks for of the new nodes, and what they have."""
+    trials: int
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(slots=True)
+class _Question:
+    """The workload by class, and what each shape has to offer it."""
+
+    pods: list[Pod]
+    """In the order in which they are placed."""
+    daemons: list[Pod]
+    shapes: Sequence[Shape]
+    rooms: list[tuple[int, ...]] = field(default_factory=list)
+    wanted: list[Wanted] = field(default_factory=list)
+    at: dict[str, int] = field(default_factory=dict)
+    """The place in `wanted` of each pod, by namespace/name."""
+    hopeless: list[tuple[str, str]] = field(default_factory=list)
+    trials: int = 0
+
+    @property
+    def costs(self) -> list[Fraction]:
+        """What a node of each shape counts for: its price, or where one is not known, just as any other."""
+        prices = [shape.price for shape in self.shapes]
+        return [price for price in prices if price is not None] if None not in prices else [Fraction(1)] * len(prices)
+
+    @property
+    def budget(self) -> int:
+        return min(TRIALS, max(FEWEST_TRIALS, PLACEMENTS // max(1, len(self.pods))))
+
+
+def nodes_needed(ground: Ground, pods: Sequence[Pod], shapes: Sequence[Shape], daemons: Sequence[Pod] = ()) -> Needed:
+    """On a ground that may have nodes of its own, whose room is used first. The ground is left as it was."""
+    asked = _Question(_in_order(ground, pods), list(daemons), shapes)
+    _look(ground, asked)
+    if asked.hopeless:
+        return Needed((0,) * len(shapes), len(pods), tuple(asked.hopeless), 0, None, None, {}, 0)
+    free = _free(ground, len(asked.rooms[0])) if ground.cluster.nodes.rows else None
+    bound = least(asked.wanted, asked.rooms, [Fraction(1)] * len(shapes), free)
+    priced = None not in [shape.price for shape in shapes]
+    worth = least(asked.wanted, asked.rooms, asked.costs, free) if priced else bound
+    counts, left = _enough(ground, asked, worth)
+    if not left:
+        counts = _trimmed(ground, asked, counts)
+    cost = sum((count * price for count, price in zip(counts, asked.costs, strict=True)), Fraction(0))
+    return Needed(
+        counts=tuple(counts),
+        pods=len(pods),
+        left=tuple(left),
+        bound=bound.whole,
+        cost=cost if priced else None,
+        cost_bound=worth.worth if priced else None,
+        used=_used(ground, asked, counts),
+        trials=asked.trials,
+    )
+
+
+def _in_order(ground: Ground, pods: Sequence[Pod]) -> list[Pod]:
+    """As the queue has them; and where that is open, alike after alike."""
+    alike: dict[PodClass, int] = {}
+    keyed = []
+    for at, pod in enumerate(pods):
+        made = fresh(pod)
+        kind = ground.cluster.class_of(made)
+        keyed.append((queue_key(pod), alike.setdefault(kind, len(alike)), at, made))
+    keyed.sort(key=lambda one: one[:3])
+    return [made for *_, made in keyed]
+
+
+# -- what there is to know beforehand ----------------------------------------------------------------------------------
+
+
+def _look(ground: Ground, asked: _Question) -> None:
+    """What shapes have to offer, found on one empty node of each."""
+    mark = ground.mark()
+    try:
+        rows = []
+        for shape in asked.shapes:
+            ground.change(shape.made(0))
+            rows.append(ground.row(shape.made(0).metadata.name))
+        kinds: dict[PodClass, list[Pod]] = {}
+        for pod in asked.pods:
+            kinds.setdefault(ground.cluster.class_of(pod), []).append(pod)
+        daemons = [ground.cluster.class_of(pod) for pod in asked.daemons]
+        width = len(ground.cluster.resources)
+        asked.rooms = [_room(ground, row, daemons, width) for row in rows]
+        for kind, those in kinds.items():
+            allowed = _alone(ground, kind).feasible[rows].tolist()
+            most = tuple(
+                _most(ground, kind, room) if fits else 0 for fits, room in zip(allowed, asked.rooms, strict=True)
+            )
+            amounts = dict(kind.asks)
+            asks = tuple(amounts.get(column, 0) for column in range(width))
+            for pod in those:
+                asked.at[key_of(pod.metadata)] = len(asked.wanted)
+            asked.wanted.append(Wanted(len(those), asks, most))
+            if not any(most) and ground.choose(those[0]) == NOWHERE:
+                asked.hopeless += [(key_of(those[0].metadata), ground.decide(those[0]).message)]
+    finally:
+        ground.back_to(mark)
+
+
+def _alone(ground: Ground, kind: PodClass) -> Filtered:
+    profile = ground.deciding(kind.pod).profile
+    filters = tuple(plugin for plugin in profile.filters if plugin.name in ALONE)
+    view = View(ground.cluster)
+    narrowed = Profile(profile.scheduler_name, filters, ())
+    return combine(narrowed, [plugin.check(kind, view) for plugin in filters], view)
+
+
+def _room(ground: Ground, row: int, daemons: Sequence[PodClass], width: int) -> tuple[int, ...]:
+    """What a node has for others than the DaemonSets' pods that it gets."""
+    room = [int(ground.cluster.nodes.allocatable[column, row]) for column in range(width)]
+    for kind in daemons:
+        if _alone(ground, kind).feasible[row]:
+            for column, amount in kind.takes:
+                room[column] -= amount
+    return tuple(max(0, amount) for amount in room)
+
+
+def _most(ground: Ground, kind: PodClass, room: Sequence[int]) -> int:
+    """How many pods of a class fit an empty node at most."""
+    most = min((room[column] // amount for column, amount in kind.asks if amount), default=0)
+    names = ground.cluster.objects.namespace_labels
+    shuns = kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    if kind.host_ports or any(term.pods.matches(kind.namespace, kind.labels, names) for term in shuns):
+        return min(most, 1)
+    return most
+
+
+def _free(ground: Ground, width: int) -> list[int]:
+    """What nodes that are there have left, all together; what is cordoned does not count."""
+    nodes = ground.cluster.nodes
+    usable = nodes.present & ~nodes.unschedulable
+    left = np.maximum(nodes.allocatable[:, usable] - nodes.requested[:, usable], 0).sum(axis=1)
+    return [int(left[column]) if column < len(left) else 0 for column in range(width)]
+
+
+# -- a guess -----------------------------------------------------------------------------------------------------------
+
+
+def _guess(asked: _Question, counts: Sequence[int], bound: Bound, already: Sequence[int]) -> list[int]:
+    """Nodes for so many pods of each class, the ones with most worth for their cost first."""
+    left = list(counts)
+    opened = list(already)
+    order = sorted(range(len(left)), key=lambda kind: -_density(asked, kind))
+    while any(left) and sum(opened) <= MOST_NODES:
+        fills = [_filled(asked, shape, left, order) for shape in range(len(asked.shapes))]
+        worths = [_worth(fill, bound) / float(cost or 1) for fill, cost in zip(fills, asked.costs, strict=True)]
+        best = max(range(len(fills)), key=lambda shape: (worths[shape], sum(fills[shape].values()), -opened[shape]))
+        fill = fills[best]
+        if not fill:
+            break
+        alike = [shape for shape, one in enumerate(fills) if one == fill and worths[shape] == worths[best]]
+        times = max(1, min(left[kind] // count for kind, count in fill.items()))
+        for _ in range(times):
+            opened[min(alike, key=lambda shape: opened[shape])] += 1  # in turns, where several would do: over zones
+        for kind, count in fill.items():
+            left[kind] -= min(left[kind], count * times)
+    return opened
+
+
+def _density(asked: _Question, kind: int) -> float:
+    """How much of a node a pod takes: the large ones first, the small ones fill what is left."""
+    one = asked.wanted[kind]
+    return max(
+        (
+            amount / room[column]
+            for room, most in zip(asked.rooms, one.most, strict=True)
+            if most
+            for column, amount in enumerate(one.asks)
+            if room[column]
+        ),
+        default=0.0,
+    )
+
+
+def _filled(asked: _Question, shape: int, left: Sequence[int], order: Sequence[int]) -> dict[int, int]:
+    """What goes into one node, by class."""
+    room = list(asked.rooms[shape])
+    fill: dict[int, int] = {}
+    for kind in order:
+        one = asked.wanted[kind]
+        if not left[kind] or not one.most[shape]:
+            continue
+        fits = min((room[column] // amount for column, amount in enumerate(one.asks) if amount), default=left[kind])
+        count = min(fits, left[kind], one.most[shape])
+        if count > 0:
+            fill[kind] = count
+            for column, amount in enumerate(one.asks):
+                room[column] -= amount * count
+    return fill
+
+
+def _worth(fill: Mapping[int, int], bound: Bound) -> float:
+    return sum(count * bound.values[kind] for kind, count in fill.items())
+
+
+# -- trying it ---------------------------------------------------------------------------------------------------------
+
+
+def _enough(ground: Ground, asked: _Question, bound: Bound) -> tuple[list[int], list[tuple[str, str]]]:
+    """Nodes on which the scheduler places everything; or those on which it placed most, and what was left."""
+    counts = [0] * len(asked.shapes)
+    left: list[Pod] = list(asked.pods)
+    message: list[tuple[str, str]] = []
+    if ground.cluster.nodes.rows:
+        left, message = _tried(ground, asked, counts)
+    while left and asked.trials < asked.budget:
+        by_class = [0] * len(asked.wanted)
+        for pod in left:
+            by_class[asked.at[key_of(pod.metadata)]] += 1
+        more = _guess(asked, by_class, bound, counts)
+        if more == counts or sum(more) > MOST_NODES:
+            break
+        before, counts = len(left), more
+        left, message = _tried(ground, asked, counts)
+        if left and len(left) >= before and asked.trials >= FEWEST_TRIALS:
+            break  # more nodes do not help
+    return counts, message
+
+
+def _tried(ground: Ground, asked: _Question, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
+    """Who is left over on such nodes, and the message of the first of each class. The ground is left as it was."""
+    asked.trials += 1
+    mark = ground.mark()
+    try:
+        _built(ground, asked, counts)
+        left: list[Pod] = []
+        told: dict[PodClass, tuple[str, str]] = {}
+        for pod in asked.pods:
+            row = ground.choose(pod)
+            if row != NOWHERE:
+                ground.put(pod, row)
+                continue
+            left.append(pod)
+            kind = ground.cluster.class_of(pod)
+            if kind not in told:
+                told[kind] = (key_of(pod.metadata), ground.decide(pod).message)
+        return left, list(told.values())
+    finally:
+        ground.back_to(mark)
+
+
+def _built(ground: Ground, asked: _Question, counts: Sequence[int]) -> None:
+    """The nodes come, each with its DaemonSets' pods."""
+    rows = []
+    for shape, count in zip(asked.shapes, counts, strict=True):
+        for number in range(1, count + 1):
+            node = shape.made(number)
+            ground.change(node)
+            rows.append(ground.row(node.metadata.name))
+    for at, pod in enumerate(asked.daemons):
+        fits = _alone(ground, ground.cluster.class_of(pod)).feasible
+        for row in rows:
+            if fits[row]:
+                name = f"{pod.metadata.name}-{at}-{ground.name(row)}"
+                ground.put(replace(pod, metadata=replace(pod.metadata, name=name, uid=name)), row)
+
+
+def _trimmed(ground: Ground, asked: _Question, counts: Sequence[int]) -> list[int]:
+    """Without the nodes that can be done without: the dearest first, several at once as long as that goes well."""
+    kept = list(counts)
+    step = dict.fromkeys(range(len(kept)), 1)
+    order = sorted(step, key=lambda shape: -asked.costs[shape])
+    going = [shape for shape in order if kept[shape]]
+    while going and asked.trials < asked.budget:
+        shape = going[0]
+        less = list(kept)
+        less[shape] = max(0, kept[shape] - step[shape])
+        if not _tried(ground, asked, less)[0]:
+            kept = less
+            step[shape] *= 2
+            if not kept[shape]:
+                going.pop(0)
+        elif step[shape] > 1:
+            step[shape] = 1
+        else:
+            going.pop(0)
+    return kept
+
+
+def _used(ground: Ground, asked: _Question, counts: Sequence[int]) -> dict[str, tuple[int, int]]:
+    names = ground.cluster.resources.names
+    found = {}
+    for column, name in enumerate(names[: len(asked.rooms[0])]):
+        want = sum(one.count * one.asks[column] for one in asked.wanted)
+        have = sum(count * room[column] for count, room in zip(counts, asked.rooms, strict=True))
+        if want:
+            found[name] = (want, have)
+    return found
