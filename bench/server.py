@@ -133,14 +133,14 @@ def situate(folder: Path, parts: Sequence[str] = PARTS) -> Iterator[Peer]:
             stderr=log,
         )
     try:
-        state = _state(folder, process)
-        yield Peer("situate", state["url"], _identity(folder), (process.pid,))
+        state = state_of(folder, process)
+        yield Peer("situate", state["url"], identity_of(folder), (process.pid,))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
 
-def _state(folder: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+def state_of(folder: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline and process.poll() is None:
         if (folder / "server.json").exists():
@@ -150,7 +150,7 @@ def _state(folder: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
     raise RuntimeError(f"situate did not start: {(folder / 'server.log').read_text()[-2_000:]}")
 
 
-def _identity(folder: Path) -> ssl.SSLContext:
+def identity_of(folder: Path) -> ssl.SSLContext:
     config = yaml.safe_load((folder / "kubeconfig").read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())

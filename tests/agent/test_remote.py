@@ -11,13 +11,14 @@ import pytest
 
 from agent.test_journey import Cluster, _as_node
 from situate.agent.machine import Shape, node_body
-from situate.agent.plane import About, PodRead, Renewal, StaleError, Taken, TakenError
+from situate.agent.plane import About, PlaneError, PodRead, Renewal, StaleError, Taken, TakenError
 from situate.agent.remote import ClientPlane, cluster_of, own_authorities
 from situate.agent.wanted import Configuration, snapshot_of
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, Report
 from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.kubeconfig import find_access
+from situate.kube.problems import ApiError
 
 NODE = "own"
 WITHIN_S = 30.0
@@ -92,6 +93,27 @@ def test_a_lease_is_taken_in_terms_and_whoever_had_it_is_told(api: Cluster) -> N
     lease = api.api("GET", LEASE)
     assert lease["metadata"]["annotations"][ACKNOWLEDGED] == "17"
     assert lease["spec"]["leaseDurationSeconds"] == 15
+
+
+def test_a_take_whose_answer_is_lost_is_the_same_term_again(api: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(plane: ClientPlane) -> None:
+        before = await plane.take(NODE, 40)
+        request, lost = plane._client.request, list[str]()
+
+        async def forgetful(method: str, path: str, **more: Any) -> bytes:
+            answer = await request(method, path, **more)
+            if method == "PUT" and not lost:
+                lost.append(path)
+                raise ApiError(0, "Lost", "the connection broke")
+            return answer
+
+        monkeypatch.setattr(plane._client, "request", forgetful)
+        with pytest.raises(PlaneError):
+            await plane.take(NODE, 40)
+        assert await plane.take(NODE, 40) == Taken(before.term + 1, before.term, 40)
+        assert (await plane.take(NODE, 40)).term == before.term + 2
+
+    told(api, story)
 
 
 def test_somebody_else_who_writes_to_the_lease_does_not_take_it(api: Cluster) -> None:

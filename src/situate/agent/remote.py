@@ -77,6 +77,8 @@ class ClientPlane:
         self._client = client
         self._leases: dict[str, dict[str, Any]] = {}
         """The nodes' leases as they were last answered."""
+        self._taking: dict[str, tuple[str, Taken]] = {}
+        """Leases that are being taken, and when."""
 
     async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
         said = with_report(node, report)
@@ -100,10 +102,19 @@ class ClientPlane:
     async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
         for _ in range(TRIES):
             found = await self._read_lease(node)
-            taken = taken_after({} if found is None else found["spec"], least)
-            if await self._write_lease(node, Renewal(taken.term, lease_s), found):
+            taken = self._arrived(node, found) or taken_after({} if found is None else found["spec"], least)
+            moment = micro_time(time.time_ns())
+            self._taking[node] = (moment, taken)
+            if await self._write_lease(node, Renewal(taken.term, lease_s), found, moment):
+                del self._taking[node]
                 return taken
         raise PlaneError(f"the lease of node {node} is written by others all the time")
+
+    def _arrived(self, node: str, found: dict[str, Any] | None) -> Taken | None:
+        """What was taken before, if only the answer to that was lost: nobody else has had it since."""
+        moment, taken = self._taking.get(node, ("", None))
+        spec = {} if found is None else found["spec"]
+        return taken if moment and spec.get("renewTime") == moment else None
 
     async def renew(self, node: str, renewal: Renewal) -> None:
         """On the version of the lease that is known, so that it cannot be taken from another by accident."""
@@ -129,9 +140,9 @@ class ClientPlane:
             raise PlaneError(error.message) from None
         return found
 
-    async def _write_lease(self, node: str, renewal: Renewal, found: dict[str, Any] | None) -> bool:
+    async def _write_lease(self, node: str, renewal: Renewal, found: dict[str, Any] | None, moment: str = "") -> bool:
         """Whether it was as it was found."""
-        body = lease_body(node, renewal, micro_time(time.time_ns()))
+        body = lease_body(node, renewal, moment or micro_time(time.time_ns()))
         try:
             if found is None:
                 answer = await self._client.request("POST", LEASE_PATH, body=_encode(body), timeout_s=LEASE_CALL_S)
