@@ -1,0 +1,62 @@
+"""Disruption budgets while time passes: an eviction uses one up, and the pod in the victim's place gives it back.
+
+What a budget allows at the beginning is what its status says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from situate.core.changes import Change, ObjectSeen
+from situate.core.model.labels import Selector, SelectorError, parse_selector
+from situate.core.model.meta import key_of
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PodDisruptionBudget
+
+__all__ = ["Budgets"]
+
+Keys = tuple[str, ...]
+
+
+class Budgets:
+    """All budgets, as they are now."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._budgets: dict[str, tuple[PodDisruptionBudget, Selector]] = {}
+        for budget in budgets:
+            try:
+                selector = parse_selector(budget.spec.selector)
+            except SelectorError:
+                continue
+            if selector.requirements:  # as preemption sees it: an empty one speaks of nobody
+                self._budgets[key_of(budget.metadata)] = (budget, selector)
+
+    def take(self, victim: Pod, changes: list[Change]) -> Keys:
+        """A pod is evicted; the budgets that speak of it."""
+        if not self._budgets:
+            return ()
+        keys = tuple(key for key, (one, selector) in self._budgets.items() if _speaks_of(one, selector, victim))
+        self._move(keys, -1, changes)
+        return keys
+
+    def give_back(self, keys: Keys, changes: list[Change]) -> None:
+        """The pod in a victim's place has a node."""
+        self._move(keys, 1, changes)
+
+    def _move(self, keys: Keys, by: int, changes: list[Change]) -> None:
+        """Below nothing it counts on: what was broken twice has to be made good twice."""
+        for key in keys:
+            budget, selector = self._budgets[key]
+            allowed = budget.status.disruptions_allowed + by
+            moved = replace(budget, status=replace(budget.status, disruptions_allowed=allowed))
+            self._budgets[key] = (moved, selector)
+            changes.append(ObjectSeen(moved))
+
+
+def _speaks_of(budget: PodDisruptionBudget, selector: Selector, pod: Pod) -> bool:
+    meta = pod.metadata
+    if budget.metadata.namespace != meta.namespace or meta.name in budget.status.disrupted_pods:
+        return False
+    return bool(meta.labels) and selector.matches(meta.labels)

@@ -1,0 +1,65 @@
+"""How much of what is free is of no use: free where a pod of the workload does not fit, over all that is free.
+
+A pod is drawn from the pods that came; of each resource that it asks for, what is free on nodes that lack anything it
+asks for is lost to it. The share that is lost, averaged over the pods, is the fragmentation of the resource: 0 where
+every free piece can be used by everybody, 1 where nobody fits anywhere. Only room is looked at, not labels and taints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from situate.sim.whatif.curves import Floats, Ints, Stays
+
+__all__ = ["Mix", "fragmentation", "snapshots"]
+
+MOST_SHAPES: Final = 64
+"""Of the shapes of pods, the most frequent are looked at."""
+
+Mix = Sequence[tuple[int, Ints]]
+"""How many pods ask for what: (count, amounts by resource)."""
+
+
+def mix_of(shapes: Ints, amounts: Ints) -> Mix:
+    """Of the shapes of the pods that came, the most frequent; `amounts` has a row for each shape."""
+    found, counts = np.unique(shapes[shapes >= 0], return_counts=True)
+    order = np.lexsort((found, -counts))[:MOST_SHAPES]
+    return [(int(counts[at]), amounts[found[at]]) for at in order]
+
+
+def snapshots(held: Stays, amounts: Ints, nodes: int, moments: Ints) -> Iterator[Ints]:
+    """What is asked for on each node, by resource, at each of these moments, which are in order."""
+    used = np.zeros((amounts.shape[1], nodes), np.int64)
+    times = np.concatenate([held.begin, held.end])
+    rows = np.concatenate([held.nodes, held.nodes])
+    taken = np.concatenate([amounts[held.shapes], -amounts[held.shapes]])
+    order = np.argsort(times, kind="stable")
+    times, rows, taken = times[order], rows[order], taken[order]
+    before = 0
+    for moment in moments.tolist():
+        until = int(np.searchsorted(times, moment, side="right"))
+        for resource in range(amounts.shape[1]):
+            np.add.at(used[resource], rows[before:until], taken[before:until, resource])
+        before = until
+        yield used
+
+
+def fragmentation(allocatable: Ints, used: Ints, mix: Mix) -> list[float | None]:
+    """By resource; None where nothing is free, or nobody asks for it."""
+    free = np.maximum(allocatable - used, 0)
+    totals = free.sum(axis=1)
+    lost: Floats = np.zeros(len(free))
+    asking: Floats = np.zeros(len(free))
+    for count, wanted in mix:
+        asked = wanted > 0
+        fits = (free[asked] >= wanted[asked, None]).all(axis=0)
+        stuck = (free * ~fits).sum(axis=1)
+        lost += np.where(asked, count * stuck.astype(np.float64), 0.0)
+        asking += np.where(asked, count, 0)
+    return [
+        float(lost[at] / asking[at] / totals[at]) if totals[at] > 0 and asking[at] > 0 else None
+        for at in range(len(free))
+    ]

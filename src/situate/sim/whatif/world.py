@@ -1,0 +1,474 @@
+"""The virtual cluster: time jumps from one thing that happens to the next, and the engine decides what it would decide.
+
+Deciding takes no time here, and what the engine asks for is done at once: a pod that is given a node runs there, its
+volumes are made, a victim is gone after the grace that it is given. Nothing fails. What happened is in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+from heapq import heappop, heappush
+from typing import Final
+
+from msgspec.structs import replace
+
+from situate.core.changes import (
+    Change,
+    EvictDone,
+    Millis,
+    NodeSeen,
+    ObjectSeen,
+    PodGone,
+    PodRef,
+    PodSeen,
+    VolumesBound,
+)
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.effects import Bind, BindVolumes, Effect, Evict, SetCondition
+from situate.core.engine.engine import Engine
+from situate.core.gang.naming import gang_of
+from situate.core.model.meta import controller_of
+from situate.core.model.pod import Pod, PodStatus
+from situate.core.model.policy import PodDisruptionBudget
+from situate.core.plugins.scheduling_gates import SchedulingGates
+from situate.core.queue.waiting import Place
+from situate.core.state.classes import signature
+from situate.core.state.pods import DISRUPTION_TARGET, timestamp_text
+from situate.sim.whatif.budgets import Budgets
+from situate.sim.whatif.chance import draw
+from situate.sim.whatif.expanding import letters, renamed
+from situate.sim.whatif.holding import Holding
+from situate.sim.whatif.ledger import OPEN, Fate, Ledger, Origin
+from situate.sim.whatif.reasons import reason_in
+from situate.sim.whatif.script import Arrival, Next, Script, Snapshot, no_claims, owner_name
+from situate.sim.whatif.volumes import bind_volumes
+
+__all__ = ["Remade", "Run", "Settings", "run"]
+
+SETTLING_MS: Final[Millis] = 10 * 60 * 1_000
+"""How long after the last thing in the script the engine may still have something to do of its own."""
+PROGRESS_EVERY: Final = 256
+"""How many moments pass between two words of progress."""
+ELSEWHERE: Final = "waits for scheduler {}"
+
+Progress = Callable[[int, int], None]
+"""Told how many pods of how many have come."""
+
+
+@unique
+class Remade(Enum):
+    """Which pods are made again when they are evicted."""
+
+    OWNED = "owned"
+    """Those that have a controller, as in a cluster."""
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is the same for every configuration."""
+
+    until_ms: Millis | None = None
+    grace_ms: Millis = 0
+    remade: Remade = Remade.OWNED
+    base_ms: Millis = 0
+    """When the simulation begins, in milliseconds since the epoch: what the snapshot's own times are compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a simulation went."""
+
+    ledger: Ledger
+    engine: Engine
+    end_ms: Millis
+    moments: int
+    groups: list[str]
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """A pod that is there."""
+
+    pod: Pod
+    row: int
+    group: int
+    number: int
+    runs_ms: Millis | None
+    stay: int = OPEN
+    reason: int = OPEN
+    reason_since: Millis = 0
+    repays: tuple[str, ...] = ()
+    leaving: bool = False
+    stands: bytes = b""
+    """The class under which it stands in the queue, refused."""
+    held: bytes = b""
+    """The class under which it is held back."""
+
+
+def run(
+    snapshot: Snapshot,
+    script: Script,
+    config: KubeSchedulerConfiguration,
+    others: Mapping[str, type],
+    settings: Settings,
+    progress: Progress,
+) -> Run:
+    """Play the script to an engine with this configuration. Extenders are not asked."""
+    world = _World(snapshot, script, Engine(replace(config, extenders=()), others), settings)
+    return world.play(progress)
+
+
+class _World:
+    def __init__(self, snapshot: Snapshot, script: Script, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._script = script
+        self._settings = settings
+        self._ledger = Ledger()
+        self._live: dict[str, _Live] = {}
+        self._leaving: list[tuple[Millis, int, str, str, Fate]] = []
+        """A heap: when, in which order, who (key and uid), and how it will have ended."""
+        self._sequence = 0
+        self._groups = [group.name for group in script.groups]
+        self._made = [group.first for group in script.groups]
+        """How many pods of each group have been made, or are in the script to be."""
+        for arrival in script.arrivals:
+            self._made[arrival.group] = max(self._made[arrival.group], arrival.number + 1)
+        priorities = dict.fromkeys(pod.spec.priority or 0 for pod in snapshot.bound)
+        priorities |= dict.fromkeys(arrival.pod.spec.priority or 0 for arrival in script.arrivals)
+        self._ranked = len(priorities) > 1
+        """Whether anybody could be evicted for anybody: only then it matters since when a pod runs."""
+        self._owners = {name: at for at, name in enumerate(self._groups)}
+        self._remade: dict[int, int] = {}
+        self._reasons: dict[str, int] = {}
+        self._now: Millis = 0
+        self._stamp = ""
+        self._last_ms: Millis = 0
+        self._moments = 0
+        self._came = self._deleted = 0
+        self._seen: list[Change] = []
+        """Pods that were seen bound, to be told with the next thing that happens: they are counted already."""
+        self._holding: Holding[_Live] = Holding()
+        self._due_ms: Millis | None = None
+        """When the engine has something to do of its own, as of now."""
+        named = [*snapshot.named, *script.named]
+        self._budgets = Budgets(one for one in named if isinstance(one, PodDisruptionBudget))
+        changes: list[Change] = [NodeSeen(node) for node in snapshot.nodes]
+        changes += [ObjectSeen(one) for one in named]
+        changes += [PodSeen(pod) for pod in snapshot.bound]
+        self._engine.step(0, changes)
+        for pod in snapshot.bound:
+            self._settled(pod)
+
+    def _settled(self, pod: Pod) -> None:
+        """A pod of the snapshot, on its node."""
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        cluster = self._engine.cluster
+        pod_row = cluster.pods.rows.get(key)
+        if pod_row is None:
+            return  # its node is not there
+        row = self._ledger.pod(key, Origin.SNAPSHOT, self._owner_group(pod), 0)
+        self._ledger.shape(row, cluster.pods.kind(pod_row))
+        live = self._live[key] = _Live(pod, row, self._ledger.groups[row], 0, None)
+        live.stay = self._ledger.stay(row, cluster.pods.node_rows[pod_row], 0)
+
+    def _owner_group(self, pod: Pod) -> int:
+        """Of pods that are not of the script: those of one owner are one group."""
+        name = owner_name(pod)
+        at = self._owners.get(name)
+        if at is None:
+            at = self._owners[name] = len(self._groups)
+            self._groups.append(name)
+        return at
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def play(self, progress: Progress) -> Run:
+        total = len(self._script.arrivals)
+        while (moment := self._next()) is not None:
+            self._now, self._stamp = moment, ""
+            self._moments += 1
+            if self._moments % PROGRESS_EVERY == 0:
+                progress(self._came, total)
+            self._happen(moment)
+        progress(self._came, total)
+        if self._seen:
+            self._engine.step(self._now, self._seen)
+        end_ms = self._last_ms if self._settings.until_ms is None else self._settings.until_ms
+        self._close()
+        return Run(self._ledger, self._engine, end_ms, self._moments, self._groups)
+
+    def _next(self) -> Millis | None:
+        """The next moment at which anything happens; None: it is over."""
+        script = self._script
+        coming = []
+        if self._came < len(script.arrivals):
+            coming.append(script.arrivals[self._came].at_ms)
+        if self._deleted < len(script.deletions):
+            coming.append(script.deletions[self._deleted].at_ms)
+        if self._leaving:
+            coming.append(self._leaving[0][0])
+        due = self._due_ms
+        if due is not None and (coming or self._unsettled(due)):
+            coming.append(max(due, self._now))
+        moment = min(coming, default=None)
+        until = self._settings.until_ms
+        return None if moment is None or (until is not None and moment > until) else moment
+
+    def _unsettled(self, due: Millis) -> bool:
+        """Whether the engine, left alone, may still change something: parked pods are only put back to be parked."""
+        if due > self._last_ms + SETTLING_MS:
+            return False
+        counts = self._engine.queue.counts()
+        waiting = counts[Place.READY] + counts[Place.RESTING] + counts[Place.DECIDING] + counts[Place.RESERVED]
+        return bool(waiting or len(self._engine.cycle.nominations))
+
+    def _happen(self, now: Millis) -> None:
+        """All of one moment, until nothing more follows from it."""
+        due = self._due(now)
+        if due:
+            self._last_ms = now
+        changes, self._seen = [*self._seen, *due], []
+        while True:
+            effects = self._engine.step(now, changes)
+            changes = self._carried_out(effects, now)
+            if changes:
+                self._last_ms = now
+                changes, self._seen = [*self._seen, *changes], []
+                continue
+            if self._seen:
+                self._last_ms = now
+            self._due_ms = self._engine.next_due_ms(now)
+            if self._due_ms is None or self._due_ms > now:
+                return
+
+    def _due(self, now: Millis) -> list[Change]:
+        """Who leaves, who is deleted and who comes now: room is made before it is asked for."""
+        changes: list[Change] = []
+        while self._leaving and self._leaving[0][0] <= now:
+            _, _, key, uid, fate = heappop(self._leaving)
+            live = self._live.get(key)
+            if live is not None and live.pod.metadata.uid == uid:
+                self._gone(live, fate, changes)
+        script = self._script
+        while self._deleted < len(script.deletions) and script.deletions[self._deleted].at_ms <= now:
+            live = self._live.get(script.deletions[self._deleted].key)
+            if live is not None:
+                self._gone(live, Fate.DELETED, changes)
+            self._deleted += 1
+        while self._came < len(script.arrivals) and script.arrivals[self._came].at_ms <= now:
+            arrival = script.arrivals[self._came]
+            self._came += 1
+            self._arrive(arrival, Origin.ARRIVED, changes)
+        return changes
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _arrive(self, arrival: Arrival, origin: Origin, changes: list[Change]) -> _Live:
+        pod, meta = arrival.pod, arrival.pod.metadata
+        key = f"{meta.namespace}/{meta.name}"
+        row = self._ledger.pod(key, origin, arrival.group, self._now)
+        live = self._live[key] = _Live(pod, row, arrival.group, arrival.number, arrival.runs_ms)
+        if arrival.group < len(self._script.groups) and self._script.groups[arrival.group].claims is not no_claims:
+            claims = self._script.groups[arrival.group].claims(arrival.number)
+            known = self._engine.cluster.objects.storage.claims
+            changes.extend(
+                ObjectSeen(one) for one in claims if (one.metadata.namespace, one.metadata.name) not in known
+            )
+        if pod.spec.scheduler_name not in self._engine.profiles:
+            self._waits(live, ELSEWHERE.format(pod.spec.scheduler_name))
+        elif pod.spec.scheduling_gates:
+            gated = SchedulingGates().admit(pod.spec)
+            self._waits(live, "gated" if gated is None else gated.text)
+        elif self._holding.busy and _alone(pod) and self._holding.covers(kind := signature(pod)):
+            self._hold(live, kind)
+            return live
+        changes.append(PodSeen(pod))
+        return live
+
+    def _hold(self, live: _Live, kind: bytes) -> None:
+        """Do as if it was told what others of its class were told."""
+        live.held = kind
+        self._holding.hold(kind, live)
+        self._waits(live, self._holding.why[kind])
+
+    def _release(self, live: _Live | None, changes: list[Change]) -> None:
+        """The turn of one that was held back; of one that left meanwhile, that of the next."""
+        while live is not None:
+            kind, live.held = live.held, b""
+            meta = live.pod.metadata
+            if self._live.get(f"{meta.namespace}/{meta.name}") is live:
+                # It stands for its class from now on, before it is refused: if it is placed, the next one follows.
+                live.stands = kind
+                self._holding.stand(kind)
+                changes.append(PodSeen(live.pod))
+                return
+            live = self._holding.next(kind)
+
+    def _step_down(self, live: _Live, changes: list[Change]) -> None:
+        if live.stands:
+            kind, live.stands = live.stands, b""
+            self._release(self._holding.step_down(kind), changes)
+
+    def _gone(self, live: _Live, fate: Fate, changes: list[Change]) -> None:
+        """A pod is no more; and whoever makes such pods may make another."""
+        meta = live.pod.metadata
+        self._ledger.fates[live.row] = fate
+        self._stop_waiting(live, self._now)
+        if live.stay != OPEN:
+            self._ledger.stay_to[live.stay] = self._now
+        del self._live[f"{meta.namespace}/{meta.name}"]
+        if not live.held:
+            changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
+        self._step_down(live, changes)
+        if fate is Fate.EVICTED:
+            self._remake(live, changes)
+        elif fate is Fate.FINISHED:
+            self._follow(live, Next.FINISHED, changes)
+
+    def _follow(self, live: _Live, when: Next, changes: list[Change]) -> None:
+        """The next of a group that makes them one after another."""
+        if live.group >= len(self._script.groups):
+            return
+        group, number = self._script.groups[live.group], self._made[live.group]
+        if group.next is not when or number >= group.total:
+            return
+        self._made[live.group] += 1
+        pod = group.member(number)
+        runs = None if group.law is None else group.law.at(draw(self._script.seed, "runs", pod.metadata.uid))
+        self._arrive(Arrival(self._now, pod, live.group, number, runs), Origin.ARRIVED, changes)
+
+    def _remake(self, live: _Live, changes: list[Change]) -> None:
+        rule, owner = self._settings.remade, controller_of(live.pod.metadata)
+        if rule is Remade.NONE or (rule is Remade.OWNED and owner is None):
+            return
+        times = self._remade[live.group] = self._remade.get(live.group, 0) + 1
+        pod, name = live.pod, live.pod.metadata.name
+        named = live.group < len(self._script.groups) and self._script.groups[live.group].named
+        if owner is not None and not named and owner.kind not in ("StatefulSet", "DaemonSet"):
+            name = f"{owner.name}-{letters(f'remade {owner.name}', times)}"
+            while f"{pod.metadata.namespace}/{name}" in self._live:
+                name = f"{name}-{times}"
+        made = renamed(pod, name)
+        meta = replace(made.metadata, uid=f"{made.metadata.uid}#{times}", creation_timestamp=None)
+        meta = replace(meta, deletion_timestamp=None)
+        again = replace(made, metadata=meta, spec=replace(pod.spec, node_name=""), status=PodStatus())
+        number, runs = live.number, live.runs_ms
+        there = self._arrive(Arrival(self._now, again, live.group, number, runs), Origin.REMADE, changes)
+        there.repays = live.repays
+
+    # -- effects -------------------------------------------------------------------------------------------------
+
+    def _carried_out(self, effects: list[Effect], now: Millis) -> list[Change]:
+        changes: list[Change] = []
+        for effect in effects:
+            kind = type(effect)
+            if kind is Bind:
+                self._bind(effect, now, changes)  # type: ignore[arg-type]
+            elif kind is SetCondition:
+                self._told(effect, changes)  # type: ignore[arg-type]
+            elif kind is Evict:
+                self._evict(effect, now, changes)  # type: ignore[arg-type]
+            elif kind is BindVolumes:
+                changes += bind_volumes(self._engine.cluster, effect)  # type: ignore[arg-type]
+                changes.append(VolumesBound(effect.pod, effect.attempt))  # type: ignore[union-attr]
+        return changes
+
+    def _bind(self, effect: Bind, now: Millis, changes: list[Change]) -> None:
+        key = effect.pod.key
+        live = self._live[key]
+        cluster = self._engine.cluster
+        pod_row = cluster.pods.rows[key]
+        self._ledger.shape(live.row, cluster.pods.kind(pod_row))
+        self._stop_waiting(live, now)
+        self._step_down(live, changes)
+        live.stay = self._ledger.stay(live.row, cluster.pods.node_rows[pod_row], now)
+        pod = live.pod
+        if self._ranked and not self._stamp:
+            self._stamp = timestamp_text(self._settings.base_ms + now)
+        status = PodStatus(phase="Running", start_time=self._stamp or None)
+        live.pod = Pod(metadata=pod.metadata, spec=replace(pod.spec, node_name=effect.node), status=status)
+        self._seen.append(PodSeen(live.pod))
+        if live.runs_ms is not None:
+            self._leave(now + live.runs_ms, live, Fate.FINISHED)
+        if live.repays:
+            self._budgets.give_back(live.repays, changes)
+            live.repays = ()
+        self._follow(live, Next.BOUND, changes)
+
+    def _leave(self, at_ms: Millis, live: _Live, fate: Fate) -> None:
+        self._sequence += 1
+        meta = live.pod.metadata
+        heappush(self._leaving, (at_ms, self._sequence, f"{meta.namespace}/{meta.name}", meta.uid, fate))
+
+    def _evict(self, effect: Evict, now: Millis, changes: list[Change]) -> None:
+        live = self._live.get(effect.victim.key)
+        if live is None or live.pod.metadata.uid != effect.victim.uid or live.leaving:
+            return
+        live.leaving = True
+        self._ledger.evictions += 1
+        live.repays = self._budgets.take(live.pod, changes)
+        changes.append(EvictDone(effect.victim))
+        if not self._settings.grace_ms:
+            self._gone(live, Fate.EVICTED, changes)
+            return
+        meta = replace(live.pod.metadata, deletion_timestamp=timestamp_text(self._settings.base_ms + now))
+        status = replace(live.pod.status, conditions=(DISRUPTION_TARGET,))
+        changes.append(PodSeen(replace(live.pod, metadata=meta, status=status)))
+        self._leave(now + self._settings.grace_ms, live, Fate.EVICTED)
+
+    def _told(self, effect: SetCondition, changes: list[Change]) -> None:
+        live = self._live.get(effect.pod.key)
+        if effect.status != "False" or live is None or live.stay != OPEN or live.held:
+            return
+        entry = self._engine.queue.get(effect.pod.key)
+        if entry is None:
+            return
+        if self._ledger.pod_shapes[live.row] == OPEN:
+            self._ledger.shape(live.row, entry.kind)
+        self._waits(live, effect.message)
+        if not _alone(live.pod):
+            return
+        kind = entry.kind.signature
+        if entry.nominated:
+            self._step_down(live, changes)
+            self._release(self._holding.next(kind), changes)
+        elif not live.stands:
+            self._holding.why[kind] = effect.message
+            if self._holding.covers(kind):
+                changes.append(PodGone(effect.pod))
+                self._hold(live, kind)
+            else:
+                live.stands = kind
+                self._holding.stand(kind)
+        else:
+            self._holding.why[kind] = effect.message
+
+    def _waits(self, live: _Live, message: str) -> None:
+        at = self._reasons.get(message)
+        if at is None:
+            at = self._reasons[message] = self._ledger.reason(reason_in(message))
+        if live.reason != at:
+            self._stop_waiting(live, self._now)
+            live.reason, live.reason_since = at, self._now
+
+    def _stop_waiting(self, live: _Live, now: Millis) -> None:
+        if live.reason != OPEN and live.reason_since < now:
+            self._ledger.waited(live.row, live.reason, live.reason_since, now)
+        live.reason = OPEN
+
+    def _close(self) -> None:
+        """Whoever waits at the end waits on."""
+        for live in self._live.values():
+            if live.held:
+                self._waits(live, self._holding.why[live.held])
+            if live.stay == OPEN and live.reason != OPEN:
+                self._ledger.waited(live.row, live.reason, live.reason_since, OPEN)
+
+
+def _alone(pod: Pod) -> bool:
+    """Whether it is decided by itself: not as one of a gang."""
+    return gang_of(pod) is None
