@@ -48,8 +48,10 @@ def test_what_a_pod_asks_for(annotations: dict[str, str], scalar: dict[str, int]
         (
             {},
             {GPU_MILLI: 1500},
-            ("1500 of situate.dev/gpu-milli were requested: a share of one GPU is at most 1000, and whole GPUs are "
-            "requested as nvidia.com/gpu"),
+            (
+                "1500 of situate.dev/gpu-milli were requested: a share of one GPU is at most 1000, and whole GPUs are "
+                "requested as nvidia.com/gpu"
+            ),
         ),
         (
             {GPU_MILLI: "250"},

@@ -133,7 +133,7 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             if self.view.sightings is not None:
                 group.create_task(self._stay_awake())
-            # One waits for what is next: if all workers did, each change would wake all of them, and all but one in vain.
+            # One waits for what is next: if all did, each change would wake all of them, and all but one in vain.
             free = asyncio.Semaphore(WORKERS)
             while True:
                 await free.acquire()

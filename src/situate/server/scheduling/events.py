@@ -94,8 +94,6 @@ class _Stored(msgspec.Struct, rename="camel", gc=False):
     reporting_instance: str
 
 
-
-
 class Events:
     """Writes events through one registry."""
 
