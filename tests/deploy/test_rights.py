@@ -59,8 +59,9 @@ CALLS: dict[tuple[str, str], set[Allowed]] = {
 }
 
 
-NOT_ITS_OWN = ("client", "controlling")
-"""What asks for others, and what no scheduler runs: the controllers have an account of their own."""
+NOT_ITS_OWN = ("client", "controlling", "fleet")
+"""What asks for others, and what no scheduler of a cluster runs: the controllers have an account of their own, and a
+fleet shares situate's own server."""
 
 
 def calls_in(file: Path) -> Iterator[tuple[str, str]]:

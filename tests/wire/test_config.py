@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from situate.core.config.defaults import KNOWN, OTHERS_POINTS, default_configuration, enabled_names
 from situate.core.config.encode import encode
@@ -23,6 +24,7 @@ from situate.core.config.types import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
+    PluginConfig,
     Plugins,
 )
 from situate.wire.config import ConfigInputError, config_of, dump_config, load_config, profiles_of
@@ -222,8 +224,10 @@ def test_the_page_gives_the_defaults_of_settings(heading: str) -> None:
 
 @pytest.mark.parametrize("plugin", sorted(ARGS))
 def test_the_page_gives_the_defaults_of_arguments(plugin: str) -> None:
-    entries = encode(default_configuration())["profiles"][0]["pluginConfig"]
-    (args,) = (entry["args"] for entry in entries if entry["name"] == plugin)
+    given_none = (PluginConfig(name=plugin, args=ARGS[plugin]()),)  # also for those that are off by default
+    profile = replace(default_configuration().profiles[0], plugin_config=given_none)
+    (entry,) = encode(replace(default_configuration(), profiles=(profile,)))["profiles"][0]["pluginConfig"]
+    args = entry["args"]
     given = rows(f"{plugin}Args")
     defaults = defaults_of({key: value for key, value in args.items() if key not in ("apiVersion", "kind")})
     assert {key: given[key] for key in defaults} == defaults
