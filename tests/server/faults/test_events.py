@@ -72,7 +72,7 @@ class Churn(threading.Thread):
 
 def pod(name: str, *, too_big: bool) -> dict[str, Any]:
     asked = {"requests": {"cpu": "1000" if too_big else "1m"}}
-    annotations = {"situate.dev/run-for": "500ms"}
+    annotations = {"hollow.situate.dev/run-for": "100ms"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
