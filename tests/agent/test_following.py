@@ -221,3 +221,21 @@ def test_a_control_plane_that_does_not_answer_is_asked_again(tmp_path: Path) -> 
             await until(lambda: plane.phase() == "Succeeded")
 
     story(told)
+
+
+def test_a_pod_is_not_refused_for_what_the_node_was(tmp_path: Path) -> None:
+    """Else whoever binds, who knows better, and the agent go on for ever."""
+    plane = FakePlane()
+
+    async def told() -> None:
+        async with running(agent_of(plane, tmp_path)):
+            await until(lambda: NODE in plane.nodes_held)
+            plane.put(pod(shell("exit 0"), name="before", restartPolicy="Never"))
+            await until(lambda: plane.phase("before") == "Succeeded")
+            plane.tell_late(taints=[{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}])
+            await asyncio.sleep(0)
+            plane.put(pod(shell("exit 0"), restartPolicy="Never"))
+            await until(lambda: plane.phase() in ("Succeeded", "Failed"))
+
+    story(told)
+    assert plane.phase() == "Succeeded"

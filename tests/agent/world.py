@@ -104,6 +104,12 @@ class FakePlane:
         body = {"metadata": {"name": node, "resourceVersion": str(version)}, "spec": spec}
         return SnapshotRead(node, version, json.dumps(body).encode())
 
+    def tell_late(self, **spec: Any) -> None:
+        """What the node was once: it is told only now, and is not so any more."""
+        node = self.nodes_held[NODE]
+        for follower in self._node_followers:
+            follower.put_nowait(NodeRead(NODE, json.dumps({**node, "spec": spec}).encode()))
+
     def think(self, ready: str, name: str = NODE) -> None:
         """The node's state, as the control plane sees it."""
         node = self.nodes_held[name]

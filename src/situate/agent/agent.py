@@ -285,9 +285,14 @@ class NodeAgent:
         """What is thought of the node. One that is held to be lost, or was deleted, says at once that it is there."""
         await self.ready.wait()
         while True:
+            newest = 0
             try:
                 async for read in self._plane.nodes(self._settings.name):
-                    self._node = None if read.body is None else _decode(read.body)
+                    node = None if read.body is None else _decode(read.body)
+                    version = newest if node is None else int(node["metadata"].get("resourceVersion") or newest)
+                    if version < newest:
+                        continue  # it was on its way for longer than what came after it
+                    self._node, newest = node, version
                     if self._node is None or not _is_ready(self._node):
                         self._speak.set()
             except PlaneError as error:
@@ -486,11 +491,15 @@ class NodeAgent:
             _log.error("A pod is not looked after any more", pod=named, err=f"{type(error).__name__}: {error}")
 
     async def _refusal(self, pod: dict[str, Any]) -> Ended | None:
+        """Why the pod is not taken. Nobody is refused for what the node was: if it is to be so, the server is asked how
+        the node is. Else whoever binds and whoever refuses could go on for ever."""
         others = [one.pod for one in self._workers.values() if one.holds_room]
+        why = refusal(pod, others, self.facts.allocatable(), self._node)
+        if self._node is not None and why is None:
+            return None
         node = self._node
-        if node is None:
-            with contextlib.suppress(PlaneError):
-                node = await self._plane.read("Node", "", self._settings.name)
+        with contextlib.suppress(PlaneError):
+            node = await self._plane.read("Node", "", self._settings.name)
         return refusal(pod, others, self.facts.allocatable(), node)
 
     def _changed(self, uid: str) -> None:
