@@ -19,9 +19,28 @@ OTHER = node("other")
 EVICTED = ["PatchStatus p", "DeleteObject p", "RecordEvent p"]
 
 
-def look(one: ManagedPod, on: ManagedNode | None, now: int = LATE, at: int = T0, since: int | None = None) -> Outcome:
+def look(
+    one: ManagedPod,
+    on: ManagedNode | None,
+    now: int = LATE,
+    at: int = T0,
+    since: int | None = None,
+    *,
+    other_is_heard: bool = True,
+) -> Outcome:
     nodes = [OTHER, *([on] if on is not None else [])]
-    return pod_on_node(one, Held([*nodes, one]), seen(*nodes, at=at, since=since), now)
+    sightings = seen(*nodes, at=at, since=since)
+    if other_is_heard:
+        sightings.lease_seen("other", "u", "just now", "9", now)
+    return pod_on_node(one, Held([*nodes, one]), sightings, now)
+
+
+def test_nobody_leaves_a_lost_node_while_all_others_have_fallen_silent_though_nobody_has_said_so_yet() -> None:
+    lost = node("n", "Unknown", gone())
+    assert patched(look(pod(), lost).effects) == EVICTED
+    outcome = look(pod(), lost, other_is_heard=False)
+    assert outcome.effects == ()
+    assert outcome.again_at == LATE + LOOK_MS
 
 
 def test_who_does_not_tolerate_a_taint_leaves_at_once_in_kubernetes_words() -> None:

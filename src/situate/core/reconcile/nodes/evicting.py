@@ -133,7 +133,7 @@ def _when_lost(at: Millis, node: ManagedNode, sightings: Sightings, now: Millis)
     silent_at = sightings.silent_at(node.metadata.name, sightings.profile.grace_ms)
     if report is None or report.status == "True":
         return None  # It is about to lose the taint.
-    if may is None or silent_at is None or not sightings.up:
+    if may is None or silent_at is None or not sightings.somebody_is_up(now):
         return max(at, now + LOOK_MS)
     if report.status == "Unknown":
         may = max(may, silent_at)  # It may have been heard of again.

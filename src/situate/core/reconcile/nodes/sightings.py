@@ -30,19 +30,18 @@ class LeaseSeen(NamedTuple):
 class Sightings:
     """`since` is from when on every renewal was seen; None while they are not, and then nobody is judged."""
 
-    __slots__ = ("_absent", "_heard", "_leases", "_taken", "finished", "profile", "since", "up")
+    __slots__ = ("_absent", "_heard", "_leases", "_taken", "_up", "finished", "profile", "since")
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.since: Millis | None = None
-        self.up = 0
-        """How many nodes are ready, by what is stored of them."""
         self.finished = 0
         """How many pods have ended."""
         self._leases: dict[str, LeaseSeen] = {}
         self._heard: dict[str, Millis] = {}
         self._absent: dict[str, Millis] = {}
         self._taken: dict[str, Millis] = {}
+        self._up: dict[str, None] = {}
 
     # -- told ----------------------------------------------------------------------------------------------------------
 
@@ -92,12 +91,24 @@ class Sightings:
 
     def _count(self, old: ManagedNode | None, new: ManagedNode | None, now: Millis) -> None:
         had = self.up
-        self.up += _is_one_up(new) - _is_one_up(old)
+        if old is not None:
+            self._up.pop(old.metadata.name, None)
+        if new is not None and _is_one_up(new):
+            self._up[new.metadata.name] = None
         if not had and self.up and self.since is not None:
             # All nodes were lost, and that was about us and not about them: the others may need a while as well.
             self.since = now
 
     # -- read ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def up(self) -> int:
+        """How many nodes are ready, by what is stored of them."""
+        return len(self._up)
+
+    def somebody_is_up(self, now: Millis) -> bool:
+        """Whether a node is ready and was heard of lately: one that has fallen silent may not have been judged yet."""
+        return any(not self.is_silent(name, now, self.profile.silent_ms) for name in self._up)
 
     def last(self, node: str) -> Millis | None:
         """When the node was last heard of; None while nobody can tell."""
