@@ -102,11 +102,11 @@ def nodes_are_given_up_though_all_are_lost(patch: pytest.MonkeyPatch) -> None:
     real = zones.survey
 
     def survey(objects: Any, sightings: Any, now: int) -> Any:
-        was, sightings.up = sightings.up, sightings.up or 1
+        sightings._up["nobody"] = None
         try:
             return real(objects, sightings, now)
         finally:
-            sightings.up = was
+            del sightings._up["nobody"]
 
     patch.setattr("situate.loop.controllers.runner.survey", survey)
 
