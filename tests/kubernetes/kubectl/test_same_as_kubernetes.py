@@ -110,7 +110,11 @@ NOT_SERVED = {
 # What kube-apiserver has not, or in another version.
 OUR_OWN = {
     ("placementdecisions", "situate.dev/v1alpha1"),
+    ("namespaceviews", "situate.dev/v1alpha1"),
     ("nodesnapshots", "situate.dev/v1alpha1"),
+    ("nodeviews", "situate.dev/v1alpha1"),
+    ("placementevents", "situate.dev/v1alpha1"),
+    ("workloadviews", "situate.dev/v1alpha1"),
     ("podgroups", "scheduling.x-k8s.io/v1alpha1"),
     ("podgroups", "scheduling.k8s.io/v1beta1"),
 }
