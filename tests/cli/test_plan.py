@@ -1,10 +1,6 @@
 """`situate plan`: what it says of files and of clusters, how it exits, and what it says to wrong input."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from builders import manifest
-from kube.fake_server import FakeServer
+from kube.served import served
 from situate.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -319,32 +315,6 @@ def test_a_shape_that_is_wrong_is_one_line(tmp_path: Path, shape: dict[str, Any]
 
 
 # ── a cluster ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def served(*objects: dict[str, Any]) -> Iterator[tuple[FakeServer, str]]:
-    """A server with these objects, in a thread of its own, and its address."""
-    began, loop = threading.Event(), asyncio.new_event_loop()
-    box: list[FakeServer] = []
-
-    async def serve() -> None:
-        async with FakeServer() as server:
-            for one in objects:
-                server.put(f"/api/v1/{one['kind'].lower()}s", one)
-            box.append(server)
-            began.set()
-            await stop.wait()
-
-    stop = asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    began.wait(30)
-    try:
-        yield box[0], box[0].access().server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        loop.close()
 
 
 @pytest.mark.parametrize(

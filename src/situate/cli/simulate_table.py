@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
+from situate.cli.canvas import canvas, drawn
 from situate.cli.simulate_values import Simulated
 from situate.cli.tables import printable
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["count", "money_text", "quantity", "rows_of", "share", "span", "table"]
 
-WIDTH: Final = 100
-NARROWEST: Final = 60
 NONE: Final = "-"
 _BYTES: Final = ("memory", "ephemeral-storage")
 
@@ -25,21 +23,9 @@ Row = tuple[str, list[str]]
 
 
 def table(simulated: Sequence[Simulated], *, terminal_width: int | None, colour: bool = False) -> str:
-    from rich.console import Console
     from rich.table import Table
 
-    text = StringIO()
-    console = Console(
-        file=text,
-        width=max(terminal_width or WIDTH, NARROWEST),
-        height=100,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console, text = canvas(terminal_width, colour=colour)
     grid = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     grid.add_column("", overflow="fold")
     for one in simulated:
@@ -52,7 +38,7 @@ def table(simulated: Sequence[Simulated], *, terminal_width: int | None, colour:
     console.print(grid)
     for one in simulated:
         _pending(console.print, one, several=len(simulated) > 1)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return drawn(text)
 
 
 def _pending(say: Callable[..., None], one: Simulated, *, several: bool) -> None:

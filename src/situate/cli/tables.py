@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, Final, assert_never
 
+from situate.cli.canvas import WIDTH, canvas, drawn
 from situate.cli.findings import EXAMPLES, Finding, Ranked, Refused
 from situate.cli.money import before_and_after
 from situate.cli.rehearsal import Outcome, Placement, Rehearsed
@@ -13,11 +13,7 @@ from situate.cli.rehearsal import Outcome, Placement, Rehearsed
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-WIDTH: Final = 100
-"""In characters, where the output is not a terminal, which has a width of its own."""
 WIDE_WIDTH: Final = 160
-NARROWEST: Final = 60
-"""A terminal that is narrower breaks the lines itself."""
 HEADINGS: Final = ("POD", "NODE", "SCORE", "WHY")
 GAP: Final = 2
 """Blanks between two columns."""
@@ -36,26 +32,13 @@ _STYLES: Final = {
 
 def table(rehearsed: Rehearsed, *, wide: bool, terminal_width: int | None, colour: bool = False) -> str:
     """Columns of text, a line of sums at the end. `terminal_width` is None where there is no terminal."""
-    from rich.console import Console
     from rich.table import Table
 
-    width = max(terminal_width or (WIDE_WIDTH if wide else WIDTH), NARROWEST)
-    text = StringIO()
-    console = Console(
-        file=text,
-        width=width,
-        height=100,  # or it asks the environment for both
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console, text = canvas(terminal_width, colour=colour, width=WIDE_WIDTH if wide else WIDTH)
     if rehearsed.placements:
         rows = [_cells(placement, wide) for placement in rehearsed.placements]
         grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-        for heading, column_width in zip(HEADINGS, _widths(rows, width), strict=True):
+        for heading, column_width in zip(HEADINGS, _widths(rows, console.width), strict=True):
             justified: JustifyMethod = "right" if heading == "SCORE" else "left"
             grid.add_column(heading, width=column_width, overflow="fold", justify=justified)
         for placement, cells in zip(rehearsed.placements, rows, strict=True):
@@ -65,7 +48,7 @@ def table(rehearsed: Rehearsed, *, wide: bool, terminal_width: int | None, colou
     console.print(sums(rehearsed))
     if rehearsed.money is not None:
         console.print(printable(before_and_after(*rehearsed.money)))
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return drawn(text)
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:

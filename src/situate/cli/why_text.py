@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
-from situate.cli.tables import NARROWEST, WIDTH, printable
+from situate.cli.canvas import canvas, drawn
+from situate.cli.tables import printable
 from situate.cli.why_waiting import Waited
 from situate.core.explain.account import Account, OneNode, Scores, Standing, Verdict
 from situate.core.explain.words import counted
@@ -28,20 +28,7 @@ NO_WAY: Final = "no small change was found that would make it fit"
 
 def text(told: Account, waited: Waited, *, terminal_width: int | None, colour: bool = False) -> str:
     """`terminal_width` is None where there is no terminal."""
-    from rich.console import Console
-
-    written = StringIO()
-    console = Console(
-        file=written,
-        width=max(terminal_width or WIDTH, NARROWEST),
-        height=100,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console, written = canvas(terminal_width, colour=colour)
     _summary(console, told, waited)
     if told.one is not None:
         _one_node(console, told.one)
@@ -49,7 +36,7 @@ def text(told: Account, waited: Waited, *, terminal_width: int | None, colour: b
         _verdicts(console, told.verdicts, told.node_count)
         _score_table(console, told.scores, told)
     _what_next(console, told)
-    return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
+    return drawn(written)
 
 
 def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first: str = "") -> None:
