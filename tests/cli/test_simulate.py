@@ -14,7 +14,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from builders import manifest
-from cli.test_why import ask, served
+from cli.test_why import ask
+from kube.served import served
 from situate.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
