@@ -12,7 +12,7 @@ This may only look: it steps an engine that does not lead, and whatever the engi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -138,6 +138,8 @@ class _Doubt:
     compared: Compared
     since_s: float
     other_changes: int
+    earlier: tuple[str, ...]
+    """The pods that were bound before it, the last ones."""
     later: list[str] = field(default_factory=list)
     """The pods that were bound after it."""
 
@@ -230,20 +232,19 @@ class Shadow:
         if compared.agrees:
             self._count(compared.agreement, compared)
         elif compared.agreement == "unknown":
-            self._settle(_Doubt(entry, compared, 0.0, 0))
+            self._settle(_Doubt(entry, compared, 0.0, 0, ()))
         elif any(self._comparer.compare(entry, theirs, one).agrees for one in self._decided_earlier()):
             self._count("explained_by_order", compared)
         else:
             others = self._others - (self._others_then[0] if self._others_then else 0)
-            self._doubts.append(_Doubt(entry, compared, self._clock(), others))
+            self._doubts.append(_Doubt(entry, compared, self._clock(), others, tuple(self._bound)))
 
     def _decided_earlier(self) -> Iterator[Sequence[BoundPod]]:
         """The pods that are not to be there yet, if the pod was decided before some that were bound before it."""
-        last = [pod for key in reversed(self._bound) if (pod := self._pod(key)) is not None]
-        for count in range(1, len(last) + 1):
-            yield last[:count]
-        for at in range(1, len(last)):
-            yield last[at : at + 1]
+        last = self._pods(self._bound)
+        for end in range(len(last), 0, -1):
+            for start in range(end - 1, -1, -1):
+                yield last[start:end]
 
     def _look_again(self) -> None:
         """Whether a choice in doubt would be ours if the pods that were bound after it had been decided before it."""
@@ -257,14 +258,21 @@ class Shadow:
         self._doubts = left
 
     def _decided_later(self, doubt: _Doubt) -> Iterator[Sequence[BoundPod]]:
-        """The same, if it was decided after some that were bound after it: after all, or the last of them alone."""
+        """The same, if it was decided after some that were bound after it: after all, or the last of them alone; and
+        perhaps before some that were bound before it, too."""
         own = self._pod(doubt.entry.key)
-        later = [pod for key in doubt.later if (pod := self._pod(key)) is not None]
+        later = self._pods(doubt.later)
         if own is None or not later:
             return
-        yield [own]
-        if len(later) > 1:
-            yield [own, *later[:-1]]
+        earlier = self._pods(doubt.earlier)
+        for start in range(len(earlier), -1, -1):
+            yield [*earlier[start:], own]
+            if len(later) > 1:
+                yield [*earlier[start:], own, *later[:-1]]
+
+    def _pods(self, keys: Iterable[str]) -> list[BoundPod]:
+        """Those that are there still."""
+        return [pod for key in keys if (pod := self._pod(key)) is not None]
 
     def _pod(self, key: str) -> BoundPod | None:
         pods = self._drive.engine.cluster.pods
