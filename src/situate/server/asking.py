@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from situate.server.resources import Resource
 
 __all__ = [
@@ -40,8 +42,8 @@ class Caller:
 SYSTEM = Caller("system:situate", ("system:masters", "system:authenticated"), agent="situate")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+# Each request has one or two of these, and a struct is made in a tenth of the time of a frozen dataclass.
+class Target(Struct, frozen=True):
     """An object, or with no name all of a resource; in a namespace, or with none in all of them."""
 
     resource: Resource
@@ -50,8 +52,7 @@ class Target:
     subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(Struct, frozen=True):
     dry_run: bool = False
     field_manager: str = ""
     field_validation: FieldValidation = "Warn"

@@ -116,7 +116,7 @@ def holds(guard: Guard, found: Entry | None) -> bool:
 
 def refusal(guards: Sequence[Guard], entries: Mapping[str, Entry], revision: Revision) -> Refused | None:
     """What to answer if some guard does not hold."""
-    failed = tuple(guard for guard in guards if not holds(guard, entries.get(guard.key)))
+    failed = tuple([guard for guard in guards if not holds(guard, entries.get(guard.key))])
     if not failed:
         return None
     return Refused(revision, failed, tuple(entries.get(guard.key) for guard in guards))

@@ -88,7 +88,8 @@ class Standing:
 
     @property
     def feasible(self) -> Mask:
-        return self._feasible & (not self._stopped)
+        """To look at: it changes with the next question."""
+        return np.zeros_like(self._feasible) if self._stopped else self._feasible
 
     @property
     def total(self) -> IntColumn:

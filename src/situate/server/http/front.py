@@ -9,16 +9,17 @@ import asyncio
 import itertools
 import secrets
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
 from typing import Final, cast
 
+import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
+from msgspec import Struct
 
 from situate.loop.logs import Log
 from situate.server.asking import Caller
@@ -52,15 +53,14 @@ _NOTHING: Final = Attributes("")
 _log = Log(__name__)
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """What is known about a request so far: for its log line, the audit and the counts."""
 
     id: str
     began: float
     received_ns: int
     place: Place = NO_PLACE
-    query: Query = field(default_factory=dict)
+    query: Query = msgspec.field(default_factory=dict)
     asked: Attributes = _NOTHING
     caller: Caller | None = None
     speaker: Caller | None = None
@@ -104,7 +104,7 @@ class Front:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         call = Call(self._id(request), perf_counter(), self._wall_ns())
-        task = cast("asyncio.Task[object]", asyncio.current_task())
+        task = cast("asyncio.Task[object]", request.task)
         self._running[task] = call
         warnings: list[str] = []
         try:
@@ -167,7 +167,7 @@ class Front:
         peer = request.protocol.certificate() if isinstance(request.protocol, Connection) else None
         call.caller = caller = self._gate.authenticate(peer, headers.get("Authorization", ""), agent)
         # 3. In the name of whom.
-        if any(name.lower().startswith("impersonate-") for name in headers):
+        if _impersonates(headers):
             call.caller = self._gate.impersonate(caller, headers.items())
             call.speaker, caller = caller, call.caller
         # 4. Is there room.
@@ -258,6 +258,10 @@ class Front:
             if not call.long and call.began < oldest and not call.late:
                 call.late = True
                 task.cancel()
+
+
+def _impersonates(headers: Iterable[str]) -> bool:
+    return any(name[:1] in "iI" and name.lower().startswith("impersonate-") for name in headers)
 
 
 def _attributes(verb: str, place: Place, query: Query) -> Attributes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from aiohttp import web
+from msgspec import Struct
 
 from situate.server.asking import Caller, Target
 from situate.server.http import bodies
@@ -16,8 +15,7 @@ from situate.server.resources import Resource
 __all__ = ["Incoming"]
 
 
-@dataclass(slots=True)
-class Incoming:
+class Incoming(Struct):
     http: web.BaseRequest
     place: Place
     resource: Resource
@@ -25,7 +23,7 @@ class Incoming:
     query: Query
     caller: Caller
     most_bytes: int
-    body: bytes = field(default=b"")
+    body: bytes = b""
 
     @property
     def target(self) -> Target:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from situate.server.asking import Object
 from situate.server.placing.decisions import Details
@@ -36,8 +37,7 @@ def joins_nothing(_cache: Reads, _before: Object | None, _after: Object | None) 
     return [], []
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """What comes with one write of one pod."""
 
     uid: str

@@ -13,8 +13,9 @@ A crash before the commit leaves a waiting pod; after it, a bound one whose bind
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from situate.server.asking import SYSTEM, Caller, Object, Target
 from situate.server.placing import decisions

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.server.asking import Caller, Object, Target, WriteOptions
 from situate.server.kinds.validating import invalid as invalid_value

@@ -228,15 +228,17 @@ class _Board:
 def best(rank: IntColumn, chosen: int) -> list[int]:
     """The best rows: the chosen first, then by rank, then in node order. A rank below 0 is that of no node."""
     rows = [chosen]
-    # Most often enough others are as good as the chosen, and the first of them are found without a look at the rest.
-    equal = rank == rank[chosen]
-    equal[chosen] = False
-    at = 0
-    while len(rows) < BEST and at < len(equal) and equal[row := at + int(equal[at:].argmax())]:
-        rows.append(row)
-        at = row + 1
-    if len(rows) == BEST and rank.max() == rank[chosen]:
-        return rows
+    highest = rank[chosen]
+    if rank[rank.argmax()] == highest:
+        # Most often enough others are as good, and the first of them are found without a look at the rest.
+        equal = (rank == highest).tobytes()
+        row = equal.find(1)
+        while row >= 0 and len(rows) < BEST:
+            if row != chosen:
+                rows.append(row)
+            row = equal.find(1, row + 1)
+        if len(rows) == BEST:
+            return rows
     left = rank.copy()
     left[chosen] = -1
     rows = [chosen]

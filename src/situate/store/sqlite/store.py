@@ -193,6 +193,7 @@ class SqliteStore:
             self._forgetting.cancel()
         self._feed.end(ClosedError())
         self._expiry.close()
+        self._writer.hand_over()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

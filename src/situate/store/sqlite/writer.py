@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
@@ -42,6 +43,10 @@ Answers: TypeAlias = list[tuple[asyncio.Future[Any], Any]]
 Deliver: TypeAlias = Callable[[Answers, list[Batch], FailedError | None], None]
 
 
+def _is_commit(job: Job) -> bool:
+    return isinstance(job, Commit)
+
+
 class Writer:
     """Owns the log. `deliver` is called on the event loop, in the order of commits."""
 
@@ -49,17 +54,28 @@ class Writer:
         self._log = log
         self._loop = loop
         self._deliver = deliver
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._gathered: list[Job] = []
         self._thread = threading.Thread(target=self._run, name="store writer", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        self._jobs.put(job)
+        """On the event loop. All of one turn of it are handed over together: to wake the thread for each takes as long
+        as to commit one."""
+        if not self._gathered:
+            self._loop.call_soon(self.hand_over)
+        self._gathered.append(job)
+
+    def hand_over(self) -> None:
+        """What was submitted and is not with the thread yet."""
+        if self._gathered:
+            self._jobs.put(self._gathered)
+            self._gathered = []
 
     def stop(self) -> None:
-        """Finish what was submitted, and close the log. Blocks."""
+        """Finish what was handed over, and close the log. Blocks."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -79,20 +95,24 @@ class Writer:
 
     def _taken(self) -> Iterator[list[Job]]:
         """What there is, up to a limit: transactions together, anything else by itself."""
-        while (job := self._jobs.get()) is not None:
-            jobs: list[Job] = [job]
-            while isinstance(job, Commit) and len(jobs) < MOST_AT_ONCE:
+        while (jobs := self._jobs.get()) is not None:
+            ended = False
+            while len(jobs) < MOST_AT_ONCE:
                 try:
-                    job = self._jobs.get_nowait()
+                    more = self._jobs.get_nowait()
                 except Empty:
                     break
-                if isinstance(job, Commit):
-                    jobs.append(job)
-            yield jobs
-            if job is None:
+                if more is None:
+                    ended = True
+                    break
+                jobs += more
+            for are_commits, group in groupby(jobs, key=_is_commit):
+                if are_commits:
+                    yield list(group)
+                else:
+                    yield from ([task] for task in group)
+            if ended:
                 return
-            if isinstance(job, Task) and job is not jobs[0]:
-                yield [job]
 
     def _perform(self, jobs: list[Job]) -> tuple[Answers, list[Batch], FailedError | None]:
         try:
