@@ -8,6 +8,7 @@ that one that comes late cannot say of a bound pod that it waits.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeGuard
@@ -112,7 +113,7 @@ class Notes:
         self._groups = groups
         self._retry_s = retry_s
         self._remembered = remembered
-        self._written: dict[str, _Written] = {}
+        self._written: OrderedDict[str, _Written] = OrderedDict()
 
     def version(self, pod: Pod) -> str:
         """The version of a pod that is known to be as this one, but for what was noted on it."""
@@ -195,7 +196,7 @@ class Notes:
         written.version = _version_in(answer) if chained else ""
         self._written[note.ref.uid] = written  # the last written is forgotten last
         if len(self._written) > self._remembered:
-            del self._written[next(iter(self._written))]
+            self._written.popitem(last=False)
 
     async def write_group(self, said: SetGroupCondition) -> bool:
         """Set the condition of a PodGroup, where it is not so already. False if it could not be written."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -87,7 +88,7 @@ class Events:
         self._waiting = waiting
         self._retry_s = retry_s
         self._lanes = Lanes({"event": IN_FLIGHT})
-        self._known: dict[Same, _Event] = {}
+        self._known: OrderedDict[Same, _Event] = OrderedDict()
         self._last_name_ns = 0
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
@@ -111,7 +112,7 @@ class Events:
             return
         self._known[same] = made
         if len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+            self._known.popitem(last=False)
         self._sweep_later()
 
     def sweep(self) -> None:

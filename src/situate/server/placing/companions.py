@@ -16,6 +16,7 @@ Judges by the cache and writes nothing itself. Makes no exception for anybody's 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -111,8 +112,8 @@ class Placing:
         self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
         self._new_uid = new_uid
-        self._ledgers: dict[str, tuple[bytes, Identity, Ledger]] = {}
-        self._nodes: dict[str, _Seen] = {}
+        self._ledgers: OrderedDict[str, tuple[bytes, Identity, Ledger]] = OrderedDict()
+        self._nodes: OrderedDict[str, _Seen] = OrderedDict()
         self._lease = (0, 0)
         """The revision of the scheduler's lease, and its term."""
 
@@ -198,7 +199,7 @@ class Placing:
     def remember(self, node: str, value: bytes, identity: Identity, ledger: Ledger) -> None:
         self._ledgers[node] = (value, identity, ledger)
         if len(self._ledgers) > REMEMBERED:
-            del self._ledgers[next(iter(self._ledgers))]
+            self._ledgers.popitem(last=False)
 
     def term(self, lease: Held) -> int:
         if self._lease[0] != lease.revision:
@@ -211,7 +212,7 @@ class Placing:
             node = decode_node(held.value)
             seen = self._nodes[held.name] = _Seen(held.revision, node, allocatable_of(node))
             if len(self._nodes) > REMEMBERED:
-                del self._nodes[next(iter(self._nodes))]
+                self._nodes.popitem(last=False)
         return seen
 
 

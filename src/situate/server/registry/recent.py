@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from situate.server.asking import Object
@@ -19,13 +20,13 @@ class Recent:
     __slots__ = ("_written",)
 
     def __init__(self) -> None:
-        self._written: dict[str, tuple[bytes, Object]] = {}
+        self._written: OrderedDict[str, tuple[bytes, Object]] = OrderedDict()
 
     def put(self, key: str, value: bytes, obj: Object) -> None:
         """To be called by whoever wrote it, and will not change it any more."""
         self._written[key] = (value, obj)
         if len(self._written) > MOST:
-            del self._written[next(iter(self._written))]
+            self._written.popitem(last=False)
 
     def take(self, held: Held) -> Object | None:
         """The object if this is how it was written, once; to look at, not to change."""

@@ -8,6 +8,7 @@ the second time is written at once, later ones are counted, and the count is wri
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -106,8 +107,8 @@ class Events:
         self._host = host
         self._may_write = may_write
         self._crew = Crew(AT_ONCE, self._write)
-        self._known: dict[Same, _Event] = {}
-        self._joined: dict[str, None] = {}
+        self._known: OrderedDict[Same, _Event] = OrderedDict()
+        self._joined: OrderedDict[str, None] = OrderedDict()
         self._last_name_ns = 0
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
@@ -120,7 +121,7 @@ class Events:
         key, value = self._whole(self._made(said, controller))
         self._joined[said.pod.uid] = None
         if len(self._joined) > REMEMBERED:
-            del self._joined[next(iter(self._joined))]
+            self._joined.popitem(last=False)
 
         def join(_cache: Reads, _before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
             return [], [Put(key, value)]
@@ -153,7 +154,7 @@ class Events:
         if said.related is None:
             self._known[same] = made
             if len(self._known) > REMEMBERED:
-                del self._known[next(iter(self._known))]
+                self._known.popitem(last=False)
             self._sweep_later()
 
     async def drain(self, timeout_s: float) -> bool:

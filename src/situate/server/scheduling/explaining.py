@@ -7,6 +7,7 @@ and pods that extenders decide on have no witness: their decisions say less.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
@@ -47,7 +48,7 @@ class Explainer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._kept: dict[str, Details] = {}
+        self._kept: OrderedDict[str, Details] = OrderedDict()
         self._boards: dict[PodClass, _Board] = {}
         engine.cycle.witness = self.chosen
 
@@ -89,7 +90,7 @@ class Explainer:
         details = self._refused_everywhere(profile, entry) if row == NOWHERE else self._placed(profile, entry, row)
         self._kept[entry.ref.uid] = details
         if len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+            self._kept.popitem(last=False)
 
     def _placed(self, profile: Profile, entry: Waiting, row: int) -> Details:
         standing = self._engine.cycle.standing_for(entry)

@@ -7,6 +7,7 @@ says, after which nobody knows what the disk holds: stop.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -65,8 +66,9 @@ class Log:
         self._swept = counters[schema.SWEPT]
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
-        self._stands: dict[str, Row] = {}
-        """Rows at which keys stand for certain, the one that was asked for last at the end."""
+        self._stands: OrderedDict[str, Row] = OrderedDict()
+        """Rows at which keys stand for certain, the one that was asked for last at the end. A plain dict takes ever
+        longer to find its first key, the more of them were deleted."""
         self._leases = set(schema.load_leases(connection))
         connection.set_wal_hook(self._written)
 
@@ -128,12 +130,14 @@ class Log:
         """After a commit, and never before: what was rolled back did not happen."""
         stands = self._stands
         for key in keys:
-            stands.pop(key, None)
             row = draft.row(key)
             if row is not None and row.entry is not None and len(row.entry.value) <= REMEMBERED_BYTES:
                 stands[key] = row
+                stands.move_to_end(key)
+            else:
+                stands.pop(key, None)
         while len(stands) > REMEMBERED:
-            del stands[next(iter(stands))]
+            stands.popitem(last=False)
 
     # -- leases --------------------------------------------------------------------------------------------------
 
