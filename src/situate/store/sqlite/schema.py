@@ -45,11 +45,17 @@ CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER
 """
 _INTAKE: Final = """
 CREATE TEMP VIEW intake AS SELECT * FROM log;
-CREATE TEMP TRIGGER take_row INSTEAD OF INSERT ON intake WHEN NEW.id IS NOT NULL BEGIN
-    SELECT RAISE(ABORT, 'it is there') WHERE NEW.before = 0 AND EXISTS (SELECT 1 FROM live WHERE key = NEW.key);
+CREATE TEMP TRIGGER take_first INSTEAD OF INSERT ON intake WHEN NEW.before = 0 AND NEW.value IS NOT NULL BEGIN
     INSERT INTO log VALUES (NEW.id, NEW.key, NEW.value, NEW.created, NEW.before, NEW.lease, NEW.crc);
-    REPLACE INTO live SELECT NEW.key, NEW.id, NEW.lease WHERE NEW.value IS NOT NULL;
-    DELETE FROM live WHERE key = NEW.key AND NEW.value IS NULL;
+    INSERT INTO live VALUES (NEW.key, NEW.id, NEW.lease);
+END;
+CREATE TEMP TRIGGER take_next INSTEAD OF INSERT ON intake WHEN NEW.before <> 0 AND NEW.value IS NOT NULL BEGIN
+    INSERT INTO log VALUES (NEW.id, NEW.key, NEW.value, NEW.created, NEW.before, NEW.lease, NEW.crc);
+    UPDATE live SET id = NEW.id, lease = NEW.lease WHERE key = NEW.key;
+END;
+CREATE TEMP TRIGGER take_last INSTEAD OF INSERT ON intake WHEN NEW.id IS NOT NULL AND NEW.value IS NULL BEGIN
+    INSERT INTO log VALUES (NEW.id, NEW.key, NEW.value, NEW.created, NEW.before, NEW.lease, NEW.crc);
+    DELETE FROM live WHERE key = NEW.key;
 END;
 CREATE TEMP TRIGGER take_count INSTEAD OF INSERT ON intake WHEN NEW.id IS NULL AND NEW.key IS NOT NULL BEGIN
     REPLACE INTO counter VALUES (NEW.key, NEW.created, NEW.crc);
@@ -57,7 +63,7 @@ END;
 """
 """What the writer writes to, so that a whole commit is one statement: a row of the log goes to `log` and moves `live`,
 a row without a number is a counter, and one without anything is nothing. A row that says it is the first of its key,
-and is not, undoes the statement. The file knows nothing of it."""
+and is not, cannot stand in `live` and undoes the statement. The file knows nothing of it."""
 TAKE: Final = "INSERT INTO intake VALUES "
 Taken: TypeAlias = tuple[int | None, str | None, bytes | None, int | None, int | None, int | None, int | None]
 NOTHING: Final[Taken] = (None, None, None, None, None, None, None)
