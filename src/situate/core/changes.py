@@ -6,8 +6,9 @@ known, a bind of an earlier attempt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -37,54 +38,46 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSeen:
+class NodeSeen(Struct, frozen=True):
     """A node was added or changed."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGone:
+class NodeGone(Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodSeen:
+class PodSeen(Struct, frozen=True):
     """A pod was added or changed: waiting, bound, or finished."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodGone:
+class PodGone(Struct, frozen=True):
     pod: PodRef
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectSeen:
+class ObjectSeen(Struct, frozen=True):
     """Any other object that scheduling reads was added or changed."""
 
     item: NamedObject | PriorityClass
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectGone:
+class ObjectGone(Struct, frozen=True):
     """Such an object was deleted; the last that was seen of it."""
 
     item: NamedObject | PriorityClass
 
 
-@dataclass(frozen=True, slots=True)
-class BindDone:
+class BindDone(Struct, frozen=True):
     """A bind was carried out. The pod will be seen bound, before or after."""
 
     pod: PodRef
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class BindFailed:
+class BindFailed(Struct, frozen=True):
     """A bind was not carried out. `final` if trying the same again cannot help: the pod must be decided anew."""
 
     pod: PodRef
@@ -93,36 +86,31 @@ class BindFailed:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EvictDone:
+class EvictDone(Struct, frozen=True):
     """A victim's deletion was accepted; it will be seen leaving, and then gone."""
 
     pod: PodRef
 
 
-@dataclass(frozen=True, slots=True)
-class EvictFailed:
+class EvictFailed(Struct, frozen=True):
     pod: PodRef
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class VolumesBound:
+class VolumesBound(Struct, frozen=True):
     """The volumes of a reserved pod are ready on its node."""
 
     pod: PodRef
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class VolumesFailed:
+class VolumesFailed(Struct, frozen=True):
     pod: PodRef
     attempt: int
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderSaid:
+class ExtenderSaid(Struct, frozen=True):
     """An extender answered. Names that were not asked about are ignored: an answer may only narrow."""
 
     ask: int
@@ -139,15 +127,13 @@ class ExtenderSaid:
     """Why there is no answer, where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(Struct, frozen=True):
     """Whether decisions are ours from now on. Who does not lead hears everything, and decides nothing."""
 
     leads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(Struct, frozen=True):
     """Whether no pod is to be decided for now: more binds are under way than can be carried out soon, or we are about
     to stop. What was decided goes on."""
 

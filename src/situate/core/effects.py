@@ -5,14 +5,14 @@ The texts of events and conditions are Kubernetes' own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from situate.core.model.refs import PodRef
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """Bind a pod to a node. Answered by BindDone or BindFailed with the same attempt.
 
     After a failure it is asked for again as another attempt; after silence, as the same one.
@@ -27,8 +27,7 @@ class Bind:
     """What is to be written on the pod together with the bind. Extenders are not told: their protocol has no word."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindVolumes:
+class BindVolumes(Struct, frozen=True):
     """Make the volumes of a reserved pod ready on a node. Answered by VolumesBound or VolumesFailed."""
 
     pod: PodRef
@@ -40,8 +39,7 @@ class BindVolumes:
     """Claims to be provisioned for this node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(Struct, frozen=True):
     """Delete a victim, saying why in its conditions. Answered by EvictDone or EvictFailed."""
 
     victim: PodRef
@@ -50,16 +48,14 @@ class Evict:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Nominate:
+class Nominate(Struct, frozen=True):
     """Note on the pod which node is being freed for it; an empty node takes the note back."""
 
     pod: PodRef
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetCondition:
+class SetCondition(Struct, frozen=True):
     """Set a condition of the pod, where it is not as said already."""
 
     pod: PodRef
@@ -69,8 +65,7 @@ class SetCondition:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetGroupCondition:
+class SetGroupCondition(Struct, frozen=True):
     """Set the condition PodGroupScheduled of a PodGroup of scheduling.k8s.io."""
 
     namespace: str
@@ -80,8 +75,7 @@ class SetGroupCondition:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """An event about a pod."""
 
     pod: PodRef
@@ -92,8 +86,7 @@ class Report:
     related: PodRef | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(Struct, frozen=True):
     """Who would have to leave a node to make room for a pod."""
 
     node: str
@@ -103,8 +96,7 @@ class Victims:
     """How many of them a disruption budget protects."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskExtender:
+class AskExtender(Struct, frozen=True):
     """Ask an HTTP extender, by its place in the configuration. Answered by ExtenderSaid with the same number."""
 
     ask: int

@@ -1,7 +1,8 @@
 """Which pod is meant, and when: what changes and effects have in common."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 __all__ = ["Millis", "PodRef"]
 
@@ -9,8 +10,7 @@ Millis: TypeAlias = int
 """Milliseconds on the caller's clock. The engine never reads one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodRef:
+class PodRef(Struct, frozen=True):
     """One pod, and no other that has had or will have its name."""
 
     namespace: str

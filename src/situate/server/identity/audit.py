@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -20,6 +19,7 @@ import msgspec
 from situate.server.asking import Caller
 from situate.server.identity.attributes import Asking
 from situate.server.identity.files import PRIVATE
+from situate.wire.bodies import micro_time
 
 __all__ = ["AuditLog", "Level", "Policy", "level_of"]
 
@@ -293,8 +293,8 @@ def _event(note: _Note) -> dict[str, Any]:
         "sourceIPs": note.sources,
         "userAgent": note.agent,
         "responseStatus": status,
-        "requestReceivedTimestamp": _micro_time(note.received_ns),
-        "stageTimestamp": _micro_time(note.done_ns),
+        "requestReceivedTimestamp": micro_time(note.received_ns),
+        "stageTimestamp": micro_time(note.done_ns),
     }
     if note.impersonated is not None:
         event["impersonatedUser"] = _user(note.impersonated)
@@ -331,8 +331,3 @@ def _reference(note: _Note) -> dict[str, str]:
         "subresource": asked.subresource,
     }
     return {key: value for key, value in parts.items() if value}
-
-
-def _micro_time(ns: int) -> str:
-    seconds, rest = divmod(ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
