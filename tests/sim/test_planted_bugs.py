@@ -351,7 +351,7 @@ def an_extender_s_silence_is_waited_out(patch: pytest.MonkeyPatch) -> None:
 
 def an_extender_that_fails_is_passed_over(patch: pytest.MonkeyPatch) -> None:
     real = asking.Askings.answered
-    patch.setattr(asking.Askings, "answered", lambda self, said: real(self, replace(said, problem="")))
+    patch.setattr(asking.Askings, "answered", lambda self, said: real(self, msgspec.structs.replace(said, problem="")))
 
 
 def what_an_extender_left_is_taken_unseen(patch: pytest.MonkeyPatch) -> None:

@@ -82,17 +82,15 @@ Outcome: TypeAlias = Committed | Refused
 def checked(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
     """A transaction that every store can take, or InvalidRequestError."""
     asked = Transaction(tuple(guards), tuple(writes))
-    if len({write.key for write in asked.writes}) != len(asked.writes):
-        raise InvalidRequestError("a transaction writes a key once")
     if max(len(asked.guards), len(asked.writes)) > OPERATIONS:
         raise InvalidRequestError(f"a transaction has at most {OPERATIONS} guards and as many writes")
     size = 0
     known: dict[str, int] = {}  # most keys are guarded and written
     for write in asked.writes:
-        size += (bytes_of_key := check_key(write.key))
-        known[write.key] = bytes_of_key
-        if isinstance(write, Put):
-            size += len(write.value)
+        known[write.key] = bytes_of_key = check_key(write.key)
+        size += bytes_of_key + (len(write.value) if isinstance(write, Put) else 0)
+    if len(known) != len(asked.writes):
+        raise InvalidRequestError("a transaction writes a key once")
     for guard in asked.guards:
         size += 2 * (known.get(guard.key) or check_key(guard.key))
         if isinstance(guard, Holds):

@@ -1,7 +1,6 @@
 """The scheduler in the server's process, from a pod that is created to one that is bound, or told why not."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -221,7 +220,7 @@ def test_the_same_condition_is_not_written_again() -> None:
             scheduler.performer.perform([said])
             await until(lambda: not scheduler.performer.busy)
             assert world.held("p").revision == first
-            scheduler.performer.perform([replace(said, message="another"), Nominate(ref, "n1")])
+            scheduler.performer.perform([msgspec.structs.replace(said, message="another"), Nominate(ref, "n1")])
             await until(lambda: not scheduler.performer.busy)
             status = world.read("p")["status"]
             assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("another", "n1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, unique
 
 from situate.core.changes import Millis, PodRef
@@ -63,11 +63,11 @@ class Waiting:
     """The five-minute flush put it back, and nothing that it waits for has happened since."""
     heard: int = 0
     """How many wake-ups there had been when others began to be asked about it: what comes after must not be missed."""
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.ref.key  # asked for ten times on the way to a node
 
     @property
     def priority(self) -> int:
         return self.kind.priority
-
-    @property
-    def key(self) -> str:
-        return self.ref.key

@@ -91,7 +91,8 @@ class Front:
         self._wall_ns = wall_ns
         self._running: dict[asyncio.Task[object], Call] = {}
         self._numbers = itertools.count(1)
-        self._run = secrets.token_hex(8)
+        run = secrets.token_hex(8)
+        self._run = f"{run[:8]}-{run[8:12]}-4{run[12:15]}-8{run[13:16]}-"
         self.stopping = False
         self._most = {"readOnly": limits.reads, "mutating": limits.writes}
 
@@ -245,9 +246,7 @@ class Front:
         given = request.headers.get("Audit-Id", "")
         if given and len(given) <= 64 and given.replace("-", "").isalnum() and given.isascii():
             return given
-        number = f"{next(self._numbers):012x}"
-        run = self._run
-        return f"{run[:8]}-{run[8:12]}-4{run[12:15]}-8{run[13:16]}-{number}"
+        return f"{self._run}{next(self._numbers):012x}"
 
     # -- time ----------------------------------------------------------------------------------------------------
 

@@ -134,11 +134,13 @@ class Placing:
 
         Not needed for safety, which the guards are for: many who write to one node at once need fewer tries.
         """
-        node = "" if resource.kind != "Pod" or resource.group else self._moved(before, after)
-        ask = asked((after or before or {})["metadata"]["uid"]) if node else None
-        if not node or (ask is not None and ask.binds):  # who binds has the turn already
+        if resource.kind != "Pod" or resource.group:
             return None
-        return self.turns.of(node)
+        ask = asked((after or before or {})["metadata"]["uid"])
+        if ask is not None and ask.binds:  # who binds has the turn already
+            return None
+        node = self._moved(before, after)
+        return self.turns.of(node) if node else None
 
     @staticmethod
     def _moved(before: Object | None, after: Object | None) -> str:

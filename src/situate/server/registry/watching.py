@@ -213,10 +213,11 @@ class Hub:
         if not self._watches:
             return
         made: dict[EventType, WatchEvent] = {}
-        for narrowing in self._concerned(change):
-            watches = self._watches.get(narrowing)
-            if watches is None:
-                continue
+        everybody = self._watches.get(_EVERYTHING)
+        found = [] if everybody is None else [everybody]
+        if len(self._watches) > len(found):  # most often nobody's watch is narrowed to less
+            found += [watches for one in self._concerned(change) if (watches := self._watches.get(one)) is not None]
+        for watches in found:
             for watch in tuple(watches):
                 event_type = looks(change, watch.selection)
                 if event_type is not None:
@@ -226,10 +227,10 @@ class Hub:
                     watch.hear(event)
 
     def _concerned(self, change: Change) -> Iterator[Narrowing]:
+        """How a watch may be narrowed that is to hear of this."""
         one = change.after or change.before
         if one is None:
             return
-        yield _EVERYTHING
         yield ("namespace", one.namespace, "")
         yield ("name", one.namespace, one.name)
         if one.namespace:

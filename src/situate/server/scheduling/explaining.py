@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import is_
 from typing import Final
 
 import msgspec
@@ -35,6 +36,8 @@ __all__ = ["BEST", "Explainer"]
 BEST: Final = 10
 """How many nodes a decision tells the scores of."""
 ALTERNATIVES: Final = 3
+FEW_RANKS: Final = 3
+"""So many ranks are looked at whole; with nodes that differ more, each of the best is looked for by itself."""
 BOARDS: Final = 32
 """Of how many classes of pods the scores that were said last are kept."""
 KEPT: Final = 1 << 14
@@ -199,10 +202,10 @@ class _Board:
         if standing is not self._standing or self._epoch != cluster.epoch or self._seen < cluster.touched_base:
             return False
         base, codes = standing.base_scores, standing.codes
-        if any(one is not other for one, other in zip(base, self._base, strict=True)):
+        if not all(map(is_, base, self._base)):
             self._base = base
             self._scores.clear()
-        if any(one is not other for one, other in zip(codes, self._codes, strict=True)):
+        if not all(map(is_, codes, self._codes)):
             self._codes = codes
             self.refusals = None
         for row in cluster.touched[self._seen - cluster.touched_base :]:
@@ -229,24 +232,24 @@ class _Board:
 def best(rank: IntColumn, chosen: int) -> list[int]:
     """The best rows: the chosen first, then by rank, then in node order. A rank below 0 is that of no node."""
     rows = [chosen]
-    highest = rank[chosen]
-    if rank[rank.argmax()] == highest:
-        # Most often enough others are as good, and the first of them are found without a look at the rest.
+    # Most nodes are as good as many others: those of one rank are found together, and a few ranks are enough.
+    highest = rank[rank.argmax()]
+    for _ in range(FEW_RANKS):
+        if highest < 0:
+            return rows
         equal = (rank == highest).tobytes()
         row = equal.find(1)
-        while row >= 0 and len(rows) < BEST:
+        while row >= 0:
             if row != chosen:
                 rows.append(row)
+                if len(rows) == BEST:
+                    return rows
             row = equal.find(1, row + 1)
-        if len(rows) == BEST:
-            return rows
+        below = np.where(rank < highest, rank, -1)
+        highest = below[below.argmax()]
     left = rank.copy()
-    left[chosen] = -1
-    rows = [chosen]
-    while len(rows) < BEST:
-        row = int(left.argmax())
-        if left[row] < 0:
-            break
+    left[rows] = -1
+    while len(rows) < BEST and left[row := int(left.argmax())] >= 0:
         rows.append(row)
         left[row] = -1
     return rows
