@@ -53,6 +53,11 @@ class Connection(RequestHandler):
         else:
             self.head_since = 0.0
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Whoever reads a body asks for this, though nothing was paused: the parser need not run once more for it."""
+        if self._reading_paused or self._buffer_paused:
+            super().resume_reading(resume_parser)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         tell, self.on_lost = self.on_lost, None
         super().connection_lost(exc)
