@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import node, pod, selector, taint
@@ -21,7 +21,7 @@ from situate.core.state.view import View
 from situate.server.placing.decisions import Details
 from situate.server.scheduling.explaining import BEST, Explainer, best
 
-ranks = st.lists(st.integers(-1, 3), min_size=1, max_size=40)
+ranks = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
 
 
 @given(ranks, st.data())
@@ -64,7 +64,10 @@ def shown(details: Details) -> dict[str, Any]:
     }
 
 
-sizes = st.lists(st.tuples(st.integers(1, 8), st.booleans(), st.booleans()), min_size=1, max_size=14)
+shapes = st.tuples(st.integers(1, 8), st.booleans(), st.booleans())
+alike = st.builds(lambda shape, count: [shape] * count, shapes, st.integers(11, 40))
+"""So many of one shape that more are equally good than a decision tells of."""
+sizes = st.lists(shapes, min_size=1, max_size=14) | st.builds(list.__add__, st.lists(shapes, max_size=5), alike)
 
 
 def wanting(at: int, cpu: int, spread: bool) -> Pod:
@@ -83,6 +86,8 @@ def wanting(at: int, cpu: int, spread: bool) -> Pod:
 
 
 @given(sizes, st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=1, max_size=25))
+@example([(8, False, False)] * 20, [(1, False)] * 25)
+@example([(8, False, False)] * 20, [(1, False), (3, False)] * 12)
 def test_every_choice_is_explained_as_asking_from_scratch_would(
     nodes: list[tuple[int, bool, bool]], asked: list[tuple[int, bool]]
 ) -> None:

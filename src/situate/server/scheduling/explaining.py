@@ -7,6 +7,7 @@ and pods that extenders decide on have no witness: their decisions say less.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -38,6 +39,8 @@ BEST: Final = 10
 ALTERNATIVES: Final = 3
 FEW_RANKS: Final = 3
 """So many ranks are looked at whole; with nodes that differ more, each of the best is looked for by itself."""
+PEERS: Final = 256
+"""How many equally good nodes are remembered."""
 BOARDS: Final = 32
 """Of how many classes of pods the scores that were said last are kept."""
 KEPT: Final = 1 << 14
@@ -102,7 +105,7 @@ class Explainer:
             board = _Board(standing, self._engine.cluster)
         else:
             board = self._board(entry.kind, standing)
-        rows = best(standing.rank, row)
+        rows = board.best(row)
         names = self._engine.cluster.nodes.names
         nodes, feasible = len(self._engine.cluster.nodes.rows), int(np.count_nonzero(standing.feasible))
         if board.refusals is None:
@@ -185,7 +188,7 @@ def _sorted(said: Sequence[Refusals]) -> tuple[Refusals, ...]:
 class _Board:
     """What was said of the best nodes for one class; what has not changed since need not be worked out again."""
 
-    __slots__ = ("_base", "_codes", "_epoch", "_loads", "_scores", "_seen", "_standing", "refusals")
+    __slots__ = ("_base", "_codes", "_epoch", "_loads", "_peers", "_scores", "_seen", "_standing", "refusals")
 
     def __init__(self, standing: Standing, cluster: Cluster) -> None:
         self._standing = standing
@@ -195,6 +198,7 @@ class _Board:
         self._seen = cluster.touched_base + len(cluster.touched)
         self._scores: dict[int, msgspec.Raw] = {}
         self._loads: dict[int, dict[str, int]] = {}
+        self._peers: _Peers | None = None
         self.refusals: tuple[Refusals, ...] | None = None
 
     def keeps_up(self, standing: Standing, cluster: Cluster) -> bool:
@@ -205,16 +209,29 @@ class _Board:
         if not all(map(is_, base, self._base)):
             self._base = base
             self._scores.clear()
+            self._peers = None
         if not all(map(is_, codes, self._codes)):
             self._codes = codes
             self.refusals = None
+            self._peers = None
         for row in cluster.touched[self._seen - cluster.touched_base :]:
             self._scores.pop(row, None)
             self._loads.pop(row, None)
-            if standing.rank[row] < 0:
+            rank = int(standing.rank[row])
+            if rank < 0:
                 self.refusals = None  # it may have been refused for something else before, or not at all
+            if self._peers is not None and not self._peers.keeps_up(row, rank):
+                self._peers = None
         self._seen = cluster.touched_base + len(cluster.touched)
         return True
+
+    def best(self, chosen: int) -> list[int]:
+        """The best rows, the chosen one first: see below."""
+        rank = self._standing.rank
+        if self._peers is None or len(self._peers.rows) <= BEST:
+            self._peers = _Peers(rank)
+        rows = [chosen, *(row for row in self._peers.rows[:BEST] if row != chosen)][:BEST]
+        return rows if len(rows) == BEST else best(rank, chosen)
 
     def score(self, row: int, node: str) -> msgspec.Raw:
         known = self._scores.get(row)
@@ -227,6 +244,27 @@ class _Board:
             known = msgspec.Raw(_encode(Score(node, int(self._standing.rank[row]), parts)))
             self._scores[row] = known
         return known
+
+
+class _Peers:
+    """The first nodes of the highest rank, in node order. Each of a row of like pods goes to the next of them, and none
+    has to look at all nodes to say so."""
+
+    __slots__ = ("_highest", "rows")
+
+    def __init__(self, rank: IntColumn) -> None:
+        self._highest = int(rank[rank.argmax()])
+        self.rows: list[int] = np.flatnonzero(rank == max(self._highest, 0))[:PEERS].tolist()
+
+    def keeps_up(self, row: int, rank: int) -> bool:
+        """This row has that rank now. False: who the first are has to be found out anew."""
+        place = bisect_left(self.rows, row)
+        known = place < len(self.rows) and self.rows[place] == row
+        if rank < self._highest:
+            if known:
+                del self.rows[place]
+            return True
+        return rank == self._highest and (known or (len(self.rows) > 0 and row > self.rows[-1]))
 
 
 def best(rank: IntColumn, chosen: int) -> list[int]:
