@@ -102,6 +102,8 @@ class Authority:
         To renew a running server, call `serve_as` and give the file to the context's `load_cert_chain`.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Clients come by certificate or token, and stay: nobody resumes a session, so none is sealed up for it.
+        context.num_tickets = 0
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.verify_mode = ssl.CERT_OPTIONAL

@@ -38,7 +38,7 @@ SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
 WAL_PAGES: Final = 50_000
 """With more than this in the write-ahead log, wait for readers rather than let it grow."""
-REMEMBERED: Final = 16_384
+REMEMBERED: Final = 8_192
 """Of how many keys it is remembered where they stand. What is written was most often written or guarded a moment ago;
 to ask SQLite for it took a third of what Python does in a commit."""
 REMEMBERED_BYTES: Final = 16 << 10
