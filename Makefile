@@ -13,7 +13,7 @@ SEEDS ?= 1..100
 # Of the interpreters on the path that are new enough and can make a venv, the quickest: one that was built without
 # optimisations, as pyenv builds them, takes a third longer for everything. Asked for only when there is something to set up.
 PYTHON ?= $(shell IFS=:; for folder in $$PATH; do for python in "$$folder"/python3 "$$folder"/python3.1[1-9]; do \
-	test -x "$$python" && "$$python" -c '$(trial)' 2>/dev/null; done; done | sort -n | head -n 1 | cut -d" " -f2)
+	test -x "$$python" && "$$python" -c '$(trial)' 2>/dev/null; done; done | sort -n | head -n 1 | cut -d" " -f2-)
 trial := import sys, timeit, ensurepip, ssl, venv; assert sys.version_info >= (3, 11); \
 	work = "for i in range(1000): known[str(i)] = f(i); known.get(i)"; \
 	print(int(1e6 * min(timeit.repeat(work, "known, f = {}, lambda i: (i, i + 1)", number=10, repeat=5))), sys.executable)
