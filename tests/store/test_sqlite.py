@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
@@ -17,6 +18,7 @@ from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.reading import heads
 from situate.store.sqlite.schema import check_sqlite
 from situate.store.sqlite.store import SqliteStore
+from situate.store.sqlite.writer import MOST_AT_ONCE
 from situate.store.transactions import At, Committed, Delete, Present, Put, Refused, Transaction
 from store.sqlite_stories import tell
 from store.stories import Follower, follow, revision_of
@@ -53,6 +55,24 @@ def test_a_second_server_is_told_in_one_line_who_has_the_file(path: Path) -> Non
 
 async def _does_nothing(_store: SqliteStore) -> None:
     pass
+
+
+def test_however_many_come_at_once_a_commit_has_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    real = log_module.Log.commit
+
+    def counted(self: log_module.Log, transactions: Sequence[Transaction]) -> object:
+        sizes.append(len(transactions))
+        return real(self, transactions)
+
+    async def story(store: SqliteStore) -> None:
+        many = 2 * MOST_AT_ONCE + 1
+        done = await asyncio.gather(*(create(store, f"/{number}", b"") for number in range(many)))
+        assert done == [Committed(Revision(2 + number)) for number in range(many)]
+
+    monkeypatch.setattr(log_module.Log, "commit", counted)
+    tell(path, story)
+    assert max(sizes) == MOST_AT_ONCE
 
 
 def test_only_its_owner_may_read_it(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Final
 
@@ -39,7 +40,7 @@ class Placer:
         self._cluster = cluster
         self._cache = cache
         self._standings: dict[PodClass, Standing] = {}
-        self._seen_once: dict[PodClass, None] = {}
+        self._seen_once: OrderedDict[PodClass, None] = OrderedDict()
         self._crowded = False
         """Whether the order of use may come to matter."""
         self._rounds = Rounds()
@@ -71,7 +72,7 @@ class Placer:
         if self._cache:
             self._seen_once[pod] = None
             if len(self._seen_once) > SEEN_ONCE_LIMIT:
-                del self._seen_once[next(iter(self._seen_once))]
+                self._seen_once.popitem(last=False)
         return self._from_scratch(pod, excluded)
 
     def _from_scratch(self, pod: PodClass, excluded: Collection[int]) -> int:

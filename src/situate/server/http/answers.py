@@ -99,7 +99,7 @@ class Answer:
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client is gone")
         # Asked of the plain kinds first: to ask whether something is an iterator takes longer than to send it.
-        if not isinstance(self.body, bytes | tuple) and isinstance(self.body, Iterator):
+        if not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator):
             if request.version >= HttpVersion11:
                 await self._flow(request, transport, self.body)
                 return

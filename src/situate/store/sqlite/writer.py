@@ -107,10 +107,9 @@ class Writer:
                     break
                 jobs += more
             for are_commits, group in groupby(jobs, key=_is_commit):
-                if are_commits:
-                    yield list(group)
-                else:
-                    yield from ([task] for task in group)
+                together = list(group)
+                size = MOST_AT_ONCE if are_commits else 1
+                yield from (together[start : start + size] for start in range(0, len(together), size))
             if ended:
                 return
 
