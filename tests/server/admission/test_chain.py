@@ -98,6 +98,9 @@ def test_nothing_slips_into_a_namespace_that_is_asked_to_go_meanwhile() -> None:
             if action == "create" and target.namespace == "t":
                 await worlds[0].registry.delete(Target(NAMESPACE, "", "t"), ANN)
 
+        def basis(self, target: Target) -> int | None:
+            return None
+
     async def story(world: World) -> None:
         worlds.append(world)
         await world.create(namespace("t"))
@@ -223,6 +226,9 @@ def test_admission_is_asked_again_when_a_write_lost_a_race() -> None:
             asked.append(action)
             if len(asked) == 2:  # somebody else is quicker, once
                 await world_of[0].registry.modify(target, _label, ANN)
+
+        def basis(self, target: Target) -> int | None:
+            return None
 
     def _label(obj: Object, _: object) -> Object:
         obj["metadata"]["labels"] = {"by": "other"}

@@ -41,6 +41,9 @@ class NamespaceLifecycle:
         if action == "create" and found.values[_PHASE] == TERMINATING:
             raise _going(target, (new or {}).get("metadata", {}).get("name", ""))
 
+    def basis(self, target: Target) -> int | None:
+        return None
+
 
 def _going(target: Target, name: str) -> StatusError:
     why = GOING.format(namespace=target.namespace)

@@ -45,6 +45,9 @@ class Priority:
             spec, was = new.get("spec", {}), old.get("spec", {})
             new["spec"] = {**{name: was[name] for name in _KEPT if name in was}, **spec}
 
+    def basis(self, target: Target) -> int | None:
+        return self._cache.shelf(CLASS).changed if target.resource is POD else None
+
     def _newest(self) -> PriorityClasses:
         """Read again only when a class has changed."""
         changed = self._cache.shelf(CLASS).changed

@@ -37,6 +37,10 @@ class ServiceAddresses:
             raise invalid("Service", "", new["metadata"].get("name", ""), [Cause("spec.clusterIPs", said)])
         allocate(new, addresses, ports)
 
+    def basis(self, target: Target) -> int | None:
+        """What is allocated to one cannot be to another."""
+        return self._cache.revision if target.resource is SERVICE else None
+
     def _taken(self, namespace: str, name: str) -> tuple[set[str], set[int]]:
         """By all others."""
         addresses: set[str] = set()

@@ -31,6 +31,9 @@ class DefaultStorageClass:
         if not named and (name := self._default()):
             spec["storageClassName"] = name
 
+    def basis(self, target: Target) -> int | None:
+        return self._cache.shelf(CLASS).changed if target.resource is CLAIM else None
+
     def _default(self) -> str:
         """Of several, the newest; of those of one second, the first by name."""
         found: list[tuple[str, str]] = []

@@ -12,6 +12,7 @@ from situate.server.http import bodies, query
 from situate.server.http.answers import Answer, of_object
 from situate.server.http.contracts import Asked, Computed, Special, Tables
 from situate.server.http.incoming import Incoming
+from situate.server.http.negotiation import body_type
 from situate.server.http.showing import Shower, included
 from situate.server.problems import bad_request
 from situate.server.registry.registry import PatchType, Registry
@@ -39,7 +40,6 @@ RETURNS_DELETED: Final = frozenset(
     )
 )
 """Deleting one of these is answered with the object as it was last; of all others with a Status."""
-WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 NEWLINE: Final = b"\n"
 
 
@@ -79,16 +79,15 @@ class Objects:
         options = query.write_options(asked.query, "CreateOptions")
         body, content_type = await asked.read(), asked.content_type
         decode = partial(bodies.object_of, body, content_type, resource.api_version, resource.kind, options)
-        obj = decode()
-        check_names(asked, obj, create=True)
-        held = await self._registry.create(asked.target, obj, asked.caller, options, again=decode)
+        sent = body if body_type(content_type) == "json" else b""
+        held = await self._registry.create_sent(asked.target, sent, decode, asked.caller, options)
         return Answer(HTTPStatus.CREATED, (shower.one(held), NEWLINE))
 
     async def update(self, asked: Incoming) -> Answer:
         shower, resource = self.shower(asked), asked.resource
         options = query.write_options(asked.query, "UpdateOptions")
         obj = bodies.object_of(await asked.read(), asked.content_type, resource.api_version, resource.kind, options)
-        check_names(asked, obj, create=False)
+        check_names(asked, obj)
         held = await self._registry.update(asked.target, obj, asked.caller, options)
         return Answer(HTTPStatus.OK, (shower.one(held), NEWLINE))
 
@@ -131,15 +130,11 @@ class Objects:
         return of_object(int(code), answer)
 
 
-def check_names(asked: Incoming, obj: Object, *, create: bool) -> None:
-    """That the object is where the path says it is. Raises StatusError."""
+def check_names(asked: Incoming, obj: Object) -> None:
+    """That an object which is to be changed is where the path says it is. Raises StatusError."""
     metadata = obj.get("metadata") or {}
     place, namespaced = asked.place, asked.resource.namespaced
     namespace = metadata.get("namespace", "")
-    if create:
-        if namespaced and namespace and namespace != place.namespace:
-            raise bad_request(WRONG_NAMESPACE)
-        return
     name = metadata.get("name", "")
     if not name:
         text = f"the name of the object ({place.name} based on URL) was undeterminable: name must be provided"

@@ -48,6 +48,9 @@ class NoEscalation:
         if why:
             raise forbidden(target.resource.plural, GROUP, name, why)
 
+    def basis(self, target: Target) -> int | None:
+        return None
+
     def _role(self, target: Target, new: Object, old: Object | None, caller: Caller) -> str:
         asked = Attributes("escalate", GROUP, target.resource.plural, "", target.namespace, target.name)
         if self._authorizer.allows(caller, asked).allowed:

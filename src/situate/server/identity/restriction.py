@@ -65,6 +65,9 @@ class NodeRestriction:
         if why:
             raise _forbidden(target, new, why)
 
+    def basis(self, target: Target) -> int | None:
+        return None
+
     def admit_token(self, target: Target, request: Object, caller: Caller) -> None:
         """A TokenRequest for a service account: bound to a pod of this node, for an audience that the pod mounts."""
         node = node_of(caller)

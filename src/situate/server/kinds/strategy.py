@@ -98,6 +98,9 @@ class Strategy:
     warnings: Callable[[Object], list[str]] = _silent
     name_rule: NameRule = subdomain
     """What is wrong with a name, by metadata.py."""
+    is_nameless: Callable[[Object], bool] | None = None
+    """Whether the name of a new object, if it is a DNS label, plays no part in anything that is done or said here: then
+    others that differ only in their names are created in its likeness. None: that is not so."""
     counts_generation: bool = False
     """metadata.generation is 1 at creation and one more with each change of anything but metadata and status."""
     creates_on_update: bool = False

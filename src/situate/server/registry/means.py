@@ -11,6 +11,7 @@ from typing import Final
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
 from situate.server.registry.expiring import Expiring
+from situate.server.registry.moulds import Moulds
 from situate.server.registry.owners import Owners
 from situate.server.registry.ports import Admission, Companions, TakesTurns
 from situate.server.registry.recent import Recent
@@ -32,6 +33,7 @@ class Means:
     turns: TakesTurns | None
     """The companions, if they are such. Asked once, as it is not a quick question."""
     owners: Owners
+    moulds: Moulds
     recent: Recent
     expiring: Expiring
     wall_ns: Callable[[], int]

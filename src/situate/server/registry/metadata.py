@@ -18,6 +18,7 @@ __all__ = [
     "begin",
     "carry_over",
     "check_version",
+    "generated_name",
     "random_suffix",
     "restore_unwritable",
     "settle_generation",
@@ -64,11 +65,15 @@ def begin(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted
     for name in _NOT_THE_CLIENTS:
         metadata.pop(name, None)
     if not metadata.get("name") and (base := metadata.get("generateName")):
-        metadata["name"] = base[:LONGEST_BASE] + suffix()
+        metadata["name"] = generated_name(base, suffix)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
     if counted:
         metadata["generation"] = 1
+
+
+def generated_name(base: str, suffix: Callable[[], str]) -> str:
+    return base[:LONGEST_BASE] + suffix()
 
 
 def check_version(target: Target, asked_version: str, asked_uid: str, held: Held) -> None:

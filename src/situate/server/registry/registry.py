@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from situate.server.asking import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
@@ -17,13 +18,14 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.problems import not_found
 from situate.server.registry.asked import revision_of
 from situate.server.registry.cache import Cache
-from situate.server.registry.creating import Again, created
+from situate.server.registry.creating import Decode, created
 from situate.server.registry.deleting import collection_deleted, deleted
 from situate.server.registry.expiring import Expiring
 from situate.server.registry.held import Deleted, Held, Listing, Patched
 from situate.server.registry.listing import listed, wait_for
 from situate.server.registry.means import Means
 from situate.server.registry.metadata import random_suffix
+from situate.server.registry.moulds import Moulds
 from situate.server.registry.observing import watched
 from situate.server.registry.own import encode, own
 from situate.server.registry.owners import Owners
@@ -74,6 +76,7 @@ class Registry:
             companions=companions,
             turns=companions if isinstance(companions, TakesTurns) else None,
             owners=Owners(),
+            moulds=Moulds(),
             recent=Recent(),
             expiring=Expiring(store),
             wall_ns=wall_ns,
@@ -122,11 +125,16 @@ class Registry:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def create(
-        self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE, *, again: Again | None = None
+    async def create(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
+        body = encode(obj)
+        return await self.create_sent(target, body, partial(own, target.resource, body), caller, options)
+
+    async def create_sent(
+        self, target: Target, body: bytes, decode: Decode, caller: Caller, options: WriteOptions
     ) -> Held:
-        """`again`: the object was decoded for this, as wire/schema does it, and may be changed; this makes another."""
-        return await created(self._means, target, obj, caller, options, again=again)
+        """`create` for whoever has the object as it was sent: `body` is JSON, or empty if it is something else, and
+        `decode` reads it, as wire/schema does."""
+        return await created(self._means, target, body, decode, caller, options)
 
     async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
         """Subresources: "", "status" and "finalize"."""

@@ -13,12 +13,13 @@ import msgspec
 
 from situate.server.asking import Object
 
-__all__ = ["decoded", "encoded", "item", "items", "kept", "shown"]
+__all__ = ["behind_metadata", "decoded", "encoded", "item", "items", "kept", "shown", "with_metadata"]
 
 _BEGUN: Final = len(b'{"metadata":{')
 _LEFT_OUT: Final = ("apiVersion", "kind", "metadata")
 USUAL_BYTES: Final = 2048
 """As large as most objects are."""
+_encode: Final = msgspec.json.Encoder().encode
 _encode_into: Final = msgspec.json.Encoder().encode_into
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -28,6 +29,17 @@ def encoded(obj: Object) -> bytes:
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     rest = {name: value for name, value in obj.items() if name not in _LEFT_OUT}
     return kept({"metadata": metadata, **rest})
+
+
+def behind_metadata(obj: Object) -> bytes:
+    """What the stored form of an object has behind its metadata."""
+    rest = {name: value for name, value in obj.items() if name not in _LEFT_OUT}
+    return b"," + _encode(rest)[1:] if rest else b"}"
+
+
+def with_metadata(metadata: Object, behind: bytes) -> bytes:
+    """The stored form, of metadata without a resourceVersion and what `behind_metadata` gave."""
+    return b'{"metadata":%b%b' % (_encode(metadata), behind)
 
 
 def kept(value: Any) -> bytes:

@@ -48,17 +48,19 @@ async def commit(
     new: Object | None,
     dry_run: bool = False,
     unchanged: Held | None = None,
+    value: bytes | None = None,
 ) -> Held | Lost:
     """Write `new` in place of what was read; None deletes it. Answers once it is durable and the cache has it.
 
     What is deleted is answered as it was last, at the revision of its end. `unchanged`: something else that was looked
-    at, and must be as it was.
+    at, and must be as it was. `value`: the stored form of `new`, for whoever knows it.
     """
     key = key_of(target.resource, target.namespace, name)
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
     if unchanged is not None:
         guards.append(At(unchanged.key, Revision(unchanged.revision)))
-    value = b"" if new is None else _value(target, new)
+    if value is None:
+        value = b"" if new is None else _value(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(means, target))]
     if target.resource.stored_as not in ACCOMPANIED or means.companions is None:
         outcome = await _committed(means, guards, writes, dry_run)

@@ -10,6 +10,7 @@ from typing import Final
 from situate.server.kinds.pods.defaults import default_pod, default_spec
 from situate.server.kinds.pods.preparing import (
     grace,
+    is_nameless,
     prepare_create,
     prepare_status,
     prepare_update,
@@ -34,5 +35,6 @@ STRATEGY: Final = Strategy(
     selectable=selectable,
     grace=grace,
     warnings=pod_warnings,
+    is_nameless=is_nameless,
     counts_generation=True,
 )

@@ -9,7 +9,7 @@ from situate.server.asking import Object
 from situate.server.kinds.resources import CPU, MEMORY, nanos
 from situate.server.kinds.strategy import keep_status
 
-__all__ = ["grace", "prepare_create", "prepare_status", "prepare_update", "qos_class", "selectable"]
+__all__ = ["grace", "is_nameless", "prepare_create", "prepare_status", "prepare_update", "qos_class", "selectable"]
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _COMPUTE: Final = (CPU, MEMORY)
@@ -25,6 +25,11 @@ def prepare_create(pod: Object) -> None:
     _drop_stop_signals(spec)
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         _merge_label_keys(spec, pod.get("metadata", {}).get("labels", {}))
+
+
+def is_nameless(pod: Object) -> bool:
+    """Claims of volumes may be named after their pod."""
+    return "volumes" not in pod["spec"]
 
 
 def prepare_update(new: Object, old: Object) -> None:
