@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
@@ -32,6 +33,7 @@ from situate.server.asking import Object
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.asks import Ask, Reads, asked
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
+from situate.server.placing.demands import Demands
 from situate.server.placing.eligibility import bind_refusals, run_refusals
 from situate.server.placing.ledger import (
     Amounts,
@@ -109,6 +111,7 @@ class Placing:
     def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: Profile = KUBERNETES) -> None:
         """`profile`: how agents are told to renew their leases."""
         self.turns = Turns()
+        self.demands = Demands()
         self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
         self._new_uid = new_uid
@@ -314,8 +317,9 @@ class _Writing:
         if found is None:
             raise no_node(self._name, node, bind=ask is not None)
         seen = self._placing.node(found)
-        pod = msgspec.convert(after, Pod)
-        refusals = run_refusals(pod, seen.node) if ask is None else bind_refusals(pod, seen.node)
+        # To bind a pod is to add the node's name to its spec, and nothing else.
+        demand = self._placing.demands.of((after if ask is None or self._before is None else self._before)["spec"])
+        refusals = (run_refusals if ask is None else bind_refusals)(demand.pod, seen.node)
         if refusals:
             raise ineligible(self._name, node, refusals, bind=ask is not None)
         held = self._cache.get(NODE_SNAPSHOTS, "", node)
@@ -324,19 +328,14 @@ class _Writing:
         else:
             identity, ledger = self._placing.ledger(held)
             revision = Revision(held.revision)
-        amounts, ports = amounts_of(pod), ports_of(pod)
-        gpus = gpus_of(pod)
-        if short := room(seen.allocatable, ledger.allocated, amounts) + taken_gpus(ledger, gpus):
+        gpus = gpus_of(msgspec.convert(after, Pod)) if GPU_DEVICES in after["metadata"].get("annotations", ()) else ()
+        if short := room(seen.allocatable, ledger.allocated, demand.amounts) + taken_gpus(ledger, gpus):
             raise full(self._name, node, short, bind=ask is not None)
-        if taken := taken_ports(ledger, ports):
+        if taken := taken_ports(ledger, demand.ports):
             raise clashes(self._name, node, taken, bind=ask is not None)
         self._guards.append(At(found.key, Revision(found.revision)))
-        self._put_snapshot(
-            node,
-            identity,
-            add(ledger, Bound(self._namespace, self._name, self._uid, version, ports, gpus), amounts),
-            revision,
-        )
+        bound = Bound(self._namespace, self._name, self._uid, version, demand.ports, gpus)
+        self._put_snapshot(node, identity, add(ledger, bound, demand.amounts), revision)
         return str(revision)
 
     def _leave(self) -> None:

@@ -1,0 +1,44 @@
+"""What pods ask of a node, worked out once for all that share a spec: those that were created from one mould."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from situate.core.model.pod import Pod
+from situate.server.asking import Object
+from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
+
+__all__ = ["MOST", "Demand", "Demands"]
+
+MOST: Final = 256
+"""Of how many specs it is remembered what they ask for."""
+
+
+class Demand(msgspec.Struct, frozen=True):
+    pod: Pod
+    """With its spec, and nothing else."""
+    amounts: Amounts
+    ports: tuple[Port, ...]
+
+
+class Demands:
+    """By spec: by the very object, so that to find it again costs nothing. Nobody changes one that was stored."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[Object, Demand]] = OrderedDict()
+
+    def of(self, spec: Object) -> Demand:
+        known = self._known.get(id(spec))
+        if known is not None:
+            return known[1]  # it is held here, so no other object has its id
+        pod = msgspec.convert({"spec": spec}, Pod)
+        made = Demand(pod, amounts_of(pod), ports_of(pod))
+        self._known[id(spec)] = (spec, made)
+        if len(self._known) > MOST:
+            self._known.popitem(last=False)
+        return made
