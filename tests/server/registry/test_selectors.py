@@ -6,6 +6,7 @@ from server.registry.stories import CONFIG_MAP, JOB, NODE, POD, refused
 from situate.core.model.labels import Selector
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held, hold
+from situate.server.registry.selectable import names_of
 from situate.server.registry.selectors import parse_labels, selection
 from situate.server.registry.stored import encoded
 from situate.server.resources import BY_KIND, Resource
@@ -126,6 +127,52 @@ def test_a_field_selector_matches(resource: Resource, obj: dict[str, object], ma
     held = _held(resource, obj)
     assert selection(resource, "", "", "", matching).matches(held)
     assert not selection(resource, "", "", "", other).matches(held)
+
+
+FULL_POD: dict[str, object] = {
+    "metadata": {"name": "x"},
+    "spec": {
+        "nodeName": "spec.nodeName",
+        "restartPolicy": "spec.restartPolicy",
+        "schedulerName": "spec.schedulerName",
+        "serviceAccountName": "spec.serviceAccountName",
+        "hostNetwork": True,
+    },
+    "status": {
+        "phase": "status.phase",
+        "podIP": "status.podIP",
+        "podIPs": [{"ip": "status.podIP"}],
+        "nominatedNodeName": "status.nominatedNodeName",
+    },
+}
+REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+FULL_EVENT: dict[str, object] = {
+    "metadata": {"name": "x"},
+    "involvedObject": {name: f"involvedObject.{name}" for name in REFERENCE},
+    "reason": "reason",
+    "reportingComponent": "reportingComponent",
+    "source": {"component": "source"},
+    "type": "type",
+}
+
+
+@pytest.mark.parametrize(
+    "resource, obj, others",
+    [
+        pytest.param(POD, FULL_POD, {"spec.hostNetwork": "true", "status.podIPs": ""}, id="a pod"),
+        pytest.param(EVENT, FULL_EVENT, {}, id="an event"),
+        pytest.param(
+            EVENT,
+            {name: value for name, value in FULL_EVENT.items() if name != "source"},
+            {"source": "reportingComponent"},
+            id="an event without a source",
+        ),
+    ],
+)
+def test_each_value_stands_under_its_own_name(
+    resource: Resource, obj: dict[str, object], others: dict[str, str]
+) -> None:
+    assert _held(resource, obj).fields == {name: name for name in names_of(resource.stored_as)} | others
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,8 @@ def hold(key: str, value: bytes, revision: int) -> Held:
 
 def hold_at(place: Place, key: str, value: bytes, revision: int) -> Held:
     """The same for whoever knows the key's place already."""
-    stored_as, namespace, name = place
-    uid, labels, values = seen(stored_as, value)
-    return Held(key, namespace, name, revision, value, uid, labels, values)
+    uid, labels, values = seen(place.stored_as, value)
+    return Held(key, place.namespace, place.name, revision, value, uid, labels, values)
 
 
 class Listing(Struct, frozen=True, gc=False, eq=False):

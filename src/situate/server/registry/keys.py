@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from situate.server.resources import Resource
 
@@ -19,7 +21,7 @@ FOLDERS: Final = 4_096
 """Of a resource, or of a namespace in it: so many need not be taken apart again."""
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True, gc=False):
     """Whose key it is: the resource as `Resource.stored_as` names it, the namespace ("" if there is none), the name."""
 
     stored_as: str
