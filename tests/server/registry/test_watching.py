@@ -10,6 +10,7 @@ import pytest
 from server.registry.stories import (
     ANN,
     CONFIG_MAP,
+    NODE,
     POD,
     World,
     config_map,
@@ -105,10 +106,14 @@ def test_an_agent_hears_of_the_pods_of_its_node_alone() -> None:
 
             return change
 
+        def run(obj: Object, _: object) -> Object:
+            return {**obj, "status": {"phase": "Running"}}
+
         await world.registry.modify(Target(POD, "default", "a"), put_on("n1"), ANN)
+        await world.registry.modify(Target(POD, "default", "a", "status"), run, ANN)
         await world.registry.modify(Target(POD, "default", "a"), put_on("n2"), ANN)
         await world.registry.delete(Target(POD, "default", "a"), ANN, NOW)
-        assert ready(mine) == [("ADDED", "a"), ("DELETED", "a")]
+        assert ready(mine) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
         assert ready(unbound) == [("ADDED", "a"), ("DELETED", "a")]
 
     tell(story)
@@ -134,6 +139,16 @@ def test_a_watch_hears_what_it_asked_about(scope: dict[str, str], told: list[str
         assert [name for _, name in ready(watching)] == told
         replayed = await world.watch(CONFIG_MAP, **scope, resource_version="1")
         assert [name for _, name in ready(replayed)] == told
+
+    tell(story)
+
+
+def test_a_watch_of_one_object_without_a_namespace_hears_of_it_once() -> None:
+    async def story(world: World) -> None:
+        watching = await world.watch(NODE, namespace="", name="a")
+        for name in ("a", "b"):
+            await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        assert ready(watching) == [("ADDED", "a")]
 
     tell(story)
 

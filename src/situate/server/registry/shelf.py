@@ -10,7 +10,7 @@ from situate.server.problems import expired
 from situate.server.registry.held import Held
 from situate.server.registry.keys import prefix_of
 from situate.server.registry.ordered import OrderedKeys
-from situate.server.registry.selectable import NODE_NAME, PODS, names_of
+from situate.server.registry.selectable import NODE_COLUMN, PODS
 from situate.server.registry.selectors import Selection
 from situate.server.registry.watching import Change, Hub
 from situate.server.resources import Resource
@@ -31,21 +31,21 @@ class Shelf:
 
     def __init__(self, resource: Resource, revision: int, held: Iterable[Held] = ()) -> None:
         """As of a revision, with objects in the order of their keys."""
-        stored_as = resource.stored_as
         self.prefix: Final = prefix_of(resource)
         self._namespaced: Final = resource.namespaced
         self.changed = revision
         """The last revision that changed something here; at first, that of which we know nothing older."""
-        self.hub: Final = Hub(stored_as)
+        self.hub: Final = Hub()
         self._held = {one.key: one for one in held}
         self._keys = OrderedKeys(self._held)
         self._window: deque[Change] = deque()
         self._window_bytes = 0
         self._window_start = revision
-        self._node_column = names_of(stored_as).index(NODE_NAME) if stored_as == PODS else None
+        self._of_pods: Final = resource.stored_as == PODS
         self._on_node: dict[str, dict[str, None]] = {}
-        for one in self._held.values():
-            self._put_on_node(one)
+        if self._of_pods:
+            for key, one in self._held.items():
+                self._move(key, "", _node_of(one))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -104,18 +104,17 @@ class Shelf:
 
     def apply(self, revision: int, key: str, after: Held | None) -> None:
         before = self._held.get(key)
-        if before is None and after is None:
-            return
-        if before is not None:
-            self._take_off_node(before)
-        if after is None:
-            del self._held[key]
-            self._keys.remove(key)
-        else:
+        if after is not None:
             if before is None:
                 self._keys.add(key)
             self._held[key] = after
-            self._put_on_node(after)
+        elif before is not None:
+            del self._held[key]
+            self._keys.remove(key)
+        else:
+            return
+        if self._of_pods:
+            self._move(key, _node_of(before), _node_of(after))
         self.changed = revision
         change = Change(revision, before, after)
         self._remember(change)
@@ -132,16 +131,21 @@ class Shelf:
             if not self._window:
                 break
 
-    def _put_on_node(self, held: Held) -> None:
-        if self._node_column is not None and (node := held.values[self._node_column]):
-            self._on_node.setdefault(node, {})[held.key] = None
-
-    def _take_off_node(self, held: Held) -> None:
-        if self._node_column is not None and (node := held.values[self._node_column]):
-            keys = self._on_node.get(node, {})
-            keys.pop(held.key, None)
+    def _move(self, key: str, was: str, node: str) -> None:
+        """A pod, from the node that it was on to the one that it is on; "" is none."""
+        if was == node:
+            return
+        if was:
+            keys = self._on_node[was]
+            del keys[key]
             if not keys:
-                self._on_node.pop(node, None)
+                del self._on_node[was]
+        if node:
+            self._on_node.setdefault(node, {})[key] = None
+
+
+def _node_of(held: Held | None) -> str:
+    return "" if held is None else held.values[NODE_COLUMN]
 
 
 def _weight(change: Change) -> int:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from situate.server.registry.held import Held
-from situate.server.registry.selectable import PODS
+from situate.server.registry.selectable import NODE_COLUMN
 from situate.server.registry.selectors import Selection
 from situate.server.resources import Resource
 
@@ -30,8 +30,8 @@ AT_ONCE: Final = 512
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-Narrowing: TypeAlias = tuple[str, str, str]
-"""What a watch is found by: how it is narrowed, and to what."""
+Narrowing: TypeAlias = tuple[str, str]
+"""What a watch is narrowed to: a namespace, a name in one or in any, or a node."""
 
 
 class Change(Struct, frozen=True, gc=False, eq=False):
@@ -43,37 +43,28 @@ class Change(Struct, frozen=True, gc=False, eq=False):
     """None: it was deleted."""
 
 
-class WatchEvent:
-    """One thing that a watch tells."""
+class WatchEvent(Struct, gc=False, eq=False):
+    """One thing that a watch tells. Nothing of it changes but the lines, which are made when they are asked for."""
 
-    __slots__ = ("_lines", "held", "initial_end", "revision", "status", "type")
-
-    def __init__(
-        self,
-        event_type: EventType,
-        revision: int,
-        held: Held | None = None,
-        status: dict[str, Any] | None = None,
-        initial_end: bool = False,
-    ) -> None:
-        self.type: Final = event_type
-        self.revision: Final = revision
-        self.held: Final = held
-        """The object; of DELETED, as it was last, at the revision of its end. None for BOOKMARK and ERROR."""
-        self.status: Final = status
-        """Of ERROR."""
-        self.initial_end: Final = initial_end
-        """Of a BOOKMARK: the initial events are over, as the annotation k8s.io/initial-events-end says."""
-        self._lines: dict[str, bytes] | None = None
+    type: EventType
+    revision: int
+    held: Held | None = None
+    """The object; of DELETED, as it was last, at the revision of its end. None for BOOKMARK and ERROR."""
+    status: dict[str, Any] | None = None
+    """Of ERROR."""
+    initial_end: bool = False
+    """Of a BOOKMARK: the initial events are over, as the annotation k8s.io/initial-events-end says."""
+    lines: dict[str, bytes] | None = None
+    """By version. Ask `line`."""
 
     def line(self, resource: Resource) -> bytes:
         r"""`{"type":"ADDED","object":{...}}` and a line feed; made once for all who watch that version."""
-        if self._lines is None:
-            self._lines = {}
-        line = self._lines.get(resource.api_version)
+        if self.lines is None:
+            self.lines = {}
+        line = self.lines.get(resource.api_version)
         if line is None:
             line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self._shown(resource))
-            self._lines[resource.api_version] = line
+            self.lines[resource.api_version] = line
         return line
 
     def _shown(self, resource: Resource) -> bytes:
@@ -186,72 +177,75 @@ class Watching:
 class Hub:
     """Who watches one resource, found by what each watch is narrowed to."""
 
-    __slots__ = ("_node_column", "_watches")
+    __slots__ = ("_by_name", "_by_namespace", "_by_node", "_of_all")
 
-    def __init__(self, stored_as: str) -> None:
-        self._watches: dict[Narrowing, dict[Watching, None]] = {}
-        self._node_column = 0 if stored_as == PODS else None
+    def __init__(self) -> None:
+        self._of_all: _Watches = {}
+        self._by_namespace: _Watches = {}
+        self._by_name: _Watches = {}
+        self._by_node: _Watches = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._watches.values()))
+        return len(self.everybody())
 
     def join(self, watch: Watching) -> None:
-        self._watches.setdefault(_narrowing(watch.selection), {})[watch] = None
+        watches, narrowing = self._found_by(watch.selection)
+        watches.setdefault(narrowing, {})[watch] = None
 
     def leave(self, watch: Watching) -> None:
-        narrowing = _narrowing(watch.selection)
-        watches = self._watches.get(narrowing, {})
-        watches.pop(watch, None)
-        if not watches:
-            self._watches.pop(narrowing, None)
+        watches, narrowing = self._found_by(watch.selection)
+        same = watches.get(narrowing, {})
+        same.pop(watch, None)
+        if not same:
+            watches.pop(narrowing, None)
+
+    def _found_by(self, selection: Selection) -> tuple[_Watches, Narrowing]:
+        if selection.node:
+            return self._by_node, (selection.node, "")
+        if selection.name:
+            return self._by_name, (selection.namespace, selection.name)
+        if selection.namespace:
+            return self._by_namespace, (selection.namespace, "")
+        return self._of_all, _EVERYTHING
 
     def everybody(self) -> list[Watching]:
-        return [watch for watches in self._watches.values() for watch in watches]
+        narrowed = (self._of_all, self._by_namespace, self._by_name, self._by_node)
+        return [watch for watches in narrowed for same in watches.values() for watch in same]
 
     def tell(self, change: Change) -> None:
         """Everybody who asked about it. An event is made once for each way it can look."""
-        if not self._watches:
-            return
         made: dict[EventType, WatchEvent] = {}
-        everybody = self._watches.get(_EVERYTHING)
-        found = [] if everybody is None else [everybody]
-        if len(self._watches) > len(found):  # most often nobody's watch is narrowed to less
-            found += [watches for one in self._concerned(change) if (watches := self._watches.get(one)) is not None]
-        for watches in found:
-            for watch in tuple(watches):
-                event_type = looks(change, watch.selection)
-                if event_type is not None:
-                    event = made.get(event_type)
-                    if event is None:
-                        event = made[event_type] = event_of(change, event_type)
-                    watch.hear(event)
+        for watch in self._concerned(change):
+            event_type = looks(change, watch.selection)
+            if event_type is not None:
+                event = made.get(event_type)
+                if event is None:
+                    event = made[event_type] = event_of(change, event_type)
+                watch.hear(event)
 
-    def _concerned(self, change: Change) -> Iterator[Narrowing]:
-        """How a watch may be narrowed that is to hear of this."""
+    def _concerned(self, change: Change) -> list[Watching]:
+        """Who may have to hear of it; looked for only where somebody is, as most often there are few."""
+        found: list[Watching] = []
         one = change.after or change.before
         if one is None:
-            return
-        yield ("namespace", one.namespace, "")
-        yield ("name", one.namespace, one.name)
-        if one.namespace:
-            yield ("name", "", one.name)
-        if self._node_column is not None:
-            nodes = [held.values[self._node_column] for held in (change.before, change.after) if held is not None]
+            return found
+        if self._of_all:
+            found += self._of_all[_EVERYTHING]
+        if self._by_namespace:
+            found += self._by_namespace.get((one.namespace, ""), ())
+        if self._by_name:
+            found += self._by_name.get((one.namespace, one.name), ())
+            if one.namespace:
+                found += self._by_name.get(("", one.name), ())
+        if self._by_node:  # only of pods
+            nodes = [held.values[NODE_COLUMN] for held in (change.before, change.after) if held is not None]
             for node in dict.fromkeys(nodes):
-                yield ("node", node, "")
+                found += self._by_node.get((node, ""), ())
+        return found
 
 
-_EVERYTHING: Final[Narrowing] = ("everything", "", "")
-
-
-def _narrowing(selection: Selection) -> Narrowing:
-    if selection.node:
-        return ("node", selection.node, "")
-    if selection.name:
-        return ("name", selection.namespace, selection.name)
-    if selection.namespace:
-        return ("namespace", selection.namespace, "")
-    return _EVERYTHING
+_Watches: TypeAlias = dict[Narrowing, dict[Watching, None]]
+_EVERYTHING: Final[Narrowing] = ("", "")
 
 
 def looks(change: Change, selection: Selection) -> EventType | None:
