@@ -31,21 +31,24 @@ class OrderedKeys:
 
     def add(self, key: str) -> None:
         """A key that is not there."""
-        if not self._parts:
+        place = bisect_left(self._lasts, key)
+        if place < len(self._parts):
+            part = self._parts[place]
+            insort(part, key)
+        elif place:  # behind all others
+            place -= 1
+            part = self._parts[place]
+            part.append(key)
+            self._lasts[place] = key
+        else:
             self._parts.append([key])
             self._lasts.append(key)
             return
-        place = min(bisect_left(self._lasts, key), len(self._parts) - 1)
-        part = self._parts[place]
-        insort(part, key)
         if len(part) > LONGEST:
             half = len(part) // 2
             self._parts.insert(place + 1, part[half:])
             del part[half:]
             self._lasts.insert(place, part[-1])
-        self._lasts[place] = self._parts[place][-1]
-        if place + 1 < len(self._parts):
-            self._lasts[place + 1] = self._parts[place + 1][-1]
 
     def remove(self, key: str) -> None:
         """A key that is there."""
