@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
 from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
@@ -11,8 +12,9 @@ from server.placing.witness import witnessed
 from server.placing.world import World, pod_object
 from situate.server.asking import SYSTEM, Object, Target
 from situate.server.placing.companions import NODES, PODS
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
-from situate.server.registry.held import Held
+from situate.server.registry.held import Held, hold
 
 
 def owned_by(kind: str, name: str = "o", uid: str = "o") -> dict[str, Any]:
@@ -42,6 +44,21 @@ def test_a_pod_that_is_created_with_a_node_is_on_its_ledger(tell: Tell) -> None:
         decision = world.decision("p")
         assert decision is not None
         assert (decision.phase, decision.spec.node, decision.spec.binding_version) == ("bound", "n1", 1)
+
+    tell(story)
+
+
+def test_what_is_told_of_a_snapshot_and_a_decision_is_what_would_be_read(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        for name in ("a", "b"):  # the first comes to a snapshot without pods, the second to one that has some
+            await world.pod(name, nodeName="n1")
+            await world.report(name, "Running")
+            cache = world.registry.cache
+            for held in (*cache.all(NODE_SNAPSHOTS), *cache.all(PLACEMENT_DECISIONS)):
+                read = hold(held.key, held.value, held.revision)
+                assert read.uid
+                assert astuple(held) == astuple(read)
 
     tell(story)
 

@@ -1,7 +1,7 @@
 """The cache follows the store; what if it cannot."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
@@ -264,6 +264,48 @@ def test_a_revision_at_which_no_object_was_written_is_reached_too() -> None:
         assert world.cache.revision < int(newest)
         assert await world.names(CONFIG_MAP, resource_version=newest) == ["a"]
         assert world.cache.revision == int(newest)
+
+
+A = "/objects/core/configmaps/default/a"
+B = "/objects/core/configmaps/default/b"
+VALUE = b'{"metadata":{"name":"a","uid":"read","labels":{"k":"v"}}}'
+
+
+def seen(world: World, name: str) -> tuple[str, Mapping[str, str]]:
+    held = world.cache.get(CONFIG_MAP, "default", name)
+    assert held is not None
+    return held.uid, held.labels
+
+
+async def put(world: World, key: str, value: bytes) -> None:
+    await world.store.commit([], [Put(key, value)])
+    await world.cache.fresh()
+
+
+def test_an_expected_value_is_taken_as_told_and_any_other_is_read() -> None:
+    async def story(world: World) -> None:
+        world.cache.expect(A, VALUE, "told")
+        world.cache.expect(B, VALUE[:-1] + b',"data":{}}', "told")
+        for key in (A, B):
+            await put(world, key, VALUE)
+        assert (seen(world, "a"), seen(world, "b")) == (("told", {}), ("read", {"k": "v"}))
+        await put(world, A, VALUE)
+        assert seen(world, "a") == ("read", {"k": "v"}), "it was expected once"
+
+    tell(story)
+
+
+def test_no_more_is_expected_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "EXPECTED", 1)
+
+    async def story(world: World) -> None:
+        for key in (A, B):
+            world.cache.expect(key, VALUE, "told")
+        for key in (A, B):
+            await put(world, key, VALUE)
+        assert (seen(world, "a")[0], seen(world, "b")[0]) == ("read", "told")
+
+    tell(story)
 
 
 def test_what_cannot_be_taken_in_stops_the_cache_and_is_said() -> None:

@@ -26,11 +26,13 @@ Joining: TypeAlias = Callable[["Reads", Object | None, Object | None], tuple[lis
 
 
 class Reads(Protocol):
-    """Of the cache, what is asked here. It never waits."""
+    """Of the cache, what is asked and told here. It never waits."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Held | None: ...
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]: ...
+
+    def expect(self, key: str, value: bytes, uid: str) -> None: ...
 
 
 def joins_nothing(_cache: Reads, _before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:

@@ -382,6 +382,7 @@ class _Writing:
         key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger, self._placing.configuration)
         self._guards.append(At(key, revision))
         self._writes.append(Put(key, value))
+        self._cache.expect(key, value, identity.uid)
         self._placing.remember(node, value, identity, ledger)
 
     # -- the decision ------------------------------------------------------------------------------------------------
@@ -417,9 +418,10 @@ class _Writing:
         self._put_decision(decision)
 
     def _put_decision(self, decision: Decision) -> None:
-        key = key_of(PLACEMENT_DECISIONS, self._namespace, self._name)
+        key, value = key_of(PLACEMENT_DECISIONS, self._namespace, self._name), decisions.encoded(decision)
         self._guards.append(At(key, self._revision))
-        self._writes.append(Put(key, decisions.encoded(decision)))
+        self._writes.append(Put(key, value))
+        self._cache.expect(key, value, decision.metadata.uid)
 
     def _end_decision(self) -> None:
         """A decision goes with its pod; unless that failed or was evicted, and another of its name is to come."""

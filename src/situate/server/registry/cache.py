@@ -12,12 +12,13 @@ import contextlib
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count, groupby
+from sys import intern
 from typing import Final
 
 from situate.server.problems import expired
 from situate.server.registry.held import Held, hold, hold_at
-from situate.server.registry.keys import OBJECTS, key_of, place_of, prefix_of
-from situate.server.registry.selectable import PODS
+from situate.server.registry.keys import OBJECTS, Place, key_of, place_of, prefix_of
+from situate.server.registry.selectable import NO_LABELS, PODS
 from situate.server.registry.shelf import Shelf
 from situate.server.registry.troubles import failed, took_too_long
 from situate.server.registry.watching import Change, WatchEvent
@@ -38,6 +39,8 @@ FRESH_WITHIN_S: Final = 10.0
 RECALLED: Final = 10_000
 """Revisions before the newest whose changes are known from the start: whoever watched the server that was here before,
 and comes again, goes on where they were."""
+EXPECTED: Final = 1_024
+"""How many values are expected at most. One that is not is read."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
 
 
@@ -48,6 +51,7 @@ class Cache:
         self._store = store
         self._revision = 0
         self._shelves: dict[str, Shelf] = {}
+        self._expected: dict[str, tuple[bytes, str]] = {}
         self._watch: Watch | None = None
         self._following: asyncio.Task[None] | None = None
         self._failed: StoreError | None = None
@@ -136,6 +140,13 @@ class Cache:
                     watch.hear(event)
 
     # -- following ----------------------------------------------------------------------------------------------------
+
+    def expect(self, key: str, value: bytes, uid: str) -> None:
+        """For whoever is about to write an object that has no labels, and no fields that selectors can ask about: if
+        it comes back as this very value, there is nothing in it to be read. It need not come."""
+        self._expected[key] = (value, intern(uid))
+        if len(self._expected) > EXPECTED:
+            del self._expected[next(iter(self._expected))]
 
     async def start(self) -> None:
         """Load everything, then follow. Whatever the store raises while loading is raised."""
@@ -239,10 +250,17 @@ class Cache:
             place, entry = place_of(event.key), event.entry
             shelf = self._shelves.get(place.stored_as)
             if shelf is not None:  # else a kind that another server has, and this one does not
-                after = None if entry is None else hold_at(place, entry.key, entry.value, entry.modified)
+                after = None if entry is None else self._taken_in(place, entry)
                 shelf.apply(revision, event.key, after)
         self._revision = max(self._revision, revision)
         self._wake()
+
+    def _taken_in(self, place: Place, entry: Entry) -> Held:
+        key, value = entry.key, entry.value
+        expected = self._expected.pop(key, None)
+        if expected is not None and expected[0] == value:
+            return Held(key, place.namespace, place.name, entry.modified, value, expected[1], NO_LABELS, ())
+        return hold_at(place, key, value, entry.modified)
 
     def _wake(self) -> None:
         waiting = self._waiting

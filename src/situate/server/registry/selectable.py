@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = ["NODE_COLUMN", "NODE_NAME", "PODS", "Seen", "column_of", "names_of", "seen"]
+__all__ = ["NODE_COLUMN", "NODE_NAME", "NO_LABELS", "PODS", "Seen", "column_of", "names_of", "seen"]
 
 PODS: Final = "/pods"
 EVENTS: Final = "/events"
@@ -115,13 +115,13 @@ def column_of(resource: Resource, label: str) -> str:
 
 LABEL_SETS: Final = 16_384
 """Kept to be shared; beyond, begun anew."""
-_NO_LABELS: Final[Mapping[str, str]] = {}
+NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
 
 def _shared(labels: dict[str, str]) -> Mapping[str, str]:
     if not labels:
-        return _NO_LABELS
+        return NO_LABELS
     if len(_label_sets) >= LABEL_SETS:
         _label_sets.clear()
     return _label_sets.setdefault(tuple(labels.items()), labels)
