@@ -7,10 +7,12 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from server.registry.stories import ANN, CONFIG_MAP, POD, World, no, pod, tell
 from situate.server.admission.chain import chain
 from situate.server.asking import Caller, Object, Target, WriteOptions
+from situate.server.registry.held import hold
 from situate.server.registry.moulds import LONGEST_BODY, MOST, Alike, alike
 from situate.server.registry.own import own
 from situate.server.registry.registry import collecting, warn
@@ -151,6 +153,7 @@ def test_what_is_cast_is_what_would_have_been_made(kind: str) -> None:
                 made = await world.create(_named(given, name))
                 held = world.cache.get(POD, "default", made["metadata"]["name"])
                 assert held is not None
+                assert astuple(held) == astuple(hold(held.key, held.value, held.revision)), "seen as it would be read"
                 values[first].append(held.value)
                 world.later(5)
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from situate.server.asking import Object
 from situate.server.placing.decisions import Details
 from situate.server.registry.held import Held
+from situate.server.registry.selectable import Seen
 from situate.server.resources import Resource
 from situate.store.transactions import Guard, Write
 
@@ -32,7 +33,7 @@ class Reads(Protocol):
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]: ...
 
-    def expect(self, key: str, value: bytes, uid: str) -> None: ...
+    def expect(self, key: str, value: bytes, seen: Seen) -> None: ...
 
 
 def joins_nothing(_cache: Reads, _before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:

@@ -65,6 +65,7 @@ from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
 from situate.server.placing.turns import Turns
 from situate.server.registry.held import Held
 from situate.server.registry.keys import key_of
+from situate.server.registry.selectable import plain
 from situate.server.resources import BY_KIND, Resource
 from situate.store.entries import ABSENT, Revision
 from situate.store.transactions import At, Delete, Guard, Put, Write
@@ -382,7 +383,7 @@ class _Writing:
         key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger, self._placing.configuration)
         self._guards.append(At(key, revision))
         self._writes.append(Put(key, value))
-        self._cache.expect(key, value, identity.uid)
+        self._cache.expect(key, value, plain(identity.uid))
         self._placing.remember(node, value, identity, ledger)
 
     # -- the decision ------------------------------------------------------------------------------------------------
@@ -421,7 +422,7 @@ class _Writing:
         key, value = key_of(PLACEMENT_DECISIONS, self._namespace, self._name), decisions.encoded(decision)
         self._guards.append(At(key, self._revision))
         self._writes.append(Put(key, value))
-        self._cache.expect(key, value, decision.metadata.uid)
+        self._cache.expect(key, value, plain(decision.metadata.uid))
 
     def _end_decision(self) -> None:
         """A decision goes with its pod; unless that failed or was evicted, and another of its name is to come."""

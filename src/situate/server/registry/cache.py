@@ -12,13 +12,12 @@ import contextlib
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count, groupby
-from sys import intern
 from typing import Final
 
 from situate.server.problems import expired
 from situate.server.registry.held import Held, hold, hold_at
 from situate.server.registry.keys import OBJECTS, Place, key_of, place_of, prefix_of
-from situate.server.registry.selectable import NO_LABELS, PODS
+from situate.server.registry.selectable import PODS, Seen
 from situate.server.registry.shelf import Shelf
 from situate.server.registry.troubles import failed, took_too_long
 from situate.server.registry.watching import Change, WatchEvent
@@ -51,7 +50,7 @@ class Cache:
         self._store = store
         self._revision = 0
         self._shelves: dict[str, Shelf] = {}
-        self._expected: dict[str, tuple[bytes, str]] = {}
+        self._expected: dict[str, tuple[bytes, Seen]] = {}
         self._watch: Watch | None = None
         self._following: asyncio.Task[None] | None = None
         self._failed: StoreError | None = None
@@ -141,10 +140,10 @@ class Cache:
 
     # -- following ----------------------------------------------------------------------------------------------------
 
-    def expect(self, key: str, value: bytes, uid: str) -> None:
-        """For whoever is about to write an object that has no labels, and no fields that selectors can ask about: if
-        it comes back as this very value, there is nothing in it to be read. It need not come."""
-        self._expected[key] = (value, intern(uid))
+    def expect(self, key: str, value: bytes, seen: Seen) -> None:
+        """For whoever is about to write this, and knows what selectors will see of it: if it comes back as this very
+        value, it need not be read. It need not come."""
+        self._expected[key] = (value, seen)
         if len(self._expected) > EXPECTED:
             del self._expected[next(iter(self._expected))]
 
@@ -259,7 +258,7 @@ class Cache:
         key, value = entry.key, entry.value
         expected = self._expected.pop(key, None)
         if expected is not None and expected[0] == value:
-            return Held(key, place.namespace, place.name, entry.modified, value, expected[1], NO_LABELS, ())
+            return Held(key, place.namespace, place.name, entry.modified, value, *expected[1])
         return hold_at(place, key, value, entry.modified)
 
     def _wake(self) -> None:

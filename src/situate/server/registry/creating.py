@@ -70,8 +70,10 @@ async def _create_first(
     finally:
         warn(warnings)
     nameless = means.strategy(target.resource).is_nameless
-    if nameless is not None and nameless(obj) and not warnings and (mould := mould_of(obj, bases)) is not None:
-        means.moulds.keep(looks.shape, mould)
+    if nameless is not None and nameless(obj) and not warnings:
+        mould = mould_of(target.resource.stored_as, obj, bases)
+        if mould is not None:
+            means.moulds.keep(looks.shape, mould)
     return await _store(means, target, obj, None, space, options, generated=generated)
 
 
@@ -80,12 +82,15 @@ async def _create_like(
 ) -> Held | Lost:
     """One more of those that differ in their names."""
     name = looks.name or generated_name(mould.metadata["generateName"], means.new_suffix)
-    obj = mould.cast(name, means.new_uid(), means.now())
+    uid = means.new_uid()
+    obj = mould.cast(name, uid, means.now())
     space = _space(means, target)
     for each, basis in zip(means.admission, mould.bases, strict=True):
         if basis is None:
             await each.admit("create", target, obj, None, caller)
-    return await _store(means, target, obj, mould.encoded(obj), space, options, generated=not looks.name)
+    value = mould.encoded(obj)
+    means.cache.expect(key_of(target.resource, target.namespace, name), value, mould.seen_of(uid))
+    return await _store(means, target, obj, value, space, options, generated=not looks.name)
 
 
 def _is_generated(obj: Object) -> bool:

@@ -11,6 +11,7 @@ Parts of objects from one mould are one and the same: whoever changes an object 
 from __future__ import annotations
 
 from collections import OrderedDict
+from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,6 +19,7 @@ from msgspec import Struct
 
 from situate.server.asking import Caller, Object, Target, WriteOptions
 from situate.server.registry import stored
+from situate.server.registry.selectable import Seen, seen
 
 __all__ = ["Alike", "Bases", "Mould", "Moulds", "alike", "mould_of"]
 
@@ -79,6 +81,8 @@ class Mould(Struct, frozen=True):
     """Everything but the metadata."""
     stored: bytes
     """The same, as it stands behind the metadata in the stored form."""
+    seen: Seen
+    """What selectors see of the first; of each other, but for the uid, they see the same."""
 
     def cast(self, name: str, uid: str, now: str) -> Object:
         metadata = {**self.metadata, "name": name, "uid": uid, "creationTimestamp": now}
@@ -90,8 +94,13 @@ class Mould(Struct, frozen=True):
         """The stored form of what was cast."""
         return stored.with_metadata(obj["metadata"], self.stored)
 
+    def seen_of(self, uid: str) -> Seen:
+        """What selectors see of what was cast with this uid."""
+        _, labels, values = self.seen
+        return intern(uid), labels, values
 
-def mould_of(obj: Object, bases: Bases) -> Mould | None:
+
+def mould_of(stored_as: str, obj: Object, bases: Bases) -> Mould | None:
     """Of an object as it is about to be stored; None if more of it than its metadata is its own."""
     metadata, rest = obj["metadata"], stored.behind_metadata(obj)
     now: str = metadata["creationTimestamp"]
@@ -99,7 +108,7 @@ def mould_of(obj: Object, bases: Bases) -> Mould | None:
         return None
     if any(entry.get("time") != now for entry in metadata.get("managedFields", ())):
         return None  # the client's own
-    return Mould(bases, metadata, obj, rest)
+    return Mould(bases, metadata, obj, rest, seen(stored_as, stored.with_metadata(metadata, rest)))
 
 
 class Moulds:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = ["NODE_COLUMN", "NODE_NAME", "NO_LABELS", "PODS", "Seen", "column_of", "names_of", "seen"]
+__all__ = ["NODE_COLUMN", "NODE_NAME", "PODS", "Seen", "column_of", "names_of", "plain", "seen"]
 
 PODS: Final = "/pods"
 EVENTS: Final = "/events"
@@ -93,6 +93,11 @@ def seen(stored_as: str, value: bytes) -> Seen:
     return intern(metadata.uid), _shared(metadata.labels), reader.values(found)
 
 
+def plain(uid: str) -> Seen:
+    """What is seen of an object without labels, of a kind without fields that selectors can ask about."""
+    return intern(uid), _NO_LABELS, ()
+
+
 def names_of(stored_as: str) -> tuple[str, ...]:
     return _READERS.get(stored_as, _PLAIN).names
 
@@ -115,13 +120,13 @@ def column_of(resource: Resource, label: str) -> str:
 
 LABEL_SETS: Final = 16_384
 """Kept to be shared; beyond, begun anew."""
-NO_LABELS: Final[Mapping[str, str]] = {}
+_NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
 
 def _shared(labels: dict[str, str]) -> Mapping[str, str]:
     if not labels:
-        return NO_LABELS
+        return _NO_LABELS
     if len(_label_sets) >= LABEL_SETS:
         _label_sets.clear()
     return _label_sets.setdefault(tuple(labels.items()), labels)
