@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count, groupby
@@ -50,7 +51,7 @@ class Cache:
         self._store = store
         self._revision = 0
         self._shelves: dict[str, Shelf] = {}
-        self._expected: dict[str, tuple[bytes, Seen]] = {}
+        self._expected: OrderedDict[str, tuple[bytes, Seen]] = OrderedDict()
         self._watch: Watch | None = None
         self._following: asyncio.Task[None] | None = None
         self._failed: StoreError | None = None
@@ -145,7 +146,7 @@ class Cache:
         value, it need not be read. It need not come."""
         self._expected[key] = (value, seen)
         if len(self._expected) > EXPECTED:
-            del self._expected[next(iter(self._expected))]
+            self._expected.popitem(last=False)
 
     async def start(self) -> None:
         """Load everything, then follow. Whatever the store raises while loading is raised."""
