@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -201,6 +201,24 @@ class RowFilter(Protocol):
     """
 
     def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
+
+
+class DomainCodes(NamedTuple):
+    """One byte a domain of a topology key, as `View.label` numbers them; the last is for nodes without the label."""
+
+    topology_key: str
+    codes: Codes
+
+
+@runtime_checkable
+class DomainFilter(Protocol):
+    """A filter whose answer may be the same for all nodes of a topology domain.
+
+    After a bind few domains have another answer, and only the rows of those are looked at.
+    """
+
+    def check_domains(self, pod: PodClass, view: View) -> DomainCodes | None:
+        """What `check` says, by domain; None where it cannot be said so. For one class it is always by the same key."""
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,13 +14,14 @@ from situate.core.engine.profile import default_profile
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import TopologySpreadConstraint
 from situate.core.model.storage import StorageClass
-from situate.core.model.workloads import Service
+from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.place import standing as standing_module
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
+from situate.core.plugins.pod_topology_spread import PodTopologySpread
 from situate.core.state import cluster as cluster_module
 from situate.core.state import topology
 from situate.core.state.classes import PodClass
@@ -132,6 +134,85 @@ def test_rows_that_change_are_mended(few_rows: int, monkeypatch: pytest.MonkeyPa
         assert kept(standing) == fresh(cluster, DEFAULT, waiting)
 
 
+ZONES = 6
+
+
+def zoned(nodes: int) -> Cluster:
+    """Nodes in zones by turns; one has no zone, one does not count, and one has left its row."""
+    cluster = Cluster()
+    for at in range(nodes):
+        labels = {} if at == 3 else {"zone": f"z{at % ZONES}"}
+        cluster.add_node(node(f"n{at}", cpu="4", memory="8Gi", pods="100", labels=labels, unschedulable=at == 4))
+    cluster.remove_node("n8")
+    return cluster
+
+
+@pytest.mark.parametrize("few_domains", [1, ZONES], ids=["whole columns", "domain by domain"])
+@pytest.mark.parametrize("few_rows", [0, 64], ids=["all at once", "one by one"])
+def test_the_rows_of_domains_that_change_are_mended(
+    few_rows: int, few_domains: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing_module, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(standing_module, "FEW_DOMAINS", few_domains)
+    cluster = zoned(25)
+    like: dict[str, Any] = {"cpu": "1", "labels": {"app": "web"}, "topology_spread_constraints": (spread("zone"),)}
+    waiting = cluster.class_of(pod(**like))
+    standing = Standing(cluster, DEFAULT, waiting)
+    at_spread = [plugin.name for plugin in DEFAULT.filters].index("PodTopologySpread")
+    rng = np.random.default_rng(11)
+    running: list[str] = []
+    for step in range(200):
+        row = standing.choose()
+        if running and (row == NOWHERE or rng.random() < 0.4):
+            cluster.remove_pod(f"default/{running.pop(rng.integers(len(running)))}")
+        else:
+            running.append(f"p{step}")
+            cluster.put(pod(running[-1], **like), waiting, row)
+        assert kept(standing) == standing.rank.tolist() == fresh(cluster, DEFAULT, waiting)
+        np.testing.assert_equal(
+            standing.codes[at_spread], run_filters(DEFAULT, waiting, View(cluster)).codes[at_spread]
+        )
+
+
+def test_an_answer_by_domain_is_another_column_only_if_it_is_another_answer() -> None:
+    cluster = zoned(25)
+    waiting = cluster.class_of(
+        pod(labels={"app": "web"}, topology_spread_constraints=(msgspec.structs.replace(spread("zone"), max_skew=2),))
+    )
+    standing = Standing(cluster, DEFAULT, waiting)
+    at_spread = [plugin.name for plugin in DEFAULT.filters].index("PodTopologySpread")
+    standing.refresh()
+    free = standing.codes[at_spread]
+    cluster.add_pod(pod("p0", labels={"app": "web"}, node_name="n0"))
+    standing.refresh()
+    assert standing.codes[at_spread] is free, "one more is allowed"
+    cluster.add_pod(pod("p1", labels={"app": "web"}, node_name="n6"))
+    standing.refresh()
+    crowded = standing.codes[at_spread]
+    assert crowded is not None
+    assert free is not None
+    assert (crowded[0], free[0]) == (1, FITS), "who kept the earlier answer still has it"
+
+
+def test_a_filter_that_answered_by_domain_may_sit_out_and_come_back() -> None:
+    constraint = msgspec.structs.replace(spread("zone"), label_selector=None)
+    plugin = PodTopologySpread(default_constraints=(constraint,), system_defaulted=False)
+    profile = Profile("default-scheduler", filters=(plugin,), scorers=())
+    service = Service(metadata=ObjectMeta(name="web", namespace="default"), spec=ServiceSpec(selector={"app": "web"}))
+    cluster = zoned(25)
+    cluster.put_object(service)
+    waiting = cluster.class_of(pod(labels={"app": "web"}))
+    standing = Standing(cluster, profile, waiting)
+    for at in range(3):
+        cluster.add_pod(pod(f"p{at}", labels={"app": "web"}, node_name="n0"))
+        assert kept(standing) == fresh(cluster, profile, waiting)
+        assert min(kept(standing)) == -1
+        cluster.forget_object(service)
+        assert kept(standing) == fresh(cluster, profile, waiting)
+        cluster.put_object(service)
+        assert kept(standing) == fresh(cluster, profile, waiting)
+
+
 # -- what is asked again -------------------------------------------------------------------------------------------
 
 NO: Reason = Reason("no", eviction_helps=True)
@@ -196,6 +277,18 @@ def test_a_plugin_is_asked_again_when_something_it_read_has_moved(what: str, hap
         standing.refresh()
         expected = 2 if happens in by else 1
         assert (probe.checked, probe.scored) == (expected, expected)
+
+
+def test_who_says_the_same_again_is_seen_to_say_the_same() -> None:
+    probe = Probe(read=lambda view: view.requested(0))
+    cluster = cluster_of(a="4", b="4")
+    standing = Standing(cluster, profile_of(probe), cluster.class_of(pod("w")))
+    (codes,), (scores,) = standing.codes, standing.base_scores
+    cluster.add_pod(pod("p", node_name="a"))
+    standing.refresh()
+    assert (probe.checked, probe.scored) == (2, 2)
+    assert standing.codes[0] is codes
+    assert standing.base_scores[0] is scores
 
 
 def test_a_scorer_that_read_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:

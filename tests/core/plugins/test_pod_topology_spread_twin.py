@@ -275,6 +275,21 @@ def test_the_codes_are_those_of_the_rules_on_all_rows_and_on_each(world: World, 
 
 
 @settings(max_examples=150)
+@given(worlds(), waiting())
+def test_with_one_hard_constraint_the_codes_are_told_by_domain(world: World, pod: Pod) -> None:
+    cluster = cluster_of(world)
+    view = View(cluster)
+    said = world.plugin.check_domains(cluster.class_of(pod), view)
+    if len(constraints_of(world, pod, "DoNotSchedule")) != 1:
+        assert said is None
+        return
+    assert said is not None
+    ids, values = view.label(said.topology_key)
+    assert len(said.codes) == len(values) + 1
+    assert said.codes[ids].tolist() == twin_codes(world, pod)
+
+
+@settings(max_examples=150)
 @given(worlds(), waiting(), st.data())
 def test_the_scores_are_those_of_the_rules(world: World, pod: Pod, data: st.DataObject) -> None:
     cluster = cluster_of(world)

@@ -179,6 +179,18 @@ def test_the_whole_cluster_shows_rows_that_nodes_left() -> None:
     assert (view.node(1), view.find("b"), view.find("c")) == (None, -1, 2)
 
 
+def test_the_rows_of_a_domain_are_those_with_its_label() -> None:
+    cluster = cluster_of_three()
+    for name, zone in (("d", "y"), ("e", "x"), ("f", None)):
+        cluster.add_node(node(name, labels={} if zone is None else {"zone": zone}))
+    view = View(cluster)
+    assert view.names == ["a", "d", "c", "e", "f"]
+    found = {zone: view.rows_in("zone", view.label("zone")[1].find(zone)).tolist() for zone in ("x", "y")}
+    assert found == {"x": [0, 3], "y": [1, 2]}
+    assert view.rows_in("zone", 2).tolist() == view.at(1).rows_in("zone", 2).tolist() == [4], "those without it"
+    assert view.rows_in("rack", 0).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_a_view_of_one_row_is_that_row_of_the_whole() -> None:
     view = View(cluster_of_three())
     for row in range(view.size):

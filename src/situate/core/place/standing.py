@@ -2,6 +2,7 @@
 
 A bind moves one row and perhaps a few counts. So of a standing answer only this is computed again:
 - the touched rows, for plugins that can answer for one row;
+- the rows of the domains that now have another answer, for filters that can answer by domain;
 - the whole answer of a plugin, if something it read has moved: a count, the terms carried, storage, services, or, for a
   plugin that reads the load and cannot answer for one row, any row;
 - everything, when a node changed.
@@ -12,11 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from situate.core.contract import FITS, Codes, Filter, RowFilter, RowScorer, Scorer, Scores, Verdict
+from situate.core.contract import (
+    FITS,
+    Codes,
+    DomainCodes,
+    DomainFilter,
+    Filter,
+    RowFilter,
+    RowScorer,
+    Scorer,
+    Scores,
+    Verdict,
+)
 from situate.core.place.filtering import combine
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE, first_best
@@ -31,6 +43,9 @@ from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, V
 FEW_ROWS: Final = 16
 """Up to this many changed rows are mended one by one; more, and the whole column is summed again."""
 
+FEW_DOMAINS: Final = 4
+"""Of up to this many domains that changed the rows are looked up; for more, the whole column is written again."""
+
 Versions = tuple[tuple[Tally | CarriedTerm, int], ...]
 
 
@@ -43,6 +58,9 @@ class _Filtering:
     reads: int
     versions: Versions
     check_at: Callable[[int], int] | None
+    check_domains: Callable[[PodClass, View], DomainCodes | None] | None
+    by_domain: DomainCodes | None
+    """The same as `codes`, where the filter answers by domain."""
 
 
 @dataclass(slots=True)
@@ -55,6 +73,18 @@ class _Scoring:
     reads: int
     versions: Versions
     score_at: Callable[[int], int] | None
+
+
+class _Changed(NamedTuple):
+    """A filter said something else."""
+
+    rows: IdColumn | None
+    """Where; None: it may be anywhere."""
+    refused: bool
+    """Whether it refuses all of these now."""
+
+
+ANYWHERE: Final = _Changed(None, refused=False)
 
 
 class Standing:
@@ -147,7 +177,12 @@ class Standing:
                 codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
             )
             check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
-            self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at))
+            counts = codes is not None and bool(view.tallies_read)
+            check_domains = plugin.check_domains if counts and isinstance(plugin, DomainFilter) else None
+            by_domain = None if check_domains is None else check_domains(pod, base)
+            self._filters.append(
+                _Filtering(plugin, codes, view.reads, _versions(view), check_at, check_domains, by_domain)
+            )
         filtered = combine(profile, verdicts, base)
         self._stopped = filtered.turned_away is not None or filtered.failed is not None
         self._by_row_filters = [f for f in self._filters if f.check_at is not None]
@@ -197,9 +232,7 @@ class Standing:
 
     def _rank_all(self) -> None:
         """Put every row in its rank again, infeasible ones below all."""
-        rank = self._base_total + self._load_total
-        rank[~self._feasible] = -1
-        self._rank = rank
+        self._rank = rank = np.where(self._feasible, self._base_total + self._load_total, -1)
         self._rank_cells = rank.data
         self._base_ok_cells = self._base_ok.data
         self._load_ok_cells = self._load_ok.data
@@ -236,7 +269,7 @@ class Standing:
         flipped = False
         stale = [answer for answer in self._watched_filters if _is_stale(answer, moved)]
         if stale:
-            changed: list[IdColumn | None] = []
+            changed: list[_Changed] = []
             if not all(self._recheck(answer, changed) for answer in stale):
                 self._build()
                 return
@@ -273,33 +306,55 @@ class Standing:
             moved |= WORKLOADS
         return moved
 
-    def _recheck(self, answer: _Filtering, changed: list[IdColumn | None]) -> bool:
-        """Ask a filter again, and note the rows where its answer is another; None stands for all of them.
+    def _recheck(self, answer: _Filtering, changed: list[_Changed]) -> bool:
+        """Ask a filter again, and note the rows where its answer is another.
 
         False if the pod is now turned away, which is another kind of answer.
         """
         view = View(self._cluster)
-        verdict = answer.plugin.check(self.pod, view)
-        if verdict is not None and not isinstance(verdict, np.ndarray):
-            return False
-        before, answer.codes = answer.codes, verdict
+        if answer.by_domain is None or not self._recheck_domains(answer, view, changed):
+            verdict = answer.plugin.check(self.pod, view)
+            if verdict is not None and not isinstance(verdict, np.ndarray):
+                return False
+            before, answer.codes = answer.codes, verdict
+            if before is None or verdict is None:
+                if before is not verdict:
+                    changed.append(ANYWHERE)
+            elif len(rows := np.flatnonzero(before != verdict)):
+                changed.append(_Changed(rows, refused=np.count_nonzero(verdict[rows]) == len(rows)))
+            else:
+                answer.codes = before  # whoever keeps what follows from it sees that it is the same
         answer.reads, answer.versions = view.reads, _versions(view)
-        if before is not None and verdict is not None:
-            changed.append(np.flatnonzero(before != verdict))
-        elif before is not verdict:
-            changed.append(None)
         return True
 
-    def _base_changed(self, changed: Sequence[IdColumn | None]) -> bool:
+    def _recheck_domains(self, answer: _Filtering, view: View, changed: list[_Changed]) -> bool:
+        """The same for a filter that answers by domain; False if it does not any more."""
+        before, codes = answer.by_domain, answer.codes
+        answer.by_domain = None if answer.check_domains is None else answer.check_domains(self.pod, view)
+        if answer.by_domain is None or before is None or codes is None:
+            return False
+        domains = (answer.by_domain.codes != before.codes).nonzero()[0].tolist()
+        if domains:
+            answer.codes, where = _with_domains(codes, answer.by_domain, domains, view)
+            changed.append(where)
+        return True
+
+    def _base_changed(self, changed: Sequence[_Changed]) -> bool:
         """Some filters that do not answer by row said something else; whether any node's feasibility changed."""
-        rows = [row for one in changed if one is not None for row in one[: FEW_ROWS + 1].tolist()]
-        if any(one is None for one in changed) or len(rows) > FEW_ROWS:
-            self._base_ok = self._all_fit(self._base_filters, self._view.present.copy())
-            self._feasible = self._base_ok & self._load_ok
-            self._rank_all()
-            return True
         flipped = False
-        for row in dict.fromkeys(rows):
+        few: list[int] = []
+        for rows, refused in changed:
+            if rows is not None and len(few) + len(rows) <= FEW_ROWS:
+                few += rows.tolist()
+            elif rows is not None and refused:
+                self._refuse(rows)
+                flipped = True
+            else:
+                self._base_ok = self._all_fit(self._base_filters, self._view.present.copy())
+                self._feasible = self._base_ok & self._load_ok
+                self._rank_all()
+                return True
+        for row in dict.fromkeys(few):
             # Rows without a node are never looked at: their codes may be anything.
             fits = bool(self._view.present[row]) and all(
                 f.codes is None or f.codes[row] == FITS for f in self._base_filters
@@ -307,6 +362,12 @@ class Standing:
             self._base_ok_cells[row] = fits
             flipped |= self._rank_row(row)
         return flipped
+
+    def _refuse(self, rows: IdColumn) -> None:
+        """A filter refuses all of these now, so nothing else has to be asked about them."""
+        self._base_ok[rows] = False
+        self._feasible[rows] = False
+        self._rank[rows] = -1
 
     def _refresh_row(self, row: int) -> bool:
         """A pod came to or left this row; say whether its feasibility changed."""
@@ -346,6 +407,9 @@ class Standing:
             self._rank_all()
             return
         rows = np.flatnonzero(after != before)
+        if not rows.size:
+            scoring.scores = before  # as with codes
+            return
         if rows.size > FEW_ROWS:
             self._base_total += (after - before) * scoring.weight
             self._rank_all()
@@ -353,6 +417,18 @@ class Standing:
         for row in rows.tolist():
             self._base_total_cells[row] += int(after[row] - before[row]) * scoring.weight
             self._rank_row(row)
+
+
+def _with_domains(codes: Codes, said: DomainCodes, domains: list[int], view: View) -> tuple[Codes, _Changed]:
+    """The codes with what is said of these domains now, in a new column; and where that is."""
+    if len(domains) > FEW_DOMAINS:
+        return said.codes.take(view.label(said.topology_key)[0]), ANYWHERE
+    codes = codes.copy()
+    rows = [view.rows_in(said.topology_key, domain) for domain in domains]
+    for domain, here in zip(domains, rows, strict=True):
+        codes[here] = said.codes[domain]
+    refused = all(said.codes[domain] != FITS for domain in domains)
+    return codes, _Changed(rows[0] if len(rows) == 1 else np.concatenate(rows), refused)
 
 
 def _versions(view: View) -> Versions:

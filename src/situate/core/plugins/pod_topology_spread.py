@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, Failure, Reason, Scores, Verdict, Wake, WakeEvent
+from situate.core.contract import Codes, DomainCodes, Failure, Reason, Scores, Verdict, Wake, WakeEvent
 from situate.core.model.base import INT32_MAX
 from situate.core.model.labels import SelectorError
 from situate.core.model.pod import TopologySpreadConstraint
@@ -63,11 +63,14 @@ class HardConstraint:
     """What the emptiest domain holds, where that does not depend on pods."""
 
     def codes(self, view: View) -> Codes:
+        return codes_by_row(self.codes_by_domain(view), self.counted.topology_key, view)
+
+    def codes_by_domain(self, view: View) -> Codes:
         counts = self.counted.counts(view)
         least = int(counts.take(self.domains).min()) if self.least is None else self.least
         table: Codes = (counts > self.slack + least).view(np.uint8)
         table[-1] = MISSING
-        return codes_by_row(table, self.counted.topology_key, view)
+        return table
 
 
 def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
@@ -132,6 +135,13 @@ class PodTopologySpread:
             # The first constraint that refuses a node says why.
             codes = np.where(codes, codes, constraint.codes(view))
         return codes
+
+    def check_domains(self, pod: PodClass, view: View) -> DomainCodes | None:
+        plan = self._plan(pod, view, DO_NOT_SCHEDULE)
+        if plan is None or len(plan.hard) != 1:
+            return None
+        constraint = plan.hard[0]
+        return DomainCodes(constraint.counted.topology_key, constraint.codes_by_domain(view))
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         plan = self._plan(pod, view, SCHEDULE_ANYWAY)

@@ -173,6 +173,11 @@ class View:
         column = self.cluster.nodes.label(key)
         return column.shown[self.rows], column.values
 
+    def rows_in(self, topology_key: str, domain: int) -> IdColumn:
+        """The cluster rows that are in a domain of a topology; in the one after the last, those without the label."""
+        order, starts = self.memo(("rows in", topology_key), lambda whole: _by_domain(*whole.label(topology_key)))
+        return order[starts[domain] : starts[domain + 1]]
+
     def by_taint_set(self, answer: Callable[[tuple[Taint, ...]], T]) -> list[T]:
         """Ask a question of each distinct set of taints, once; the answers by set id (see `taint_set`)."""
         return [answer(taints) for taints in self.cluster.nodes.taint_sets]
@@ -592,6 +597,13 @@ class View:
         if self._row is None:
             return row
         return 0 if row == self._row else -1
+
+
+def _by_domain(ids: IdColumn, values: Vocab) -> tuple[IdColumn, list[int]]:
+    """The rows domain by domain, those without the label last; and where in that order each domain starts."""
+    domains = np.where(ids < 0, len(values), ids)
+    order = np.argsort(domains, kind="stable")
+    return sealed(order), np.searchsorted(domains[order], np.arange(len(values) + 2)).tolist()
 
 
 def _positive(addresses: dict[str, int]) -> dict[str, int]:
