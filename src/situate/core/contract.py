@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAli
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from situate.core.model.base import Model
@@ -74,8 +75,7 @@ class Wake(Enum):
     LATENCY_CHANGED = "latency table changed"
 
 
-@dataclass(frozen=True, slots=True)
-class WakeEvent:
+class WakeEvent(Struct, frozen=True):
     """Something happened that parked pods may have waited for. What it is not about is None or empty."""
 
     kind: Wake
