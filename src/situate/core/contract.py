@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -203,22 +203,25 @@ class RowFilter(Protocol):
     def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
 
 
-class DomainCodes(NamedTuple):
-    """One byte a domain of a topology key, as `View.label` numbers them; the last is for nodes without the label."""
+@dataclass(frozen=True, slots=True)
+class DomainChecker:
+    """Says what a filter says, by domain of a topology key."""
 
     topology_key: str
-    codes: Codes
+    check: Callable[[View], Codes]
+    """One byte a domain, as `View.label` numbers them; the last is for nodes without the label."""
 
 
 @runtime_checkable
 class DomainFilter(Protocol):
-    """A filter whose answer may be the same for all nodes of a topology domain.
+    """A filter whose answer may be the same for all nodes of a topology domain, and which can answer by domain.
 
-    After a bind few domains have another answer, and only the rows of those are looked at.
+    `domain_checker` works out all that does not depend on how many pods are where; None where the answer cannot be told
+    by domain. After a bind few domains have another answer, and only the rows of those are looked at. It is asked for
+    again when a node changes.
     """
 
-    def check_domains(self, pod: PodClass, view: View) -> DomainCodes | None:
-        """What `check` says, by domain; None where it cannot be said so. For one class it is always by the same key."""
+    def domain_checker(self, pod: PodClass, view: View) -> DomainChecker | None: ...
 
 
 @runtime_checkable

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from builders import node, pod, selector
-from situate.core.contract import FITS, Codes, Failure, Reason, Refusal, Scores, Verdict, Wake
+from situate.core.contract import FITS, Codes, DomainChecker, Failure, Reason, Refusal, Scores, Verdict, Wake
 from situate.core.engine.profile import default_profile
+from situate.core.model.labels import EVERYTHING
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import TopologySpreadConstraint
 from situate.core.model.storage import StorageClass
@@ -26,6 +27,7 @@ from situate.core.state import cluster as cluster_module
 from situate.core.state import topology
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
+from situate.core.state.matching import pods_in
 from situate.core.state.view import View
 
 DEFAULT = default_profile().profile
@@ -194,7 +196,7 @@ def test_an_answer_by_domain_is_another_column_only_if_it_is_another_answer() ->
     assert (crowded[0], free[0]) == (1, FITS), "who kept the earlier answer still has it"
 
 
-def test_a_filter_that_answered_by_domain_may_sit_out_and_come_back() -> None:
+def test_a_filter_whose_plan_follows_from_services_may_sit_out_and_come_back() -> None:
     constraint = msgspec.structs.replace(spread("zone"), label_selector=None)
     plugin = PodTopologySpread(default_constraints=(constraint,), system_defaulted=False)
     profile = Profile("default-scheduler", filters=(plugin,), scorers=())
@@ -399,6 +401,45 @@ def test_a_plugin_that_can_answer_for_one_row_is_asked_about_the_touched_rows_al
     assert standing.codes[0] is not None
     assert standing.codes[0].tolist() == [1, FITS, FITS]
     assert kept(standing) == fresh(cluster, profile, waiting)
+
+
+class ByZone:
+    """Refuses zones that hold a pod; and can say so by zone. Counts how often it is asked either way."""
+
+    name: ClassVar[str] = "ByZone"
+    reasons: ClassVar[tuple[Reason, ...]] = (NO,)
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset()
+
+    def __init__(self) -> None:
+        self.checked = self.asked = 0
+
+    def check(self, pod: PodClass, view: View) -> Codes:
+        self.checked += 1
+        return self._taken(view)[view.label("zone")[0]]
+
+    def domain_checker(self, pod: PodClass, view: View) -> DomainChecker:
+        def by_zone(view: View) -> Codes:
+            self.asked += 1
+            return self._taken(view)
+
+        return DomainChecker("zone", by_zone)
+
+    def _taken(self, view: View) -> Codes:
+        return (view.tally(pods_in("default", EVERYTHING), "zone", counts_leaving=True) > 0).astype(np.uint8)
+
+
+def test_a_filter_that_can_answer_by_domain_is_asked_so_when_a_count_has_moved_and_not_otherwise() -> None:
+    by_zone = ByZone()
+    cluster = cluster_of(a1="4", a2="4", b1="4")
+    standing = Standing(cluster, Profile("s", (by_zone,), ()), cluster.class_of(pod("w")))
+    cluster.add_pod(pod("p", node_name="a1"))
+    for _ in range(2):
+        assert kept(standing) == [-1, -1, 0]
+    assert (by_zone.checked, by_zone.asked) == (1, 2)
+    cluster.remove_pod("default/p")
+    for _ in range(2):
+        assert kept(standing) == [0, 0, 0]
+    assert (by_zone.checked, by_zone.asked) == (1, 3)
 
 
 def test_its_size_grows_with_the_answers_it_keeps() -> None:

@@ -279,14 +279,15 @@ def test_the_codes_are_those_of_the_rules_on_all_rows_and_on_each(world: World, 
 def test_with_one_hard_constraint_the_codes_are_told_by_domain(world: World, pod: Pod) -> None:
     cluster = cluster_of(world)
     view = View(cluster)
-    said = world.plugin.check_domains(cluster.class_of(pod), view)
+    checker = world.plugin.domain_checker(cluster.class_of(pod), view)
     if len(constraints_of(world, pod, "DoNotSchedule")) != 1:
-        assert said is None
+        assert checker is None
         return
-    assert said is not None
-    ids, values = view.label(said.topology_key)
-    assert len(said.codes) == len(values) + 1
-    assert said.codes[ids].tolist() == twin_codes(world, pod)
+    assert checker is not None
+    ids, values = view.label(checker.topology_key)
+    codes = checker.check(view)
+    assert len(codes) == len(values) + 1
+    assert codes[ids].tolist() == twin_codes(world, pod)
 
 
 @settings(max_examples=150)

@@ -20,7 +20,7 @@ import numpy as np
 from situate.core.contract import (
     FITS,
     Codes,
-    DomainCodes,
+    DomainChecker,
     DomainFilter,
     Filter,
     RowFilter,
@@ -50,6 +50,14 @@ Versions = tuple[tuple[Tally | CarriedTerm, int], ...]
 
 
 @dataclass(slots=True)
+class _ByDomain:
+    """What one filter said by domain, and who says it."""
+
+    checker: DomainChecker
+    codes: Codes
+
+
+@dataclass(slots=True)
 class _Filtering:
     """What one filter said, and what it read to say it."""
 
@@ -58,9 +66,7 @@ class _Filtering:
     reads: int
     versions: Versions
     check_at: Callable[[int], int] | None
-    check_domains: Callable[[PodClass, View], DomainCodes | None] | None
-    by_domain: DomainCodes | None
-    """The same as `codes`, where the filter answers by domain."""
+    by_domain: _ByDomain | None
 
 
 @dataclass(slots=True)
@@ -177,12 +183,8 @@ class Standing:
                 codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
             )
             check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
-            counts = codes is not None and bool(view.tallies_read)
-            check_domains = plugin.check_domains if counts and isinstance(plugin, DomainFilter) else None
-            by_domain = None if check_domains is None else check_domains(pod, base)
-            self._filters.append(
-                _Filtering(plugin, codes, view.reads, _versions(view), check_at, check_domains, by_domain)
-            )
+            by_domain = self._ask_domains(plugin) if codes is not None and _counts_alone(view) else None
+            self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at, by_domain))
         filtered = combine(profile, verdicts, base)
         self._stopped = filtered.turned_away is not None or filtered.failed is not None
         self._by_row_filters = [f for f in self._filters if f.check_at is not None]
@@ -200,6 +202,10 @@ class Standing:
         self._sum_scores()
         if not self._unscored:
             self._stopwatch.lap(SCORE)
+
+    def _ask_domains(self, plugin: Filter) -> _ByDomain | None:
+        checker = plugin.domain_checker(self.pod, self._view) if isinstance(plugin, DomainFilter) else None
+        return None if checker is None else _ByDomain(checker, checker.check(self._view))
 
     def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
         if self._unscored:
@@ -288,7 +294,7 @@ class Standing:
 
     def _scorable(self) -> bool:
         """Whether scores are to be kept up: not while nothing is feasible. When something is again, all are asked."""
-        if not self._feasible.any():
+        if not np.count_nonzero(self._feasible):
             self._unscored = True
         elif self._unscored:
             self._build()
@@ -312,32 +318,40 @@ class Standing:
         False if the pod is now turned away, which is another kind of answer.
         """
         view = View(self._cluster)
-        if answer.by_domain is None or not self._recheck_domains(answer, view, changed):
-            verdict = answer.plugin.check(self.pod, view)
-            if verdict is not None and not isinstance(verdict, np.ndarray):
-                return False
-            before, answer.codes = answer.codes, verdict
-            if before is None or verdict is None:
-                if before is not verdict:
-                    changed.append(ANYWHERE)
-            elif len(rows := np.flatnonzero(before != verdict)):
-                changed.append(_Changed(rows, refused=np.count_nonzero(verdict[rows]) == len(rows)))
-            else:
-                answer.codes = before  # whoever keeps what follows from it sees that it is the same
+        before = answer.codes
+        if answer.by_domain is not None and before is not None:
+            answer.codes = self._recheck_domains(answer.by_domain, before, view, changed)
+            answer.versions = _versions(view)
+            return True
+        verdict = answer.plugin.check(self.pod, view)
+        if verdict is not None and not isinstance(verdict, np.ndarray):
+            return False
+        answer.codes = verdict
         answer.reads, answer.versions = view.reads, _versions(view)
+        if before is None or verdict is None:
+            if before is not verdict:
+                changed.append(ANYWHERE)
+        elif len(rows := np.flatnonzero(before != verdict)):
+            changed.append(_Changed(rows, refused=np.count_nonzero(verdict[rows]) == len(rows)))
+        else:
+            answer.codes = before  # whoever keeps what follows from it sees that it is the same
         return True
 
-    def _recheck_domains(self, answer: _Filtering, view: View, changed: list[_Changed]) -> bool:
-        """The same for a filter that answers by domain; False if it does not any more."""
-        before, codes = answer.by_domain, answer.codes
-        answer.by_domain = None if answer.check_domains is None else answer.check_domains(self.pod, view)
-        if answer.by_domain is None or before is None or codes is None:
-            return False
-        domains = (answer.by_domain.codes != before.codes).nonzero()[0].tolist()
-        if domains:
-            answer.codes, where = _with_domains(codes, answer.by_domain, domains, view)
-            changed.append(where)
-        return True
+    def _recheck_domains(self, answer: _ByDomain, codes: Codes, view: View, changed: list[_Changed]) -> Codes:
+        """Ask by domain; the codes by row, in a new column if there are others."""
+        before, answer.codes = answer.codes, answer.checker.check(view)
+        domains = (before != answer.codes).nonzero()[0].tolist()
+        if not domains:
+            return codes
+        if len(domains) > FEW_DOMAINS:
+            changed.append(ANYWHERE)
+            return answer.codes.take(view.label(answer.checker.topology_key)[0])
+        codes = codes.copy()
+        for domain in domains:
+            rows, code = view.rows_in(answer.checker.topology_key, domain), answer.codes[domain]
+            codes[rows] = code
+            changed.append(_Changed(rows, refused=code != FITS))
+        return codes
 
     def _base_changed(self, changed: Sequence[_Changed]) -> bool:
         """Some filters that do not answer by row said something else; whether any node's feasibility changed."""
@@ -419,16 +433,9 @@ class Standing:
             self._rank_row(row)
 
 
-def _with_domains(codes: Codes, said: DomainCodes, domains: list[int], view: View) -> tuple[Codes, _Changed]:
-    """The codes with what is said of these domains now, in a new column; and where that is."""
-    if len(domains) > FEW_DOMAINS:
-        return said.codes.take(view.label(said.topology_key)[0]), ANYWHERE
-    codes = codes.copy()
-    rows = [view.rows_in(said.topology_key, domain) for domain in domains]
-    for domain, here in zip(domains, rows, strict=True):
-        codes[here] = said.codes[domain]
-    refused = all(said.codes[domain] != FITS for domain in domains)
-    return codes, _Changed(rows[0] if len(rows) == 1 else np.concatenate(rows), refused)
+def _counts_alone(view: View) -> bool:
+    """Whether counts of pods are all that was read, beside nodes."""
+    return not view.reads and bool(view.tallies_read)
 
 
 def _versions(view: View) -> Versions:

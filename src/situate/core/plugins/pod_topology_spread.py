@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import Codes, DomainCodes, Failure, Reason, Scores, Verdict, Wake, WakeEvent
+from situate.core.contract import Codes, DomainChecker, Failure, Reason, Scores, Verdict, Wake, WakeEvent
 from situate.core.model.base import INT32_MAX
 from situate.core.model.labels import SelectorError
 from situate.core.model.pod import TopologySpreadConstraint
@@ -136,12 +136,12 @@ class PodTopologySpread:
             codes = np.where(codes, codes, constraint.codes(view))
         return codes
 
-    def check_domains(self, pod: PodClass, view: View) -> DomainCodes | None:
+    def domain_checker(self, pod: PodClass, view: View) -> DomainChecker | None:
         plan = self._plan(pod, view, DO_NOT_SCHEDULE)
         if plan is None or len(plan.hard) != 1:
             return None
         constraint = plan.hard[0]
-        return DomainCodes(constraint.counted.topology_key, constraint.codes_by_domain(view))
+        return DomainChecker(constraint.counted.topology_key, constraint.codes_by_domain)
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         plan = self._plan(pod, view, SCHEDULE_ANYWAY)
