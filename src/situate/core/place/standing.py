@@ -238,7 +238,9 @@ class Standing:
 
     def _rank_all(self) -> None:
         """Put every row in its rank again, infeasible ones below all."""
-        self._rank = rank = np.where(self._feasible, self._base_total + self._load_total, -1)
+        rank = self._base_total + self._load_total
+        rank[~self._feasible] = -1
+        self._rank = rank
         self._rank_cells = rank.data
         self._base_ok_cells = self._base_ok.data
         self._load_ok_cells = self._load_ok.data
