@@ -125,13 +125,15 @@ class Askings:
 
     def has_say(self, pod: PodClass) -> bool:
         """Whether any extender has a say on nodes for a pod."""
-        return any(
+        return bool(self._order) and any(
             (self._extenders[at].filter_verb or self._extenders[at].prioritize_verb) and self._interested(at, pod)
             for at in self._order
         )
 
     def binder(self, pod: PodClass) -> int | None:
         """The extender that binds a pod, if one does."""
+        if not self._order:
+            return None
         return next((at for at in self._order if self._extenders[at].bind_verb and self._interested(at, pod)), None)
 
     def _interested(self, at: int, pod: PodClass) -> bool:

@@ -163,29 +163,31 @@ class Engine:
 
     def _pod_seen(self, pod: Pod, now: Millis) -> None:
         ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        known = self.cycle.known_uid(ref.key)
+        key = ref.key
+        known = self.cycle.known_uid(key)
         if known is not None and known != ref.uid:
             # Another pod of the same name: the one that we knew is gone, whether or not we were told.
             self._pod_gone(PodRef(ref.namespace, ref.name, known))
         if pod.spec.node_name:
             self._bound_seen(pod, ref)
         elif pod.status.phase in FINISHED_PHASES or pod.spec.scheduler_name not in self._profiles:
-            self.cycle.leave(ref.key)
+            self.cycle.leave(key)
         else:
             self._waiting_seen(pod, ref, now)
         if pod.status.phase in FINISHED_PHASES:
-            self.cycle.gangs.pod_gone(ref.key)
+            self.cycle.gangs.pod_gone(key)
         else:
             self.cycle.gangs.pod_seen(pod)
 
     def _bound_seen(self, pod: Pod, ref: PodRef) -> None:
         """Bound, by us or by somebody else; or finished, and then it holds nothing any more."""
-        before = self.cluster.counted(ref.key)
-        self.cycle.confirm(ref.key, pod.spec.node_name)
+        key = ref.key
+        before = self.cluster.counted(key)
+        self.cycle.confirm(key, pod.spec.node_name)
         if pod.status.phase in FINISHED_PHASES:
             self._bound_gone(ref)
         elif self.cluster.add_pod(pod):
-            after = self.cluster.counted(ref.key)
+            after = self.cluster.counted(key)
             self.cycle.events.extend(bound_pod_events(before, after, self.cluster.objects))
 
     def _waiting_seen(self, pod: Pod, ref: PodRef, now: Millis) -> None:

@@ -156,7 +156,7 @@ class Standing:
 
     @property
     def codes(self) -> tuple[Codes | None, ...]:
-        return tuple(filtering.codes for filtering in self._filters)
+        return tuple([filtering.codes for filtering in self._filters])
 
     @property
     def nbytes(self) -> int:

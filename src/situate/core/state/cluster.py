@@ -213,6 +213,8 @@ class Cluster:
         pod_row = self.pods.rows.get(key)
         if pod_row is not None:
             return self.pods.uids[pod_row]
+        if not self.homeless:
+            return None
         return next((pods[key].metadata.uid for pods in self.homeless.values() if key in pods), None)
 
     def node_of(self, key: str) -> str:
