@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from situate.store.entries import ABSENT, Revision
+from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import CompactedError, CorruptError, InUseError, StoreError
 from situate.store.single import create, delete, get, update
 from situate.store.sqlite import log as log_module
@@ -234,4 +234,11 @@ def test_a_refusal_for_another_reason_says_what_was_found_of_keys_that_nobody_re
     (refused,), _ = log.commit([Transaction(guards, (Put("/there", b"new"), Put("/nowhere", b"")))])
     assert isinstance(refused, Refused)
     assert refused.failed == guards
+    log.close(in_order=True)
+
+
+def test_who_creates_what_is_there_with_a_lease_that_is_not_is_refused_though_nobody_remembers_it(path: Path) -> None:
+    log = _forgetful(path)
+    (refused,), _ = log.commit([Transaction((At("/there", ABSENT),), (Put("/there", b"new", LeaseId(7)),))])
+    assert isinstance(refused, Refused)
     log.close(in_order=True)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from situate.store.entries import NO_LEASE, Entry, Event, LeaseId, Revision
+from situate.store.entries import ABSENT, NO_LEASE, Entry, Event, LeaseId, Revision
 from situate.store.errors import InvalidRequestError
 from situate.store.keys import check_key
 
@@ -101,35 +101,36 @@ def checked(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
 
 
 def holds(guard: Guard, found: Entry | None) -> bool:
-    match guard:
-        case At(revision=revision):
-            return (found.modified if found else 0) == revision
+    match guard:  # attributes in a pattern would take as long again as all of this
+        case At():
+            return guard.revision == (ABSENT if found is None else found.modified)
         case Present():
             return found is not None
-        case Holds(value=value):
-            return found is not None and found.value == value
+        case Holds():
+            return found is not None and found.value == guard.value
         case _:
             assert_never(guard)
 
 
 def refusal(guards: Sequence[Guard], entries: Mapping[str, Entry], revision: Revision) -> Refused | None:
     """What to answer if some guard does not hold."""
-    failed = tuple([guard for guard in guards if not holds(guard, entries.get(guard.key))])
+    failed = [guard for guard in guards if not holds(guard, entries.get(guard.key))]
     if not failed:
         return None
-    return Refused(revision, failed, tuple(entries.get(guard.key) for guard in guards))
+    return Refused(revision, tuple(failed), tuple(entries.get(guard.key) for guard in guards))
 
 
 def changes(writes: Iterable[Write], entries: Mapping[str, Entry], revision: Revision) -> tuple[Event, ...]:
     """What these writes do to these entries, if they happen at this revision."""
     events: list[Event] = []
     for write in writes:
-        before = entries.get(write.key)
+        key = write.key
+        before = entries.get(key)
         match write:
-            case Put(key=key, value=value, lease=lease):
+            case Put():
                 created = revision if before is None else before.created
-                events.append(Event(key, Entry(key, value, created, revision, lease), before))
-            case Delete(key=key):
+                events.append(Event(key, Entry(key, write.value, created, revision, write.lease), before))
+            case Delete():
                 if before is not None:
                     events.append(Event(key, None, before))
             case _:

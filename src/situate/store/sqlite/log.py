@@ -7,20 +7,19 @@ says, after which nobody knows what the disk holds: stop.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from itertools import chain
 from typing import Final, TypeAlias
 
 import apsw
 
-from situate.store.entries import ABSENT, NO_LEASE, Batch, Entry, Event, LeaseId, Revision
+from situate.store.entries import ABSENT, NO_LEASE, Batch, Event, LeaseId, Revision
 from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
 from situate.store.sqlite import schema
 from situate.store.sqlite.reading import heads
-from situate.store.sqlite.rows import NO_ROW, PLACES, Row, checksum, last_number, number, one
+from situate.store.sqlite.rows import NO_ROW, PLACES, checksum, last_number, number, one
+from situate.store.sqlite.standing import Standing
 from situate.store.transactions import (
     At,
     Committed,
@@ -28,7 +27,6 @@ from situate.store.transactions import (
     Guard,
     Outcome,
     Put,
-    Refused,
     Transaction,
     changes,
     refusal,
@@ -38,12 +36,6 @@ SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
 WAL_PAGES: Final = 50_000
 """With more than this in the write-ahead log, wait for readers rather than let it grow."""
-REMEMBERED: Final = 8_192
-"""Of how many keys it is remembered where they stand. What is written was most often written or guarded a moment ago;
-to ask SQLite for it took a third of what Python does in a commit."""
-REMEMBERED_BYTES: Final = 16 << 10
-"""What has more in it is not remembered."""
-
 TOGETHER: Final = 512
 """Rows in one statement, at most. A commit of no more than that is one statement and nothing else."""
 
@@ -66,9 +58,7 @@ class Log:
         self._swept = counters[schema.SWEPT]
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
-        self._stands: OrderedDict[str, Row] = OrderedDict()
-        """Rows at which keys stand for certain, the one that was asked for last at the end. A plain dict takes ever
-        longer to find its first key, the more of them were deleted."""
+        self._standing = Standing()
         self._leases = set(schema.load_leases(connection))
         connection.set_wal_hook(self._written)
 
@@ -76,68 +66,63 @@ class Log:
 
     def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
         """One answer for each, in order, and the batches that came of them. All durable when this returns."""
-        keys = {each.key: None for asked in transactions for each in (*asked.guards, *asked.writes)}
-        draft = self._as_if_new(transactions, keys) or self._drafted(transactions, self._heads(keys))
-        try:
-            self._write(draft.rows())
-        except apsw.ConstraintError:
-            draft = self._drafted(transactions, self._heads(keys))
-            self._write(draft.rows())
-        self._remember(keys, draft)
-        self.revision = draft.revision
+        keys = [each.key for asked in transactions for each in (*asked.guards, *asked.writes)]
+        with self._standing.drafting(keys):
+            draft = self._as_if_new(transactions, keys) or self._looked_up(transactions, keys)
+            try:
+                self._write(draft.cells())
+            except apsw.ConstraintError:
+                draft = self._looked_up(transactions, keys)
+                self._write(draft.cells())
+        self._accept(draft)
         return draft.answers, draft.batches
 
-    def _as_if_new(self, transactions: Sequence[Transaction], keys: Iterable[str]) -> _Draft | None:
-        """As it would be if keys that are not remembered were not there: those of new objects are not, and to look them
-        up takes as long as the commit. Only what must have them written or be refused, so that, should one be there,
-        SQLite says so; None if that is not so."""
-        stands = self._stands
-        unknown = {key for key in keys if key not in stands}
-        if not unknown <= {write.key for asked in transactions for write in asked.writes if isinstance(write, Put)}:
-            return None
-        if any(guard.key in unknown and not _for_new(guard) for asked in transactions for guard in asked.guards):
-            return None
-        draft = self._drafted(transactions, {key: stands[key] for key in keys if key in stands})
-        return None if any(isinstance(answer, Refused) for answer in draft.answers) else draft
+    def _as_if_new(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft | None:
+        """As it would be if keys of which nobody knows were not there: those of new objects are not, and to look them
+        up takes as long as the commit. None, unless SQLite refuses the rows should one of them be there."""
+        unknown = self._standing.unknown(keys)
+        doubted = [
+            guard.key
+            for asked in transactions
+            for guard in asked.guards
+            if guard.key in unknown and not _for_new(guard)
+        ]
+        self._look_up(doubted)
+        draft = self._drafted(transactions)
+        return draft if unknown.difference(doubted) <= draft.new else None
 
-    def _drafted(self, transactions: Sequence[Transaction], stand: dict[str, Row]) -> _Draft:
-        draft = _Draft(self.revision, stand, self._leases)
-        for asked in transactions:
-            draft.answers.append(draft.take(asked))
+    def _looked_up(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft:
+        """Whatever was drafted before did not happen, and is forgotten."""
+        self._standing.forget(keys)
+        self._look_up(keys)
+        return self._drafted(transactions)
+
+    def _look_up(self, unknown: Sequence[str]) -> None:
+        if unknown:
+            self._standing.learn(heads(self._connection, unknown))
+
+    def _accept(self, draft: _Draft) -> None:
+        """It is durable."""
+        self.revision = draft.revision
+        self._standing.grow(draft.bytes)
+
+    def _drafted(self, transactions: Sequence[Transaction]) -> _Draft:
+        draft = _Draft(self.revision, self._standing, self._leases)
+        draft.answers = [draft.take(asked) for asked in transactions]
         return draft
 
-    def _write(self, rows: Sequence[schema.Taken]) -> None:
-        with self._room() if len(rows) <= TOGETHER else self._writing():
-            self._save(rows)
+    def _write(self, cells: list[schema.Cell]) -> None:
+        with self._room() if len(cells) <= TOGETHER * schema.COLUMNS else self._writing():
+            self._save(cells)
 
-    def _save(self, rows: Sequence[schema.Taken]) -> None:
+    def _save(self, cells: list[schema.Cell]) -> None:
         """Up to a limit, in one statement: by itself, that is a transaction of SQLite."""
-        for start in range(0, len(rows), TOGETHER):
-            part = rows[start : start + TOGETHER]
-            size = 1 << (len(part) - 1).bit_length()  # a power of two, so that few statements need to be prepared
-            cells = list(chain.from_iterable(part))
-            cells += [None] * (size * len(schema.NOTHING) - len(cells))
-            self._connection.execute(_statement(size), cells)
-
-    def _heads(self, keys: Iterable[str]) -> dict[str, Row]:
-        """Where keys stand: those that are there."""
-        stands = self._stands
-        found = {key: stands[key] for key in keys if key in stands}
-        unknown = [key for key in keys if key not in found]
-        return found | heads(self._connection, unknown) if unknown else found
-
-    def _remember(self, keys: Iterable[str], draft: _Draft) -> None:
-        """After a commit, and never before: what was rolled back did not happen."""
-        stands = self._stands
-        for key in keys:
-            row = draft.row(key)
-            if row is not None and row.entry is not None and len(row.entry.value) <= REMEMBERED_BYTES:
-                stands[key] = row
-                stands.move_to_end(key)
-            else:
-                stands.pop(key, None)
-        while len(stands) > REMEMBERED:
-            stands.popitem(last=False)
+        most = TOGETHER * schema.COLUMNS
+        for start in range(0, len(cells), most):
+            part = cells[start : start + most]
+            rows = 1 << (len(part) // schema.COLUMNS - 1).bit_length()  # a power of two: few statements are prepared
+            part += [None] * (rows * schema.COLUMNS - len(part))
+            self._connection.execute(_statement(rows), part)
 
     # -- leases --------------------------------------------------------------------------------------------------
 
@@ -149,18 +134,18 @@ class Log:
 
     def revoke(self, lease: LeaseId) -> list[Batch]:
         """Its keys go at one revision, or at a few if there are very many."""
-        with self._writing() as connection:
-            query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
-            (text,) = one(connection, query, (lease,))
-            keys: list[str] = json.loads(text)
-            draft = _Draft(self.revision, self._heads(keys), self._leases)
+        query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
+        (text,) = one(self._connection, query, (lease,))
+        keys: list[str] = json.loads(text)
+        with self._standing.drafting(keys), self._writing() as connection:
+            self._look_up(sorted(self._standing.unknown(keys)))
+            draft = _Draft(self.revision, self._standing, self._leases)
             for start in range(0, len(keys), PLACES):
                 draft.take(Transaction((), tuple(Delete(key) for key in keys[start : start + PLACES])))
-            self._save(draft.rows())
+            self._save(draft.cells())
             connection.execute("DELETE FROM lease WHERE id = ?", (lease,))
         self._leases.discard(lease)
-        self._remember(keys, draft)
-        self.revision = draft.revision
+        self._accept(draft)
         return draft.batches
 
     # -- compaction ----------------------------------------------------------------------------------------------
@@ -237,19 +222,19 @@ class Log:
 class _Draft:
     """A commit of SQLite as it grows: entries as the transactions so far have left them."""
 
-    def __init__(self, revision: Revision, stand: dict[str, Row], leases: Set[int]) -> None:
-        """`stand`: where the keys stand that are asked about; its own from now on."""
+    def __init__(self, revision: Revision, standing: Standing, leases: Set[int]) -> None:
+        """`standing` knows of all keys that are asked about, and follows the draft."""
         self.revision = revision
         self.answers: list[Answer] = []
         self.batches: list[Batch] = []
+        self.new: set[str] = set()
+        """Keys that are written as if they had not been there. Should they have been, SQLite refuses the rows."""
+        self.bytes = 0
+        """Of values that are written."""
         self._leases = leases
-        self._stand = stand
-        self._entries: dict[str, Entry] = {key: row.entry for key, row in stand.items() if row.entry is not None}
-        self._rows: list[schema.Taken] = []
-
-    def row(self, key: str) -> Row | None:
-        """Where it stands by now; None: it is not there."""
-        return self._stand.get(key)
+        self._entries = standing.entries
+        self._numbers = standing.numbers
+        self._cells: list[schema.Cell] = []
 
     def take(self, asked: Transaction) -> Answer:
         refused = refusal(asked.guards, self._entries, self.revision)
@@ -263,26 +248,30 @@ class _Draft:
         if events:
             self.revision = revision
             self.batches.append(Batch(revision, events))
-            for place, event in enumerate(events):
-                self._fold(number(revision, place), event)
+            self._fold(events, number(revision))
         return Committed(self.revision)
 
-    def _fold(self, row: int, event: Event) -> None:
-        key, entry = event.key, event.entry
-        stood = self._stand.pop(key, None)
-        before = NO_ROW if stood is None else stood.id
-        if entry is None:
-            value, created, lease = None, 0, int(NO_LEASE)
-            del self._entries[key]
-        else:
-            value, created, lease = entry.value, int(entry.created), int(entry.lease)
-            self._entries[key] = entry
-            self._stand[key] = Row(row, key, entry, before)
-        self._rows.append((row, key, value, created, before, lease, checksum(row, key, value, created, before, lease)))
+    def _fold(self, events: Sequence[Event], first: int) -> None:
+        """`first`: the number of their first row."""
+        entries, numbers, cells = self._entries, self._numbers, self._cells
+        for row, event in enumerate(events, first):
+            key, entry = event.key, event.entry
+            before = numbers.get(key, NO_ROW)
+            if entry is None:
+                del entries[key], numbers[key]
+                cells += (row, key, None, 0, before, NO_LEASE, checksum(row, key, None, 0, before, NO_LEASE))
+                continue
+            if before == NO_ROW:
+                self.new.add(key)
+            entries[key] = entry
+            numbers[key] = row
+            value, created, lease = entry.value, entry.created, entry.lease
+            self.bytes += len(value)
+            cells += (row, key, value, created, before, lease, checksum(row, key, value, created, before, lease))
 
-    def rows(self) -> list[schema.Taken]:
-        """All that is to be written, in order."""
-        return [*self._rows, schema.counted(schema.REVISION, self.revision)] if self._rows else []
+    def cells(self) -> list[schema.Cell]:
+        """Of all rows that are to be written, in order."""
+        return [*self._cells, *schema.counted(schema.REVISION, self.revision)] if self._cells else []
 
 
 def _for_new(guard: Guard) -> bool:
@@ -291,4 +280,4 @@ def _for_new(guard: Guard) -> bool:
 
 @lru_cache(maxsize=16)
 def _statement(rows: int) -> str:
-    return schema.TAKE + ",".join(["(" + ",".join("?" * len(schema.NOTHING)) + ")"] * rows)
+    return schema.TAKE + ",".join(["(" + ",".join("?" * schema.COLUMNS) + ")"] * rows)

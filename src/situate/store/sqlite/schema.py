@@ -65,8 +65,8 @@ END;
 a row without a number is a counter, and one without anything is nothing. A row that says it is the first of its key,
 and is not, cannot stand in `live` and undoes the statement. The file knows nothing of it."""
 TAKE: Final = "INSERT INTO intake VALUES "
-Taken: TypeAlias = tuple[int | None, str | None, bytes | None, int | None, int | None, int | None, int | None]
-NOTHING: Final[Taken] = (None, None, None, None, None, None, None)
+COLUMNS: Final = 7
+Cell: TypeAlias = int | str | bytes | None
 
 
 def check_sqlite(version: str) -> None:
@@ -155,7 +155,7 @@ def load_counters(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
-def counted(name: str, value: int) -> Taken:
+def counted(name: str, value: int) -> tuple[Cell, ...]:
     """A counter, among the rows that are taken in."""
     return (None, name, None, value, None, None, _counter_crc(name, value))
 
