@@ -27,8 +27,8 @@ class Feed:
     def __init__(self, revision: Revision, history: History) -> None:
         self.revision = revision
         self.history = history
+        self.ended: StoreError | None = None
         self._live: dict[str, dict[FeedWatch, None]] = {}
-        self._ended: StoreError | None = None
 
     def publish(self, batch: Batch) -> None:
         """The next commit. In order, and before whoever committed it is answered."""
@@ -45,14 +45,10 @@ class Feed:
 
     def end(self, error: StoreError) -> None:
         """No more events: every watch ends with this."""
-        self._ended = self._ended or error
+        self.ended = self.ended or error
         for watches in self._live.values():
             for watch in watches:
                 watch.wake()
-
-    @property
-    def ended(self) -> StoreError | None:
-        return self._ended
 
     def join(self, watch: FeedWatch) -> None:
         self._live.setdefault(watch.prefix, {})[watch] = None
