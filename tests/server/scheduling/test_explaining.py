@@ -1,6 +1,7 @@
 """Explanations: what is read off the kept answers is what asking everybody from scratch would say."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -8,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import node, pod, selector, taint
-from situate.core.changes import BindDone, NodeSeen, PodRef, PodSeen
+from situate.core.changes import BindDone, Change, NodeGone, NodeSeen, PodGone, PodRef, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, SetCondition
 from situate.core.engine.engine import Engine
+from situate.core.model.node import Node
 from situate.core.model.pod import Pod, TopologySpreadConstraint
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import run_filters
@@ -19,19 +21,57 @@ from situate.core.place.scoring import run_scorers
 from situate.core.queue.waiting import Waiting
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details
-from situate.server.scheduling.explaining import BEST, Explainer, best
+from situate.server.scheduling.explaining import BEST, LEADERS, Explainer, Leaders, leading
+from situate.wire.config import load_config
 
 ranks = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
 
 
-@given(ranks, st.data())
-def test_the_best_are_the_chosen_then_the_highest_then_the_first(rank: list[int], data: st.DataObject) -> None:
-    fitting = [row for row, one in enumerate(rank) if one >= 0]
-    if not fitting:
-        return
-    chosen = data.draw(st.sampled_from(fitting))
-    others = sorted((row for row in fitting if row != chosen), key=lambda row: (-rank[row], row))
-    assert best(np.array(rank, np.int64), chosen) == [chosen, *others][:BEST]
+@given(ranks, st.integers(1, 12))
+def test_those_that_lead_are_the_highest_and_of_equals_the_first(rank: list[int], count: int) -> None:
+    assert leading(np.array(rank, np.int64), count) == in_order(rank)[:count]
+
+
+@given(ranks, st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 6)), max_size=60))
+@example([3] * 40, [*((row, 4) for row in range(20, 26)), *((row, 2) for row in range(20, 26)), (0, 2), (15, 3)])
+def test_those_that_lead_are_known_while_ranks_move_or_are_said_not_to_be(
+    rank: list[int], moves: list[tuple[int, int]]
+) -> None:
+    leaders = Leaders(np.array(rank, np.int64))
+    for row, to in moves:
+        rank[row % len(rank)] = to
+        leaders.moved(row % len(rank), to)
+        assert len(leaders.places) <= LEADERS
+        if leaders.suffice:
+            assert leaders.places[:BEST] == in_order(rank)[:BEST]
+
+
+def test_most_that_happens_to_a_few_nodes_needs_no_new_look_at_all_of_them() -> None:
+    leaders = Leaders(np.full(100, 5, np.int64))
+    for row in range(LEADERS - BEST):
+        leaders.moved(row, 6)
+        leaders.moved(row, 4)
+        assert leaders.suffice
+    leaders.moved(LEADERS - BEST, 4)
+    assert not leaders.suffice
+
+
+def test_where_few_nodes_fit_those_are_all() -> None:
+    leaders = Leaders(np.array([5, -1, 5], np.int64))
+    leaders.moved(0, -1)
+    assert leaders.suffice
+    leaders.moved(1, 0)
+    assert leaders.places == [(-5, 2), (0, 1)]
+
+
+def in_order(rank: Sequence[int]) -> list[tuple[int, int]]:
+    """Minus the rank, and the row, of all that fit."""
+    return sorted((-one, row) for row, one in enumerate(rank) if one >= 0)
+
+
+def best(rank: Sequence[int], chosen: int) -> list[int]:
+    """The chosen first, then by rank, then in node order."""
+    return [chosen, *(row for _, row in in_order(rank) if row != chosen)][:BEST]
 
 
 def from_scratch(engine: Engine, entry: Waiting, row: int) -> dict[str, Any]:
@@ -50,7 +90,7 @@ def from_scratch(engine: Engine, entry: Waiting, row: int) -> dict[str, Any]:
                 "total": int(rank[one]),
                 "plugins": {name: int(part[one]) for name, part in scored.by_plugin.items() if part[one]},
             }
-            for one in best(rank, row)
+            for one in best(rank.tolist(), row)
         ],
         "refusals": {(one.text, one.plugin, int(one.rows.sum())) for one in told},
     }
@@ -70,61 +110,101 @@ alike = st.builds(lambda shape, count: [shape] * count, shapes, st.integers(11, 
 sizes = st.lists(shapes, min_size=1, max_size=14) | st.builds(list.__add__, st.lists(shapes, max_size=5), alike)
 
 
-def wanting(at: int, cpu: int, spread: bool) -> Pod:
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+spreads = st.sampled_from(["", HARD, SOFT])
+
+
+def wanting(at: int, cpu: int, spread: str) -> Pod:
+    """`spread`: what is done where it is not spread over the zones; empty if it need not be."""
     constraint = TopologySpreadConstraint(
-        max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule", label_selector=selector(app="a")
+        max_skew=1, topology_key="zone", when_unsatisfiable=spread, label_selector=selector(app="a")
     )
-    constraints = (constraint,) if spread else ()
     return pod(
         f"p{at}",
         uid=f"u{at}",
         labels={"app": "a"},
         cpu=str(cpu),
         memory="1Gi",
-        topology_spread_constraints=constraints,
+        topology_spread_constraints=(constraint,) if spread else (),
     )
 
 
-@given(sizes, st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=1, max_size=25))
-@example([(8, False, False)] * 20, [(1, False)] * 25)
-@example([(8, False, False)] * 20, [(1, False), (3, False)] * 12)
-def test_every_choice_is_explained_as_asking_from_scratch_would(
-    nodes: list[tuple[int, bool, bool]], asked: list[tuple[int, bool]]
-) -> None:
-    engine = Engine(default_configuration())
-    explainer, wanted = Explainer(engine), dict[str, dict[str, Any]]()
+class Told:
+    """An engine, and of each choice that it makes, what was said of it and what asking from scratch would say."""
 
-    def witness(entry: Waiting, row: int) -> None:
-        explainer.chosen(entry, row)
-        if row >= 0:
-            wanted[entry.ref.uid] = from_scratch(engine, entry, row)
-
-    engine.cycle.witness = witness
-    there = [
-        NodeSeen(
-            node(
-                f"n{at}",
-                labels={"zone": f"z{at % 3}"},
-                cpu=cpu,
-                memory="8Gi",
-                pods=9,
-                unschedulable=cordoned,
-                taints=(taint(),) * tainted,
-            )
+    def __init__(self, nodes: Sequence[tuple[int, bool, bool]], profile: str = "{}") -> None:
+        config = (
+            f"{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{profile}]}}"
         )
-        for at, (cpu, cordoned, tainted) in enumerate(nodes)
-    ]
+        self.engine = Engine(load_config(config.encode(), "test.yaml"))
+        self._explainer = Explainer(self.engine)
+        self._wanted: dict[str, dict[str, Any]] = {}
+        self.engine.cycle.witness = self._witness
+        self._now = 1_000
+        self.step([NodeSeen(shaped(at, *shape)) for at, shape in enumerate(nodes)])
+
+    def _witness(self, entry: Waiting, row: int) -> None:
+        self._explainer.chosen(entry, row)
+        if row >= 0:
+            self._wanted[entry.ref.uid] = from_scratch(self.engine, entry, row)
+
+    def step(self, changes: Sequence[Change]) -> list[Bind]:
+        """What is bound, after a look at how that was explained."""
+        self._now += 60_000
+        effects = self.engine.step(self._now, changes)
+        bound = [one for one in effects if isinstance(one, Bind)]
+        for one in bound:
+            details = self._explainer.take(one.pod.uid)
+            assert details is not None
+            assert shown(details) == self._wanted[one.pod.uid]
+            assert msgspec.json.decode(details.scores[0])["node"] == one.node
+        self.engine.step(self._now + 1, [BindDone(one.pod, one.attempt) for one in bound])
+        return bound
+
+
+def shaped(at: int, cpu: int, cordoned: bool, tainted: bool) -> Node:
+    labels, taints = {"zone": f"z{at % 3}"}, (taint(),) * tainted
+    return node(f"n{at}", labels=labels, cpu=cpu, memory="8Gi", pods=9, unschedulable=cordoned, taints=taints)
+
+
+@given(sizes, st.lists(st.tuples(st.integers(1, 3), spreads), min_size=1, max_size=25))
+@example([(8, False, False)] * 20, [(1, "")] * 25)
+@example([(8, False, False)] * 20, [(1, ""), (3, "")] * 12)
+def test_every_choice_is_explained_as_asking_from_scratch_would(
+    nodes: list[tuple[int, bool, bool]], asked: list[tuple[int, str]]
+) -> None:
+    told = Told(nodes)
     waiting = [PodSeen(wanting(at, cpu, spread)) for at, (cpu, spread) in enumerate(asked)]
-    now = 1_000
-    effects = engine.step(now, [*there, *waiting[: len(waiting) // 2]])
-    effects += engine.step(now + 1, waiting[len(waiting) // 2 :])
-    bound = [one for one in effects if isinstance(one, Bind)]
-    for one in bound:
-        details = explainer.take(one.pod.uid)
-        assert details is not None
-        assert shown(details) == wanted[one.pod.uid]
-        assert msgspec.json.decode(details.scores[0])["node"] == one.node
-    engine.step(now + 2, [BindDone(one.pod, one.attempt) for one in bound])
+    told.step(waiting[: len(waiting) // 2])
+    told.step(waiting[len(waiting) // 2 :])
+
+
+comings = st.lists(st.tuples(st.integers(1, 3), spreads, st.none() | st.integers(0, 40)), min_size=1, max_size=40)
+"""Of each pod: what it wants, and which of those that run leaves before it comes, if one does."""
+
+
+@given(sizes, comings, st.integers(0, 3))
+@example([(4, False, False), (4, False, False), (100, False, False)], [(3, "", None)] * 9 + [(3, "", 6)] * 2, 0)
+@example([(8, False, False)] * 40, [(3, "", None)] * 38 + [(3, "", at) for at in range(12)], 0)
+@example([(8, False, False)] * 20, [(1, SOFT, None)] * 12, 0)
+def test_the_same_with_pods_and_nodes_that_leave(
+    nodes: list[tuple[int, bool, bool]], asked: list[tuple[int, str, int | None]], lost: int
+) -> None:
+    told = Told(nodes)
+    told.step([NodeGone(f"n{at}") for at in range(min(lost, len(nodes)))])
+    running: list[PodRef] = []
+    for at, (cpu, spread, leaver) in enumerate(asked):
+        gone = [] if leaver is None or not running else [PodGone(running.pop(leaver % len(running)))]
+        bound = told.step([*gone, PodSeen(wanting(at, cpu, spread))])
+        running.extend(one.pod for one in bound)
+
+
+def test_what_a_node_that_left_would_have_been_refused_for_does_not_count() -> None:
+    told = Told([(8, False, False)] * 7, "{plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}}")
+    told.step([NodeGone("n0")])
+    for at in range(5):
+        assert told.step([PodSeen(wanting(at, 1, HARD))])
 
 
 def test_a_pod_that_fits_nowhere_is_told_the_reasons_and_what_would_wake_it() -> None:

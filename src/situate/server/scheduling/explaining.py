@@ -7,17 +7,17 @@ and pods that extenders decide on have no witness: their decisions say less.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import insort
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import is_
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 
-from situate.core.contract import FITS, Detailed, Filter
+from situate.core.contract import FITS, Codes, Detailed, Filter
 from situate.core.effects import SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.place.diagnosis import diagnose
@@ -28,7 +28,7 @@ from situate.core.place.standing import Standing
 from situate.core.queue.waiting import Waiting
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
-from situate.core.state.columns import IntColumn, Mask
+from situate.core.state.columns import IntColumn
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details, Refusals, Score
 
@@ -39,14 +39,19 @@ BEST: Final = 10
 ALTERNATIVES: Final = 3
 FEW_RANKS: Final = 3
 """So many ranks are looked at whole; with nodes that differ more, each of the best is looked for by itself."""
-PEERS: Final = 256
-"""How many equally good nodes are remembered."""
+LEADERS: Final = 16
+"""How many of the best nodes are known at most. The more, the seldomer, and the longer, all nodes are looked at."""
 BOARDS: Final = 32
 """Of how many classes of pods the scores that were said last are kept."""
 KEPT: Final = 1 << 14
 """How many explanations are kept for whoever carries the decision out. More, and the oldest is forgotten."""
 
 _encode: Final = msgspec.json.Encoder().encode
+
+Place: TypeAlias = tuple[int, int]
+"""Minus the rank, and the row: of two nodes, the better one has the lower place."""
+AFTER_ALL: Final[Place] = (1, 0)
+"""No node that fits comes after this."""
 
 
 class Explainer:
@@ -105,20 +110,22 @@ class Explainer:
             board = _Board(standing, self._engine.cluster)
         else:
             board = self._board(entry.kind, standing)
+        nodes, feasible = len(self._engine.cluster.nodes.rows), int(np.count_nonzero(standing.feasible))
+        refusals = board.refusals_of(feasible)
+        if refusals is None:
+            filtered = Filtered(board.codes, standing.feasible)
+            refusals = () if feasible == nodes else self._refusals(profile, entry.kind, filtered)
+            board.refused(feasible, refusals)
         rows = board.best(row)
         names = self._engine.cluster.nodes.names
-        nodes, feasible = len(self._engine.cluster.nodes.rows), int(np.count_nonzero(standing.feasible))
-        if board.refusals is None:
-            filtered = Filtered(standing.codes, standing.feasible)
-            board.refusals = () if feasible == nodes else self._refusals(profile, entry.kind, filtered)
         return Details(
             score=int(standing.rank[row]),
             nodes=nodes,
             feasible=feasible,
             attempts=entry.attempts,
-            scores=tuple([board.score(one, names[one]) for one in rows]),
+            scores=board.scores(rows, names),
             alternatives=tuple([names[one] for one in rows[1 : ALTERNATIVES + 1]]),
-            refusals=board.refusals,
+            refusals=refusals,
         )
 
     def _board(self, kind: PodClass, standing: Standing) -> _Board:
@@ -140,7 +147,7 @@ class Explainer:
 
     def _refusals(self, profile: Profile, kind: PodClass, filtered: Filtered) -> tuple[Refusals, ...]:
         view = View(self._engine.cluster)
-        plain = counted(profile, filtered, view.present)
+        plain = counted(profile, filtered, view)
         if plain is not None:
             return plain
         diagnosis = diagnose(profile, kind, view, filtered)
@@ -153,26 +160,44 @@ class Explainer:
         return _sorted(said)
 
 
-def counted(profile: Profile, filtered: Filtered, present: Mask) -> tuple[Refusals, ...] | None:
+def counted(profile: Profile, filtered: Filtered, view: View) -> tuple[Refusals, ...] | None:
     """The first refusals on all nodes, where each has one plain reason; None where somebody has more to say."""
     if filtered.turned_away is not None or filtered.failed is not None:
         return None
     said: list[Refusals] = []
-    left = present
+    untold = view.node_count - int(np.count_nonzero(filtered.feasible))
+    left = None if view.node_count == view.size else view.present
     for plugin, codes in zip(profile.filters, filtered.codes, strict=True):
+        if not untold:
+            break
         if codes is None or not np.count_nonzero(codes):
             continue
-        refused = left & (codes != FITS)
-        counts = np.bincount(codes[refused])
-        if len(counts) > len(plugin.reasons) + 1 or (len(counts) and _is_detailed(type(plugin))):
+        first = codes if left is None else codes * left
+        here = _by_reason(plugin, first)
+        if here is None:
             return None
-        said += [
-            Refusals(plugin.reasons[code - 1].text, plugin.name, count)
-            for code, count in enumerate(counts.tolist())
-            if count
-        ]
-        left = left & ~refused
+        said += here
+        untold -= sum(one.nodes for one in here)
+        if untold:
+            fits = first == FITS
+            left = fits if left is None else left & fits
     return _sorted(said)
+
+
+def _by_reason(plugin: Filter, codes: Codes) -> list[Refusals] | None:
+    """How many nodes a filter refused for which reason; None where it has more to say of them."""
+    refused = int(np.count_nonzero(codes))
+    if refused and _is_detailed(type(plugin)):
+        return None
+    said: list[Refusals] = []
+    for code, reason in enumerate(plugin.reasons, 1):
+        if not refused:
+            break
+        nodes = int(np.count_nonzero(codes == code))
+        if nodes:
+            said.append(Refusals(reason.text, plugin.name, nodes))
+            refused -= nodes
+    return None if refused else said
 
 
 @cache
@@ -188,18 +213,32 @@ def _sorted(said: Sequence[Refusals]) -> tuple[Refusals, ...]:
 class _Board:
     """What was said of the best nodes for one class; what has not changed since need not be worked out again."""
 
-    __slots__ = ("_base", "_codes", "_epoch", "_loads", "_peers", "_scores", "_seen", "_standing", "refusals")
+    __slots__ = (
+        "_base",
+        "_bases",
+        "_epoch",
+        "_feasible",
+        "_leaders",
+        "_loads",
+        "_refusals",
+        "_scores",
+        "_seen",
+        "_standing",
+        "codes",
+    )
 
     def __init__(self, standing: Standing, cluster: Cluster) -> None:
         self._standing = standing
         self._base = standing.base_scores
-        self._codes = standing.codes
+        self.codes = standing.codes
         self._epoch = cluster.epoch
         self._seen = cluster.touched_base + len(cluster.touched)
         self._scores: dict[int, msgspec.Raw] = {}
+        self._bases: dict[int, dict[str, int]] = {}
         self._loads: dict[int, dict[str, int]] = {}
-        self._peers: _Peers | None = None
-        self.refusals: tuple[Refusals, ...] | None = None
+        self._leaders: Leaders | None = None
+        self._refusals: tuple[Refusals, ...] | None = None
+        self._feasible = 0
 
     def keeps_up(self, standing: Standing, cluster: Cluster) -> bool:
         """Forget what has changed; False if nothing is known of what has."""
@@ -208,86 +247,109 @@ class _Board:
         base, codes = standing.base_scores, standing.codes
         if not all(map(is_, base, self._base)):
             self._base = base
+            self._bases.clear()
             self._scores.clear()
-            self._peers = None
-        if not all(map(is_, codes, self._codes)):
-            self._codes = codes
-            self.refusals = None
-            self._peers = None
+            self._leaders = None
+        if not all(map(is_, codes, self.codes)):
+            self.codes = codes
+            self._refusals = None
+            self._leaders = None
         for row in cluster.touched[self._seen - cluster.touched_base :]:
             self._scores.pop(row, None)
             self._loads.pop(row, None)
             rank = int(standing.rank[row])
             if rank < 0:
-                self.refusals = None  # it may have been refused for something else before, or not at all
-            if self._peers is not None and not self._peers.keeps_up(row, rank):
-                self._peers = None
+                self._refusals = None  # it may have been refused for something else before, or not at all
+            if self._leaders is not None:
+                self._leaders.moved(row, rank)
         self._seen = cluster.touched_base + len(cluster.touched)
         return True
 
+    def refusals_of(self, feasible: int) -> tuple[Refusals, ...] | None:
+        """Why the others were refused, where so many nodes are feasible; None if that is not known any more."""
+        return self._refusals if feasible == self._feasible else None
+
+    def refused(self, feasible: int, refusals: tuple[Refusals, ...]) -> None:
+        self._feasible, self._refusals = feasible, refusals
+
     def best(self, chosen: int) -> list[int]:
-        """The best rows, the chosen one first: see below."""
-        rank = self._standing.rank
-        if self._peers is None or len(self._peers.rows) <= BEST:
-            self._peers = _Peers(rank)
-        rows = [chosen, *(row for row in self._peers.rows[:BEST] if row != chosen)][:BEST]
-        return rows if len(rows) == BEST else best(rank, chosen)
+        """The best rows: the chosen first, then by rank, then in node order."""
+        if self._leaders is None or not self._leaders.suffice:
+            self._leaders = Leaders(self._standing.rank)
+        others = [row for _, row in self._leaders.places[:BEST] if row != chosen]
+        return [chosen, *others[: BEST - 1]]
 
-    def score(self, row: int, node: str) -> msgspec.Raw:
-        known = self._scores.get(row)
-        if known is None:
-            load = self._loads.get(row)
-            if load is None:
-                load = self._loads[row] = self._standing.load_parts(row)
-            base = self._standing.base_parts(row)
-            parts = {name: part for name, part in (base | load).items() if part}
-            known = msgspec.Raw(_encode(Score(node, int(self._standing.rank[row]), parts)))
-            self._scores[row] = known
-        return known
+    def scores(self, rows: Sequence[int], names: Sequence[str]) -> tuple[msgspec.Raw, ...]:
+        known = self._scores
+        for row in rows:
+            if row not in known:
+                known[row] = self._score(row, names[row])
+        return tuple([known[row] for row in rows])
+
+    def _score(self, row: int, node: str) -> msgspec.Raw:
+        base, load = self._bases.get(row), self._loads.get(row)
+        if base is None:
+            base = self._bases[row] = _counting(self._standing.base_parts(row))
+        if load is None:
+            load = self._loads[row] = _counting(self._standing.load_parts(row))
+        return msgspec.Raw(_encode(Score(node, int(self._standing.rank[row]), base | load)))
 
 
-class _Peers:
-    """The first nodes of the highest rank, in node order. Each of a row of like pods goes to the next of them, and none
-    has to look at all nodes to say so."""
+def _counting(parts: dict[str, int]) -> dict[str, int]:
+    """Those that add something."""
+    return {name: part for name, part in parts.items() if part}
 
-    __slots__ = ("_highest", "rows")
+
+class Leaders:
+    """The best nodes in their order. One that changes finds its place among them, or leaves them, so that few pods need
+    a look at all nodes."""
+
+    __slots__ = ("_last", "places")
 
     def __init__(self, rank: IntColumn) -> None:
-        self._highest = int(rank[rank.argmax()])
-        self.rows: list[int] = np.flatnonzero(rank == max(self._highest, 0))[:PEERS].tolist()
+        self.places = leading(rank, LEADERS)
+        self._last = self.places[-1] if len(self.places) == LEADERS else AFTER_ALL
+        """All that are not after this are in `places`."""
 
-    def keeps_up(self, row: int, rank: int) -> bool:
-        """This row has that rank now. False: who the first are has to be found out anew."""
-        place = bisect_left(self.rows, row)
-        known = place < len(self.rows) and self.rows[place] == row
-        if rank < self._highest:
-            if known:
-                del self.rows[place]
-            return True
-        return rank == self._highest and (known or (len(self.rows) > 0 and row > self.rows[-1]))
+    @property
+    def suffice(self) -> bool:
+        """Whether these are as many as a decision tells of, or all that there are."""
+        return len(self.places) >= BEST or self._last == AFTER_ALL
+
+    def moved(self, row: int, rank: int) -> None:
+        """This row has that rank now."""
+        place = (-rank, row)
+        if place in self.places:
+            return
+        self.places = [one for one in self.places if one[1] != row]
+        if rank >= 0 and place <= self._last:
+            insort(self.places, place)
+            if len(self.places) > LEADERS:
+                del self.places[LEADERS:]
+                self._last = self.places[-1]
 
 
-def best(rank: IntColumn, chosen: int) -> list[int]:
-    """The best rows: the chosen first, then by rank, then in node order. A rank below 0 is that of no node."""
-    rows = [chosen]
-    # Most nodes are as good as many others: those of one rank are found together, and a few ranks are enough.
-    highest = rank[rank.argmax()]
-    for _ in range(FEW_RANKS):
-        if highest < 0:
-            return rows
-        equal = (rank == highest).tobytes()
-        row = equal.find(1)
-        while row >= 0:
-            if row != chosen:
-                rows.append(row)
-                if len(rows) == BEST:
-                    return rows
-            row = equal.find(1, row + 1)
-        below = np.where(rank < highest, rank, -1)
-        highest = below[below.argmax()]
-    left = rank.copy()
-    left[rows] = -1
-    while len(rows) < BEST and left[row := int(left.argmax())] >= 0:
+def leading(rank: IntColumn, count: int) -> list[Place]:
+    """So many of the best rows: by rank, then in node order. A rank below 0 is that of no node."""
+    places: list[Place] = []
+    left, looks = rank, 0
+    while (highest := int(left[row := int(left.argmax())])) >= 0:
+        # Most nodes are as good as many others: those of one rank are found together, and a few ranks are enough.
+        rows = _equal(rank, highest, row, count - len(places)) if looks < FEW_RANKS else [row]
+        places += [(-highest, row) for row in rows]
+        if len(places) == count:
+            break
+        if not looks:
+            left = rank.copy()
+        left[rows] = -1
+        looks += 1
+    return places
+
+
+def _equal(rank: IntColumn, wanted: int, first: int, count: int) -> list[int]:
+    """So many of the first rows that have this rank; the very first is known."""
+    equal = (rank == wanted).tobytes()
+    rows = [first]
+    while len(rows) < count and (row := equal.find(1, rows[-1] + 1)) >= 0:
         rows.append(row)
-        left[row] = -1
     return rows
