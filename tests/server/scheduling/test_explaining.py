@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from builders import node, pod, selector, taint
 from situate.core.changes import BindDone, Change, NodeGone, NodeSeen, PodGone, PodRef, PodSeen
 from situate.core.config.defaults import default_configuration
-from situate.core.effects import Bind, SetCondition
+from situate.core.effects import Bind, Effect, Evict, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, TopologySpreadConstraint
@@ -149,11 +149,13 @@ class Told:
         if row >= 0:
             self._wanted[entry.ref.uid] = from_scratch(self.engine, entry, row)
 
+    def effects(self, changes: Sequence[Change]) -> list[Effect]:
+        self._now += 60_000
+        return self.engine.step(self._now, changes)
+
     def step(self, changes: Sequence[Change]) -> list[Bind]:
         """What is bound, after a look at how that was explained."""
-        self._now += 60_000
-        effects = self.engine.step(self._now, changes)
-        bound = [one for one in effects if isinstance(one, Bind)]
+        bound = [one for one in self.effects(changes) if isinstance(one, Bind)]
         for one in bound:
             details = self._explainer.take(one.pod.uid)
             assert details is not None
@@ -205,6 +207,16 @@ def test_what_a_node_that_left_would_have_been_refused_for_does_not_count() -> N
     told.step([NodeGone("n0")])
     for at in range(5):
         assert told.step([PodSeen(wanting(at, 1, HARD))])
+
+
+def test_a_pod_that_was_promised_its_node_is_told_how_things_are_when_it_gets_it() -> None:
+    told = Told([(8, False, False)] * 2)
+    large = [pod(f"large{at}", uid=f"large{at}", cpu="6", memory="1Gi", priority=100) for at in range(3)]
+    bound = [*told.step([PodSeen(large[0])]), *told.step([PodSeen(large[1])])]
+    told.step([PodGone(one.pod) for one in bound])
+    told.step([PodSeen(wanting(at, 3, "")) for at in range(4)])
+    leaving = [one.victim for one in told.effects([PodSeen(large[2])]) if isinstance(one, Evict)]
+    assert told.step(list(map(PodGone, leaving)))
 
 
 def test_a_pod_that_fits_nowhere_is_told_the_reasons_and_what_would_wake_it() -> None:

@@ -104,8 +104,9 @@ class Explainer:
             self._kept.popitem(last=False)
 
     def _placed(self, profile: Profile, entry: Waiting, row: int) -> Details:
-        standing = self._engine.cycle.standing_for(entry)
-        if standing is None:  # the first of its class: nothing is kept yet, and may never be
+        # Who was promised a node gets it without a question to anybody: what is kept may be of long ago.
+        standing = None if entry.nominated else self._engine.cycle.standing_for(entry)
+        if standing is None:  # or the first of its class: nothing is kept yet, and may never be
             standing = Standing(self._engine.cluster, profile, entry.kind)
             board = _Board(standing, self._engine.cluster)
         else:
