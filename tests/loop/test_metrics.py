@@ -21,6 +21,7 @@ from situate.loop.journal import Journal
 from situate.loop.metrics import CONTENT_TYPE, Metrics
 from situate.loop.metrics_series import Spread
 from situate.loop.metrics_stopwatch import GAPS, SampledStopwatch
+from situate.wire.config import load_config
 
 DEFAULT = "default-scheduler"
 ROOMY = NodeSeen(node("n1", cpu="4", pods=10))
@@ -214,6 +215,35 @@ def test_plugins_are_counted_by_the_attempts_in_which_they_have_a_say() -> None:
     assert shown[f"extension_point=PreFilter,plugin=NodeResourcesFit,profile={DEFAULT}"] == 2
     assert shown[f"extension_point=Score,plugin=NodeResourcesFit,profile={DEFAULT}"] == 1
     assert f"extension_point=Score,plugin=NodeName,profile={DEFAULT}" not in shown
+    watched.step(1, seen("fits too", cpu="1"))
+    shown = watched.show("scheduler_plugin_evaluation_total")
+    assert shown[f"extension_point=Filter,plugin=NodeResourcesFit,profile={DEFAULT}"] == 3
+    assert shown[f"extension_point=Score,plugin=NodeResourcesFit,profile={DEFAULT}"] == 2
+
+
+def test_who_had_a_say_with_the_engine_before_is_still_counted_for_it() -> None:
+    watched = Watched()
+    watched.step(0, ROOMY, seen("first", cpu="1"))
+    without = "{plugins: {multiPoint: {disabled: [{name: NodeName}]}}}"
+    config = f"{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{without}]}}"
+    watched.config = load_config(config.encode(), "test.yaml")
+    watched.start()
+    watched.step(1, ROOMY, seen("second", cpu="1"))
+    shown = watched.show("scheduler_plugin_evaluation_total")
+    assert shown[f"extension_point=Filter,plugin=NodeName,profile={DEFAULT}"] == 1
+    assert shown[f"extension_point=Filter,plugin=NodeResourcesFit,profile={DEFAULT}"] == 2
+
+
+def test_pods_that_are_bound_together_waited_since_each_came() -> None:
+    watched = Watched()
+    watched.step(0, seen("early", cpu="1"))  # no node yet
+    watched.step(20_000, ROOMY, seen("late", cpu="1"), seen("too", cpu="1"))
+    watched.step(20_250, done("early", attempt=2), done("late"), done("too"))
+    shown = watched.shown()
+    assert shown["scheduler_pod_scheduling_sli_duration_seconds_sumattempts=2"] == 20.25
+    assert shown["scheduler_pod_scheduling_sli_duration_seconds_sumattempts=1"] == 0.5
+    assert shown[f"scheduler_scheduling_attempt_duration_seconds_sumprofile={DEFAULT},result=scheduled"] == 0.75
+    assert shown["scheduler_pod_scheduling_attempts_sum"] == 4
 
 
 # -- what is there now -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
@@ -38,6 +38,8 @@ KUBERNETES: Final = "v1.36"
 """The release whose decisions are made here."""
 MANY_ATTEMPTS: Final = 15
 """Pods that took as many attempts or more share a label, as with kube-scheduler."""
+ATTEMPTS: Final[Sequence[Labels]] = (*((str(many),) for many in range(MANY_ATTEMPTS)), (f"{MANY_ATTEMPTS}+",))
+"""The label of so many attempts."""
 ERROR: Final = "Error"
 QUEUES: Final = {
     Place.READY: "active",
@@ -60,6 +62,8 @@ class Metrics:
         self._journal: Journal | None = None
         self._asked: dict[str, list[tuple[Labels, bool]]] = {}
         """By profile, who is asked in every attempt: the labels, and whether only where a node was found."""
+        self._evaluated: dict[str, tuple[int, int]] = {}
+        """By profile, the attempts since somebody last asked, and in how many of them a node was found."""
         self._stepping_at: float | None = None
         self._sums = {one.name: Sum(one) for one in table.FAMILIES if one.kind != "histogram"}
         self._spreads = {one.name: Spread(one) for one in table.FAMILIES if one.kind == "histogram"}
@@ -82,6 +86,7 @@ class Metrics:
 
     def follow(self, engine: Engine, journal: Journal | None = None) -> None:
         """Show this engine from now on; it was made with `tally` and `stopwatch`, as was the one before, if any."""
+        self._count_evaluations()
         self._engine, self._journal = engine, journal
         self._asked = {name: _asked(engine, name) for name in engine.profiles}
         for name in engine.profiles:
@@ -112,8 +117,10 @@ class Metrics:
         share = seconds / attempts if attempts else 0.0
         if attempts:
             self._spread(table.ALGORITHM_SECONDS).add((), share, attempts)
-        if attempts or self.tally.refused:
-            self._count_refusals(begun, share)
+        nowhere = self._count_refusals(share) if self.tally.refused else {}
+        for profile, pods in begun.items():
+            before, found = self._evaluated.get(profile, (0, 0))
+            self._evaluated[profile] = before + pods, found + max(0, pods - nowhere.get(profile, 0))
         if self.tally.bound:
             self._count_bound(now)
         for point, profile, took_ms, success in self.tally.answers:
@@ -121,8 +128,8 @@ class Metrics:
         for victims in self.tally.victims:
             self._spread(table.VICTIMS).add((), victims)
 
-    def _count_refusals(self, begun: dict[str, int], share: float) -> None:
-        """Attempts that came to nothing, and who was asked in those that were begun."""
+    def _count_refusals(self, share: float) -> dict[str, int]:
+        """Attempts that came to nothing; and by profile, in how many of those of this step no node was found."""
         nowhere: dict[str, int] = {}
         for (profile, result, took_ms), pods in Counter(self.tally.refused).items():
             self._sum(table.ATTEMPTS).add((result, profile), pods)
@@ -130,31 +137,32 @@ class Metrics:
             self._spread(table.ATTEMPT_SECONDS).add((result, profile), seconds, pods)
             if took_ms is None and result == "unschedulable":
                 nowhere[profile] = nowhere.get(profile, 0) + pods
-        for profile, pods in begun.items():
-            found = max(0, pods - nowhere.get(profile, 0))
+        return nowhere
+
+    def _count_evaluations(self) -> None:
+        """Who was asked in the attempts so far."""
+        for profile, (pods, found) in self._evaluated.items():
             for labels, only_where_found in self._asked.get(profile, ()):
                 self._sum(table.EVALUATIONS).add(labels, found if only_where_found else pods)
+        self._evaluated.clear()
 
     def _count_bound(self, now: Millis) -> None:
-        """Pods whose binds were carried out. Those that were decided in one step have most of this in common."""
-        alike = Counter(
-            (
-                one.entry.pod.spec.scheduler_name,
-                one.attempt - one.entry.retries,
-                one.entry.first_ready_ms,
-                one.since_ms,
-                one.asked_ms,
-            )
-            for one in self.tally.bound
-        )
-        for (profile, attempts, ready_ms, decided_ms, asked_ms), pods in alike.items():
+        """Pods whose binds were carried out. Those that were decided in one step have most of this in common, but each
+        became ready when it did."""
+        alike: dict[tuple[str, int, Millis, Millis], int] = {}
+        waited = self._spread(table.POD_SECONDS)
+        for one in self.tally.bound:
+            entry = one.entry
+            attempts = one.attempt - entry.retries
+            common = entry.pod.spec.scheduler_name, attempts, one.since_ms, one.asked_ms
+            alike[common] = alike.get(common, 0) + 1
+            ready_ms = one.since_ms if entry.first_ready_ms is None else entry.first_ready_ms
+            waited.add(ATTEMPTS[min(attempts, MANY_ATTEMPTS)], (now - ready_ms) / 1_000)
+        for (profile, attempts, decided_ms, asked_ms), pods in alike.items():
             self._sum(table.ATTEMPTS).add(("scheduled", profile), pods)
             self._spread(table.ATTEMPT_SECONDS).add(("scheduled", profile), (now - decided_ms) / 1_000, pods)
             self._spread(table.POINT_SECONDS).add(("Bind", SUCCESS, profile), (now - asked_ms) / 1_000, pods)
             self._spread(table.POD_ATTEMPTS).add((), attempts, pods)
-            waited_ms = now - (decided_ms if ready_ms is None else ready_ms)
-            label = f"{MANY_ATTEMPTS}+" if attempts >= MANY_ATTEMPTS else str(attempts)
-            self._spread(table.POD_SECONDS).add((label,), waited_ms / 1_000, pods)
 
     # -- the client's Observer -----------------------------------------------------------------------------------
 
@@ -197,6 +205,7 @@ class Metrics:
 
     def _look(self) -> None:
         """Read what is counted elsewhere."""
+        self._count_evaluations()
         tally = self.tally
         for labels, pods in tally.incoming.items():
             self._sum(table.INCOMING).put(labels, pods)
