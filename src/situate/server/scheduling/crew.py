@@ -81,9 +81,11 @@ class Crew(Generic[T]):
             self._idle.set()
         try:
             await rest
-        finally:
-            if rest in self._resting:  # it was cancelled
+        except asyncio.CancelledError:
+            # Looked for here only: who is called to work has been taken off, and many may rest.
+            if rest in self._resting:
                 self._resting.remove(rest)
+            raise
 
     def _left(self, hand: asyncio.Task[None]) -> None:
         """A hand that was cancelled, or whose work raised: then another takes its place."""

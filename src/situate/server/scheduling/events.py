@@ -116,10 +116,10 @@ class Events:
 
     # -- with a bind ---------------------------------------------------------------------------------------------------
 
-    def joining(self, said: Report, controller: str) -> Joining:
-        """What has an event written in the transaction of a bind."""
-        key, value = self._whole(self._made(said, controller))
-        self._joined[said.pod.uid] = None
+    def joining(self, pod: PodRef, node: str, controller: str) -> Joining:
+        """What has `Scheduled` written in the transaction of a bind to this node."""
+        key, value = self._scheduled(pod, node, controller)
+        self._joined[pod.uid] = None
         if len(self._joined) > REMEMBERED:
             self._joined.popitem(last=False)
 
@@ -216,29 +216,34 @@ class Events:
 
     def _made(self, said: Report, controller: str) -> _Event:
         now = self._wall_ns()
-        self._last_name_ns = max(now, self._last_name_ns + 1)
-        return _Event(said, controller, _name(said.pod, self._last_name_ns), now, now)
+        return _Event(said, controller, self._name(said.pod, now), now, now)
 
-    def _whole(self, one: _Event) -> tuple[str, bytes]:
+    def _name(self, pod: PodRef, now: int) -> str:
+        """Unique, and a name that the server takes."""
+        self._last_name_ns = max(now, self._last_name_ns + 1)
+        name = f"{pod.name}.{self._last_name_ns:x}"
+        return name if len(name) <= NAME_CHARS else str(uuid4())
+
+    def _scheduled(self, pod: PodRef, node: str, controller: str) -> tuple[str, bytes]:
         """Its key and its stored form, with what the registry would fill in. Most events are made here, one with each
         bind, so it is encoded from structs and not from an object."""
-        said, pod = one.report, one.report.pod
-        namespace = pod.namespace or "default"
+        now, namespace = self._wall_ns(), pod.namespace or "default"
+        name = self._name(pod, now)
         made = _Stored(
-            _Meta(one.name, namespace, new_uid(), seconds_time(one.at_ns)),
+            _Meta(name, namespace, new_uid(), seconds_time(now)),
             _Reference("Pod", pod.namespace, pod.name, pod.uid, "v1"),
-            said.reason,
-            said.note,
+            SCHEDULED,
+            f"Successfully assigned {pod.key} to {node}",
             {},
             None,
             None,
-            said.type,
-            micro_time(one.at_ns),
-            said.action,
-            one.controller,
-            f"{one.controller}-{self._host}"[:INSTANCE_CHARS],
+            "Normal",
+            micro_time(now),
+            "Binding",
+            controller,
+            f"{controller}-{self._host}"[:INSTANCE_CHARS],
         )
-        return key_of(EVENTS, namespace, one.name), kept(made)
+        return key_of(EVENTS, namespace, name), kept(made)
 
     def _body(self, one: _Event) -> Object:
         said = one.report
@@ -276,9 +281,3 @@ def _reference(ref: PodRef) -> Object:
 def _same(said: Report, controller: str) -> Same:
     related = said.related.uid if said.related is not None else ""
     return (controller, said.pod.uid, related, said.type, said.reason, said.action, said.note)
-
-
-def _name(pod: PodRef, at_ns: int) -> str:
-    """Unique, and a name that the server takes."""
-    name = f"{pod.name}.{at_ns:x}"
-    return name if len(name) <= NAME_CHARS else str(uuid4())

@@ -220,8 +220,6 @@ class RegistryPerformer:
             return BindFailed(ref, ask.attempt, refusal)
         details = None if self._explainer is None else self._explainer.take(ref.uid)
         controller = self._controller(ref)
-        note = f"Successfully assigned {ref.key} to {ask.node}"
-        said = Report(ref, "Normal", "Scheduled", "Binding", note)
         try:
             await self._binder.bind(
                 ref.namespace,
@@ -234,7 +232,7 @@ class RegistryPerformer:
                 scheduler=controller,
                 details=details,
                 annotations=dict(ask.annotations),
-                joining=self._events.joining(said, controller),
+                joining=self._events.joining(ref, ask.node, controller),
             )
         except StatusError as error:
             self._events.did_not_join(ref)
