@@ -139,7 +139,13 @@ class Standing:
 
     def load_parts(self, row: int) -> dict[str, int]:
         """What the scorers that answer by row add to the sum at a row, which is feasible."""
-        return {one.scorer.name: one.weight * one.score_at(row) for one in self._by_row_scorers}  # type: ignore[misc]
+        if not self._by_row_scorers:
+            return {}
+        *others, last = self._by_row_scorers
+        parts = {one.scorer.name: one.weight * one.score_at(row) for one in others}  # type: ignore[misc]
+        # What all of them add is known, so the last need not be asked.
+        parts[last.scorer.name] = self._load_total_cells[row] - sum(parts.values())
+        return parts
 
     def base_parts(self, row: int) -> dict[str, int]:
         """What the others add there."""
