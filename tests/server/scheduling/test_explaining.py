@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,9 +19,11 @@ from situate.core.model.pod import Pod, TopologySpreadConstraint
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import run_filters
 from situate.core.place.scoring import run_scorers
+from situate.core.place.standing import Standing
 from situate.core.queue.waiting import Waiting
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details
+from situate.server.scheduling import explaining
 from situate.server.scheduling.explaining import BEST, LEADERS, Explainer, Leaders, leading
 from situate.wire.config import load_config
 
@@ -200,6 +203,25 @@ def test_the_same_with_pods_and_nodes_that_leave(
         gone = [] if leaver is None or not running else [PodGone(running.pop(leaver % len(running)))]
         bound = told.step([*gone, PodSeen(wanting(at, cpu, spread))])
         running.extend(one.pod for one in bound)
+
+
+def test_what_was_said_of_too_many_nodes_is_forgotten_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    load_parts = Standing.load_parts
+
+    def listening(standing: Standing, row: int) -> dict[str, int]:
+        asked.append(row)
+        return load_parts(standing, row)
+
+    def asked_with(rows: int) -> int:
+        asked.clear()
+        monkeypatch.setattr(explaining, "ROWS", rows)
+        told = Told([(4, False, False)] * 40)
+        told.step([PodSeen(wanting(at, 3, "")) for at in range(30)])
+        return len(asked)
+
+    monkeypatch.setattr(Standing, "load_parts", listening)
+    assert asked_with(2 * BEST) > asked_with(40)
 
 
 def test_what_a_node_that_left_would_have_been_refused_for_does_not_count() -> None:

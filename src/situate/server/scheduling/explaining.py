@@ -43,6 +43,8 @@ LEADERS: Final = 16
 """How many of the best nodes are known at most. The more, the seldomer, and the longer, all nodes are looked at."""
 BOARDS: Final = 32
 """Of how many classes of pods the scores that were said last are kept."""
+ROWS: Final = 512
+"""Of how many nodes a class keeps what each scorer said. With more, all of it is forgotten."""
 KEPT: Final = 1 << 14
 """How many explanations are kept for whoever carries the decision out. More, and the oldest is forgotten."""
 
@@ -282,6 +284,10 @@ class _Board:
 
     def scores(self, rows: Sequence[int], names: Sequence[str]) -> tuple[msgspec.Raw, ...]:
         known = self._scores
+        if len(self._bases) > ROWS or len(self._loads) > ROWS:
+            self._bases.clear()
+            self._loads.clear()
+            known.clear()
         for row in rows:
             if row not in known:
                 known[row] = self._score(row, names[row])
