@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from situate.server.http import heap
 from situate.server.http.answers import of_status
 from situate.server.problems import StatusError, bad_request
 
 __all__ = ["Connection", "Listener"]
+
+RUSH: Final = 128
+"""So many connections at once leave enough behind to tidy up after. To shake hands with them takes longer than that, so
+who opens one connection after another does not make it the server's main work."""
 
 
 class Connection(RequestHandler):
@@ -86,12 +91,14 @@ class Connection(RequestHandler):
 
 
 class Listener(web.Server):
-    """Makes connections up to a number, and closes those whose headers never end."""
+    """Makes connections up to a number, closes those whose headers never end, and tidies up after many came at once."""
 
     def __init__(self, handler: Any, *, head_s: float, most: int, **options: Any) -> None:
         super().__init__(handler, **options)
         self._head_s = head_s
         self._most = most
+        self._came = self._came_before = 0
+        """Connections since the last sweep, and between that and the one before."""
 
     @property
     def full(self) -> bool:
@@ -100,8 +107,15 @@ class Listener(web.Server):
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)
 
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._came += 1
+
     def sweep(self, now: float) -> None:
         for connection in self.connections:
             began = connection.head_since if isinstance(connection, Connection) else 0.0
             if began and now - began > self._head_s:
                 connection.force_close()
+        if self._came + self._came_before >= RUSH:  # those of before may have begun to watch only now
+            heap.give_back()
+        self._came_before, self._came = self._came, 0
