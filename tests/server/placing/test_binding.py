@@ -106,6 +106,17 @@ def test_the_same_bind_again_has_the_same_answer(tell: Tell) -> None:
     tell(story)
 
 
+def test_only_what_will_be_bound_is_remembered_as_it_was_written(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        node = await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        pod = await world.pod()
+        recent = world.registry._means.recent
+        assert recent.take(node) is None
+        assert recent.take(pod) == pod.object(PODS)
+
+    tell(story)
+
+
 def test_a_bind_of_an_assigned_pod_is_refused_in_kubernetes_words(tell: Tell) -> None:
     async def story(world: World) -> None:
         await world.node("n1")

@@ -80,7 +80,7 @@ async def commit(
         return replace(before, revision=revision)
     if dry_run or new is None:
         return hold(key, value, revision)
-    if before is None and target.resource.stored_as in ACCOMPANIED:
+    if before is None and target.resource.stored_as == PODS:  # it will be bound
         means.recent.put(key, value, new)
     return _held(means, target, name, key, value, revision)
 
