@@ -75,6 +75,15 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         one.run("down", "--delete")
 
 
+def test_a_cluster_that_is_up_has_its_nodes(tmp_path: Path) -> None:
+    one = Desk(tmp_path)
+    one.says("up", "--port", "0", "--nodes", "2000", "--no-scheduler")
+    try:
+        assert len(one.says("get", "nodes", "-o", "name").splitlines()) == 2000
+    finally:
+        one.run("down", "--delete")
+
+
 def test_a_second_cluster_in_the_same_directory_is_refused(desk: Desk) -> None:
     assert "a cluster is up already at https://127.0.0.1:" in desk.refuses("up", "--port", "0")
 

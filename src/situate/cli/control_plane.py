@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -87,6 +87,8 @@ GAUGES: Final = {
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
 }
 CONTROLLERS_LEASE: Final = ("kube-system", "situate-controllers")
+REGISTERED_S: Final = 20.0
+"""For hollow nodes to be registered, before it is said that the cluster is up without them."""
 LOOK_S: Final = 1.0
 """How soon a change of leadership is noticed."""
 RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
@@ -142,9 +144,11 @@ async def _run(settings: Settings) -> int:
         loop.add_signal_handler(number, stopping.set)
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        async with _open(settings) as (server, works):
+        async with _open(settings) as (server, works, fleet):
             tasks = [asyncio.create_task(work, name=name) for name, work in works]
             stopped = asyncio.create_task(stopping.wait(), name="signals")
+            if fleet is not None:
+                await _until_registered(fleet, [stopped, *tasks])
             gc.freeze()  # what is there by now stays, and need not be looked at
             _say_where(settings, server)
             done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -161,14 +165,23 @@ async def _run(settings: Settings) -> int:
         raise InputError(str(error)) from None
 
 
+async def _until_registered(fleet: Fleet, others: Sequence[asyncio.Task[Any]]) -> None:
+    """Whoever asked for nodes and is told that the cluster is up finds them there; unless something ends before."""
+    registered = asyncio.create_task(fleet.ready.wait(), name="nodes' registration")
+    await asyncio.wait([registered, *others], timeout=REGISTERED_S, return_when=asyncio.FIRST_COMPLETED)
+    registered.cancel()
+
+
 def _why(task: asyncio.Task[Any]) -> str:
     error = None if task.cancelled() else task.exception()
     return f"{type(error).__name__}: {error}" if error else "it came to its end"
 
 
 @asynccontextmanager
-async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[str, Coroutine[Any, Any, None]]]]]:
-    """The server, and what has to run beside it."""
+async def _open(
+    settings: Settings,
+) -> AsyncIterator[tuple[Server, list[tuple[str, Coroutine[Any, Any, None]]], Fleet | None]]:
+    """The server, what has to run beside it, and the hollow nodes among that."""
     async with AsyncExitStack() as stack:
         # 1. What is kept.
         where = settings.store or str(settings.directory / STORE_FILE)
@@ -213,11 +226,14 @@ async def _open(settings: Settings) -> AsyncIterator[tuple[Server, list[tuple[st
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, _now())
         # 4. Who uses it from within.
         works = _works(settings, store, registry, binder, metrics)
+        fleet = _fleet(settings, registry)
+        if fleet is not None:
+            works.append(("nodes", fleet.run()))
         works.append(("snapshots' lag", lag.run()))
         works.append(("certificate", _renew_certificates(settings, identity, tls, to_agents)))
         if settings.process_node:
             works.append(("this machine's node", _machine(settings, registry, logs).run()))
-        yield server, works
+        yield server, works, fleet
 
 
 async def _serve(
@@ -267,11 +283,14 @@ def _works(
         works.append(("scheduler", _scheduling(store, registry, binder, wanted, metrics)))
     if settings.controllers:
         works.append(("controllers", _controlling(registry, _identity(settings), settings.profile)))
-    if settings.nodes:
-        shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
-        fleet = Fleet(RegistryPlane(registry), shapes, _configuration(settings.profile))
-        works.append(("nodes", fleet.run()))
     return works
+
+
+def _fleet(settings: Settings, registry: Registry) -> Fleet | None:
+    if not settings.nodes:
+        return None
+    shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
+    return Fleet(RegistryPlane(registry), shapes, _configuration(settings.profile))
 
 
 async def _scheduling(
