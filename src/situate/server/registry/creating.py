@@ -81,7 +81,7 @@ async def _create_like(
     means: Means, target: Target, looks: Alike, mould: Mould, caller: Caller, options: WriteOptions
 ) -> Held | Lost:
     """One more of those that differ in their names."""
-    name = looks.name or generated_name(mould.metadata["generateName"], means.new_suffix)
+    name = looks.name or generated_name(mould.first["metadata"]["generateName"], means.new_suffix)
     uid = means.new_uid()
     obj = mould.cast(name, uid, means.now())
     space = _space(means, target)

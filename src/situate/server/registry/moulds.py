@@ -76,19 +76,18 @@ def alike(target: Target, body: bytes, caller: Caller, options: WriteOptions) ->
 
 class Mould(Struct, frozen=True):
     bases: Bases
-    metadata: Object
-    parts: Object
-    """Everything but the metadata."""
+    first: Object
+    """Of which all others have everything but the metadata."""
     stored: bytes
-    """The same, as it stands behind the metadata in the stored form."""
+    """What they have in common, as it stands behind the metadata in the stored form."""
     seen: Seen
     """What selectors see of the first; of each other, but for the uid, they see the same."""
 
     def cast(self, name: str, uid: str, now: str) -> Object:
-        metadata = {**self.metadata, "name": name, "uid": uid, "creationTimestamp": now}
+        metadata = {**self.first["metadata"], "name": name, "uid": uid, "creationTimestamp": now}
         if managed := metadata.get("managedFields"):
             metadata["managedFields"] = [{**entry, "time": now} for entry in managed]
-        return {**self.parts, "metadata": metadata}
+        return {**self.first, "metadata": metadata}
 
     def encoded(self, obj: Object) -> bytes:
         """The stored form of what was cast."""
@@ -108,7 +107,7 @@ def mould_of(stored_as: str, obj: Object, bases: Bases) -> Mould | None:
         return None
     if any(entry.get("time") != now for entry in metadata.get("managedFields", ())):
         return None  # the client's own
-    return Mould(bases, metadata, obj, rest, seen(stored_as, stored.with_metadata(metadata, rest)))
+    return Mould(bases, obj, rest, seen(stored_as, stored.with_metadata(metadata, rest)))
 
 
 class Moulds:
