@@ -51,9 +51,9 @@ def deployment(mark: str) -> dict[str, object]:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(tmp_path)
     made.situate("up", "--nodes", "1", "--fast-recovery", "--port", "0")
-    # The hollow node is there so that not all nodes are lost at once; nothing is placed on it.
-    made.patch("/api/v1/nodes/node-1", {"spec": {"unschedulable": True}})
     try:
+        # The hollow node is there so that not all nodes are lost at once; nothing is placed on it.
+        made.patch("/api/v1/nodes/node-1", {"spec": {"unschedulable": True}})
         yield made
     finally:
         made.situate("down", "--delete")

@@ -27,14 +27,17 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 def encoded(obj: Object) -> bytes:
     """What to store. The metadata must have something in it besides a resourceVersion: a name, at least."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
-    rest = {name: value for name, value in obj.items() if name not in _LEFT_OUT}
-    return kept({"metadata": metadata, **rest})
+    return kept({"metadata": metadata, **_rest(obj)})
 
 
 def behind_metadata(obj: Object) -> bytes:
     """What the stored form of an object has behind its metadata."""
-    rest = {name: value for name, value in obj.items() if name not in _LEFT_OUT}
+    rest = _rest(obj)
     return b"," + _encode(rest)[1:] if rest else b"}"
+
+
+def _rest(obj: Object) -> Object:
+    return {name: value for name, value in obj.items() if name not in _LEFT_OUT}
 
 
 def with_metadata(metadata: Object, behind: bytes) -> bytes:
