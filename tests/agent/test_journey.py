@@ -41,19 +41,18 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def api(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> bytes:
         access = find_access(str(self.directory / ".situate" / "kubeconfig"), None, None)
 
-        async def asked() -> bytes:
+        async def send() -> bytes:
             async with Client(access, qps=-1) as client:
                 data = None if body is None else json.dumps(body).encode()
                 return await client.request(method, path, body=data, content_type=content_type)
 
-        answer = asyncio.run(asked())
-        try:
-            return json.loads(answer)
-        except ValueError:
-            return answer.decode()
+        return asyncio.run(send())
+
+    def api(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
+        return json.loads(self.request(method, path, body, content_type))
 
     def pods(self, selector: str = "app=web") -> list[dict[str, Any]]:
         found = self.api("GET", f"/api/v1/namespaces/default/pods?labelSelector={selector}")
@@ -63,9 +62,9 @@ class Cluster:
         return [one for one in self.pods() if _condition(one, "Ready") == "True"]
 
     def logs(self, pod: str) -> str:
-        """By kubectl, if there is one."""
+        """Read with kubectl where it is built, and from the API otherwise."""
         if not KUBECTL.exists():
-            return str(self.api("GET", f"/api/v1/namespaces/default/pods/{pod}/log"))
+            return self.request("GET", f"/api/v1/namespaces/default/pods/{pod}/log").decode()
         kubeconfig = str(self.directory / ".situate" / "kubeconfig")
         done = subprocess.run(
             [str(KUBECTL), "--kubeconfig", kubeconfig, "logs", pod], capture_output=True, text=True, check=True
