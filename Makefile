@@ -41,6 +41,9 @@ demo: $(VENV)/.ready  ## A cluster in one command: run things on it, see where t
 test: $(VENV)/.ready-dev  ## Run the whole test suite
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE)
 	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE)
+	@for part in $(KUBE_PARTS); do test -x $$part || { \
+		echo "left out: the tests on a real API server and etcd. To run them: make kubernetes test (needs Go, builds for ten minutes)"; \
+		break; }; done
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 
