@@ -27,7 +27,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 def run_place(monkeypatch: pytest.MonkeyPatch, body: Callable[[], None]) -> Result:
     """Run `situate place` with this body in place of its own."""
     module = SimpleNamespace(place=click.command("place")(body))
-    monkeypatch.setitem(sys.modules, "situate.cli.place", module)
+    monkeypatch.setitem(sys.modules, "situate.cli.commands.place", module)
     return CliRunner().invoke(main, ["place"])
 
 
@@ -107,7 +107,7 @@ def test_a_reader_who_goes_away_is_not_an_error_of_ours() -> None:
         "import sys, types, click\n"
         "def place():\n"
         "    for number in range(100_000): print(number)\n"
-        "sys.modules['situate.cli.place'] = types.SimpleNamespace(place=click.command()(place))\n"
+        "sys.modules['situate.cli.commands.place'] = types.SimpleNamespace(place=click.command()(place))\n"
         "from situate.cli import main\n"
         "main(['place'])\n"
     )

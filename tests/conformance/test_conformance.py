@@ -1,7 +1,7 @@
 """Recorded verdicts of kube-scheduler, asked the way placing asks: through answers that are kept between pods.
 
-`situate conformance` decides from scratch; tests/cli/test_conformance.py runs it over the same families. Here a placer
-keeps its answers while each scenario goes on, and must choose what kube-scheduler would.
+`situate conformance` decides from scratch; tests/cli/commands/test_conformance.py runs it over the same families.
+Here a placer keeps its answers while each scenario goes on, and must choose what kube-scheduler would.
 """
 
 from __future__ import annotations

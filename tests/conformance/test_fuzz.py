@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubernetes.oracle import fuzz, generate, mixtures
-from situate.cli.comparing import UNPREPARED, Comparison, Difference, as_verdict, profiles_of
+from situate.cli.commands.conformance.comparison import UNPREPARED, Comparison, Difference, as_verdict, profiles_of
 from situate.core.engine.decision import decide
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from situate.cli import SUMMARIES, main
-from situate.cli.scheduler import NO_EFFECT
+from situate.cli.commands.scheduler import NO_EFFECT
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "COMMANDS.md").read_text()

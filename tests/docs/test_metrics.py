@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from situate.cli.control_plane import GAUGES
+from situate.cli.control_plane.process import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 from situate.server.http.metering import Meter

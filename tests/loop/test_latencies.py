@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders import node, pod
-from situate.cli.profiles import read_config
+from situate.cli.input.profiles import read_config
 from situate.core.changes import Change, NodeSeen, ObjectSeen, PodSeen
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Bind, Effect

@@ -1,4 +1,4 @@
-"""The `situate` command: one file a command, each imported only when it is asked for.
+"""The `situate` command: one file or package a command, each imported only when it is asked for.
 
 This module imports neither numpy nor the core, so that `situate --help` answers at once. It is also the one place that
 turns somebody else's fault into one line on stderr and an exit code. A traceback is for our own faults only.
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUMMARIES:
             return None
-        command: click.Command = getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.commands.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -22,8 +22,8 @@ from typing import IO, Any, TypeAlias
 
 from kubernetes.oracle import generate, mixtures
 from kubernetes.oracle.shrink import shrink
-from situate.cli.comparing import Comparison, Difference, compare, profiles_of
-from situate.cli.conformance import counted
+from situate.cli.commands.conformance import counted
+from situate.cli.commands.conformance.comparison import Comparison, Difference, compare, profiles_of
 from situate.wire.errors import InputError
 from situate.wire.scenarios import decode_scenario
 

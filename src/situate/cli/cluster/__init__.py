@@ -1,0 +1,1 @@
+"""Reaching a cluster: its connection, and the resources that it serves."""

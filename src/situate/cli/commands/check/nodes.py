@@ -1,0 +1,165 @@
+"""What can be said of workloads when the nodes are known: asked of the engine's filters, as if all nodes were empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace as replaced
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from situate.cli.commands.check.pods import found, terms_of
+from situate.cli.commands.check.rules import IMPOSSIBLE, NO_SPREAD, NOWHERE, ONE_NODE, TOO_LARGE, Finding
+from situate.cli.input.workloads import REPLICATED, Checked, Workload
+from situate.core.explain.words import quantity, roughly
+from situate.core.model.pod import Pod
+from situate.core.place.diagnosis import diagnose
+from situate.core.place.filtering import run_filters
+from situate.core.place.profile import Profile
+from situate.core.plugins.nodeselection import required_affinity_mask
+from situate.core.state.classes import PODS, PodClass, TermKind
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+
+AFFINITY: Final = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+JUDGED: Final = (
+    "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodePorts", "NodeDeclaredFeatures",
+)  # fmt: skip
+"""Filters whose answer on an empty node does not depend on objects that may not have been read."""
+
+
+def check_nodes(read: Checked, profile: Profile) -> Iterator[Finding]:
+    """Of every workload: could its pods be placed on these nodes if nobody else were there?"""
+    if not read.nodes:
+        return
+    cluster = Cluster()
+    cluster.load(read.nodes, read.namespaces, ())
+    judging = replaced(profile, filters=tuple(plugin for plugin in profile.filters if plugin.name in JUDGED))
+    for one in read.workloads:
+        told = [*_too_large(one, cluster), *_where(one, cluster), *_shunned(one, cluster), *_spread(one, cluster)]
+        yield from told
+        if not any(finding.rule in (TOO_LARGE, IMPOSSIBLE) for finding in told):
+            yield from _nowhere(one, cluster, judging)
+
+
+def _kind(one: Workload, cluster: Cluster) -> PodClass:
+    return cluster.class_of(_unbound(one.pod))
+
+
+def _unbound(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=""))
+
+
+def _too_large(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+    view = View(cluster)
+    kind = _kind(one, cluster)
+    for column, amount in kind.asks:
+        room = View(cluster).allocatable(column)
+        most = int(room[view.present].max(initial=0))
+        if amount <= most:
+            continue
+        name = cluster.resources.names[column]
+        field = "containers[*].resources.requests" if column != PODS else "containers"
+        where = f" ({view.names[int(np.flatnonzero(view.present & (room == most))[0])]})" if most else ""
+        yield found(
+            TOO_LARGE,
+            one,
+            f"{field}.{name}",
+            f"asks for {roughly(name, amount)} {name} in all; the most that a node has is {roughly(name, most)}{where}",
+            f"ask for at most {quantity(name, most)}, or add a larger node",
+        )
+
+
+def _where(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+    """How many nodes its selector and its required affinity leave."""
+    view = View(cluster)
+    mask = required_affinity_mask(_kind(one, cluster), view)
+    if mask is None:
+        return
+    field = AFFINITY if one.pod.spec.affinity is not None and not one.pod.spec.node_selector else "nodeSelector"
+    count = int(np.count_nonzero(mask & view.present))
+    if count == 0:
+        yield found(
+            IMPOSSIBLE, one, field, f"none of {view.node_count} nodes matches it", "correct it, or label nodes for it"
+        )
+    elif count == 1 and view.node_count > 1 and one.kind != "DaemonSet":
+        name = view.names[int(np.flatnonzero(mask & view.present)[0])]
+        yield found(
+            ONE_NODE,
+            one,
+            field,
+            f"of {view.node_count} nodes only {name} matches it: when that node is gone, nothing runs",
+            "label more nodes for it, or require less",
+        )
+
+
+def _shunned(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+    """Replicas that shun each other need as many domains as there are of them."""
+    if one.kind not in REPLICATED or one.replicas < 2:
+        return
+    view = View(cluster)
+    labels = one.pod.metadata.labels
+    own = [term for term in terms_of(one) if term.kind is TermKind.REQUIRED_ANTI_AFFINITY]
+    for number, term in enumerate(own):
+        if not term.pods.matches(one.namespace, labels, view.namespace_labels):
+            continue
+        domains = _domains(one, view, term.topology_key)
+        if domains < one.replicas:
+            yield found(
+                IMPOSSIBLE,
+                one,
+                f"affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]",
+                f"keeps its {one.replicas} replicas apart by {term.topology_key}, of which there are {domains}",
+                "prefer it instead, run fewer replicas, or add nodes",
+            )
+
+
+def _domains(one: Workload, view: View, key: str) -> int:
+    """How many domains of a key have a node that its selector and its required affinity allow."""
+    ids, _ = view.label(key)
+    allowed = required_affinity_mask(_kind(one, view.cluster), view)
+    rows = view.present if allowed is None else view.present & allowed
+    return len(np.unique(ids[rows & (ids >= 0)]))
+
+
+def _spread(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+    view = View(cluster)
+    for number, constraint in enumerate(one.pod.spec.topology_spread_constraints):
+        if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
+            continue
+        field, key = f"topologySpreadConstraints[{number}]", constraint.topology_key
+        domains = _domains(one, view, key)
+        if not domains:
+            yield found(
+                NO_SPREAD,
+                one,
+                f"{field}.topologyKey",
+                f"spreads by {key}, and no node that it may run on has that label",
+                f"label the nodes, or spread by another key than {key}",
+            )
+        elif constraint.min_domains and domains < constraint.min_domains:
+            most = constraint.max_skew * domains
+            if one.replicas > most:
+                yield found(
+                    NO_SPREAD,
+                    one,
+                    f"{field}.minDomains",
+                    f"wants {constraint.min_domains} domains of {key}, and there are {domains}: "
+                    f"no more than {most} of its {one.replicas} replicas can be placed",
+                    f"set minDomains to {domains} or less, or add nodes in other domains",
+                )
+
+
+def _nowhere(one: Workload, cluster: Cluster, profile: Profile) -> Iterator[Finding]:
+    view = View(cluster)
+    kind = _kind(one, cluster)
+    filtered = run_filters(profile, kind, view)
+    if filtered.feasible.any() or filtered.failed is not None:
+        return
+    diagnosis = diagnose(profile, kind, view, filtered)
+    change = "`situate why` says of each node what it lacks, and what would help"
+    if "TaintToleration" in diagnosis.plugins:
+        change = "tolerate the taints of the nodes that it is meant for"
+    yield found(NOWHERE, one, "tolerations", f"even if all were empty, {diagnosis.message()}", change)

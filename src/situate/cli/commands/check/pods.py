@@ -1,0 +1,204 @@
+"""What can be said of workloads by themselves, without knowing a single node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from situate.cli.commands.check.rules import (
+    IMPOSSIBLE,
+    NO_LIMITS,
+    NO_PRIORITY,
+    NO_REQUESTS,
+    NODE_NAME,
+    TOGETHER,
+    Finding,
+    Rule,
+)
+from situate.cli.input.workloads import REPLICATED, Checked, Workload
+from situate.core.explain.demands import required_terms, selector_entries
+from situate.core.explain.words import requirement_text, term_text
+from situate.core.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
+from situate.core.model.nodeselector import parse_terms
+from situate.core.model.pod import Container
+from situate.core.model.priority import priority_classes
+from situate.core.state.classes import AffinityTerm, LabelGroup, TermKind, compile_class
+from situate.core.state.vocab import Vocab
+
+CPU_AND_MEMORY: Final = ("cpu", "memory")
+FIXED: Final = ("cpu", "memory", "ephemeral-storage", "pods")
+
+
+def check_pods(read: Checked) -> Iterator[Finding]:
+    classes = priority_classes(read.priority_classes).by_name if read.priority_classes else None
+    for one in read.workloads:
+        yield from _resources(one)
+        yield from _node_name(one)
+        yield from _apart(one)
+        yield from _contradictions(one)
+        yield from _company(one, read)
+        if classes is not None:
+            yield from _priority(one, classes)
+
+
+def found(rule: Rule, one: Workload, field: str, problem: str, change: str) -> Finding:
+    return Finding(rule, one.subject, one.file, f"{one.path}.{field}", problem, change)
+
+
+# -- resources -------------------------------------------------------------------------------------------------------
+
+
+def _resources(one: Workload) -> Iterator[Finding]:
+    spec = one.pod.spec
+    pod_level = spec.resources.requests if spec.resources is not None else {}
+    pod_limits = spec.resources.limits if spec.resources is not None else {}
+    for container, where in _containers(one):
+        asked, limits = container.resources.requests, container.resources.limits
+        missing = [name for name in CPU_AND_MEMORY if name not in asked and name not in pod_level]
+        if missing:
+            told = " and ".join(missing)
+            yield found(
+                NO_REQUESTS,
+                one,
+                f"{where}.resources.requests",
+                f"asks for no {told}: the scheduler takes that for next to nothing, whatever it will use",
+                f"set {', '.join(f'requests.{name}' for name in missing)} to what it uses",
+            )
+        if "memory" not in limits and "memory" not in pod_limits:
+            yield found(
+                NO_LIMITS,
+                one,
+                f"{where}.resources.limits",
+                "has no memory limit: it can take the memory of every other pod on its node",
+                "set limits.memory",
+            )
+
+
+def _containers(one: Workload) -> Iterator[tuple[Container, str]]:
+    """Those that run on: init containers are over soon, unless they are sidecars."""
+    for container in one.pod.spec.containers:
+        yield container, f"containers[{container.name}]"
+    for container in one.pod.spec.init_containers:
+        if container.restart_policy == "Always":
+            yield container, f"initContainers[{container.name}]"
+
+
+def _node_name(one: Workload) -> Iterator[Finding]:
+    name = one.pod.spec.node_name
+    if name and one.manifest:
+        yield found(
+            NODE_NAME,
+            one,
+            "nodeName",
+            f"is set to {name}: no scheduler is asked, whether there is room there or not",
+            "remove it; to prefer or require nodes, use affinity.nodeAffinity",
+        )
+
+
+# -- several of a kind -----------------------------------------------------------------------------------------------
+
+
+def terms_of(one: Workload) -> tuple[AffinityTerm, ...]:
+    """The (anti-)affinity terms of its pods, compiled."""
+    group = LabelGroup(one.namespace, one.pod.metadata.labels)
+    return compile_class(0, b"", one.pod, group, Vocab(FIXED)).terms
+
+
+def _apart(one: Workload) -> Iterator[Finding]:
+    if one.kind not in REPLICATED or one.replicas < 2 or one.pod.spec.topology_spread_constraints:
+        return
+    labels = one.pod.metadata.labels
+    anti = (TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
+    if any(term.kind in anti and term.pods.selector.matches(labels) for term in terms_of(one)):
+        return
+    yield found(
+        TOGETHER,
+        one,
+        "topologySpreadConstraints",
+        f"nothing of its own keeps its {one.replicas} replicas apart: all may be on one node, and go down with it",
+        "add a topologySpreadConstraint by kubernetes.io/hostname or topology.kubernetes.io/zone for its own labels",
+    )
+
+
+# -- contradictions --------------------------------------------------------------------------------------------------
+
+
+def _contradictions(one: Workload) -> Iterator[Finding]:
+    """Terms that no node of any cluster could match."""
+    terms = required_terms(one.pod.spec)
+    entries = selector_entries(one.pod.spec)
+    if terms is None:
+        return
+    field = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    read = parse_terms(terms)
+    clashes = [_clash((*entries, *term.labels)) for term in read]
+    if not read:
+        yield found(IMPOSSIBLE, one, field, "no term of it can match a node", "correct or remove it")
+    elif all(clashes):
+        told = "; ".join(f"{requirement_text(a)} and {requirement_text(b)}" for a, b in filter(None, clashes))
+        yield found(IMPOSSIBLE, one, field, f"contradicts itself: {told}", "remove one of each two")
+
+
+def _clash(requirements: Sequence[Requirement]) -> tuple[Requirement, Requirement] | None:
+    """Two requirements that no set of labels meets."""
+    for at, one in enumerate(requirements):
+        for other in requirements[at + 1 :]:
+            if one.key == other.key and _exclude(one, other):
+                return one, other
+    return None
+
+
+def _exclude(one: Requirement, other: Requirement) -> bool:
+    for left, right in ((one, other), (other, one)):
+        match left.operator, right.operator:
+            case (a, b) if a == IN and b == IN:
+                return not [value for value in left.values if value in right.values]
+            case (a, b) if a == IN and b == NOT_IN:
+                return all(value in right.values for value in left.values)
+            case (a, b) if b == DOES_NOT_EXIST and a in (IN, EXISTS):
+                return True
+            case _:
+                continue
+    return False
+
+
+def _company(one: Workload, read: Checked) -> Iterator[Finding]:
+    """A required affinity to pods that nothing makes, and terms that want and shun the same."""
+    spaces = {space.metadata.name: space.metadata.labels for space in read.namespaces}
+    terms = terms_of(one)
+    for number, term in enumerate(term for term in terms if term.kind is TermKind.REQUIRED_AFFINITY):
+        field = f"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]"
+        if not any(_speaks(term, other, spaces) for other in read.workloads):
+            yield found(
+                IMPOSSIBLE,
+                one,
+                field,
+                f"wants to be near {term_text(term.pods)}, and no pod or template that was read is that",
+                "correct the selector, or deploy those pods first",
+            )
+        for shunned in terms:
+            same = (shunned.pods, shunned.topology_key) == (term.pods, term.topology_key)
+            if shunned.kind is TermKind.REQUIRED_ANTI_AFFINITY and same:
+                yield found(
+                    IMPOSSIBLE,
+                    one,
+                    field,
+                    f"wants to be near {term_text(term.pods)} by {term.topology_key}, and shuns the same",
+                    "remove the affinity or the anti-affinity",
+                )
+
+
+def _speaks(term: AffinityTerm, other: Workload, spaces: Mapping[str, Mapping[str, str]]) -> bool:
+    return term.pods.matches(other.namespace, other.pod.metadata.labels, spaces)
+
+
+def _priority(one: Workload, classes: Iterable[str]) -> Iterator[Finding]:
+    name = one.pod.spec.priority_class_name
+    if name and name not in classes:
+        yield found(
+            NO_PRIORITY,
+            one,
+            "priorityClassName",
+            f"no PriorityClass with name {name} was found: the API server refuses its pods",
+            f"create the PriorityClass {name}, or name one of {', '.join(sorted(classes))}",
+        )

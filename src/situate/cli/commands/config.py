@@ -1,0 +1,63 @@
+"""`situate config`: what is wrong with a scheduler's configuration, and what holds where nothing is configured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from situate.cli import BAD_INPUT, one_line
+from situate.cli.input.profiles import installed, read_config
+
+if TYPE_CHECKING:
+    from situate.core.config.types import KubeSchedulerConfiguration
+
+
+@click.group()
+def config() -> None:
+    """Validate a scheduler configuration, or print the default one."""
+
+
+@config.command()
+@click.argument("file", type=click.Path(allow_dash=True))
+def validate(file: str) -> None:
+    """Read FILE as kube-scheduler would, and say what is wrong with it.
+
+    Prints one line if the configuration is good, else a line for each problem and exits with 2. Plugins of others
+    are not imported: those that an installed package offers, and those that the file names by where they are
+    (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
+    """
+    from situate.wire.config import ConfigInputError, profiles_of
+
+    try:
+        loaded = read_config(file)
+        profiles = profiles_of(loaded, _known(loaded), file)
+    except ConfigInputError as error:
+        for problem in error.problems:
+            click.echo(one_line(f"{file}: {problem}"), err=True)
+        sys.exit(BAD_INPUT)
+    count = f"{len(profiles)} profile{'' if len(profiles) == 1 else 's'}"
+    click.echo(one_line(f"{file}: valid: {count}: {', '.join(profile.scheduler_name for profile in profiles)}"))
+
+
+@config.command()
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def default(output: str) -> None:
+    """Print the configuration that holds where no other is given, with every default set."""
+    from situate.core.config.defaults import default_configuration
+    from situate.core.config.resolve import complete
+    from situate.wire.config import dump_config
+
+    click.echo(dump_config(complete(default_configuration()), output), nl=False)
+
+
+def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:
+    """kube-scheduler's own plugins, and those of others that the file enables, whatever they turn out to implement."""
+    from situate.core.config.defaults import KNOWN, OTHERS_POINTS, enabled_names
+
+    enabled = (name for profile in loaded.profiles if profile.plugins for name in enabled_names(profile.plugins))
+    others = [name for name in enabled if name not in KNOWN]
+    offered = installed() if others else {}
+    return {**KNOWN, **{name: OTHERS_POINTS for name in others if ":" in name or name in offered}}

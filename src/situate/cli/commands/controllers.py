@@ -1,0 +1,43 @@
+"""`situate controllers`: run the controllers in a process of their own, against an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import click
+
+from situate.cli.cluster.connection import access_to, cluster_options, until_stopped
+
+USER_AGENT: Final = "situate-controllers"
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "--nodes",
+    type=click.Choice(["kubernetes", "fast"]),
+    help="Look after nodes, too: as Kubernetes does, or as `situate up --fast-recovery`. Default: somebody else does.",
+)
+@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")
+def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, verbosity: int) -> None:
+    """Look after Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage."""
+    from situate.loop.logs import Logging, set_up
+
+    set_up(Logging(verbosity=verbosity))
+    access = access_to(kubeconfig, context)
+
+    async def run() -> None:
+        from situate.core.reconcile.nodes.fencing import PROFILES
+        from situate.kube.client import Client
+        from situate.kube.controlling import ServerControllers, served_kinds
+        from situate.kube.problems import ApiError
+
+        async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
+            try:
+                kinds = await served_kinds(client)
+            except ApiError as error:
+                raise click.ClickException(error.message) from None
+            await ServerControllers(client, kinds, PROFILES[nodes] if nodes else None).run()
+
+    asyncio.run(until_stopped(run))

@@ -1,0 +1,74 @@
+"""`situate down`: stop the cluster of a directory, and keep or delete what it knows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from situate.cli.cluster.connection import DIRECTORY
+from situate.cli.control_plane.state import read_state
+
+STOP_S: Final = 20.0
+POLL_S: Final = 0.05
+OURS: Final = ("store.db", "pki", "kubeconfig", "server.log")
+"""A directory that has none of these is not ours to delete."""
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DIRECTORY,
+    show_default=True,
+    help="Where the cluster keeps its things.",
+)
+@click.option("--delete", is_flag=True, help="Delete the directory too: all objects, keys and logs.")
+def down(directory: Path, delete: bool) -> None:
+    """Stop the cluster that `situate up` started here. What was stored is there again at the next `up`."""
+    found = read_state(directory)
+    if found is None and not (delete and directory.is_dir()):
+        click.echo(f"No cluster is up in {directory}.")
+        return
+    if found is not None:
+        _stop(found["pid"])
+        click.echo(f"The cluster at {found['url']} is down.")
+    if delete:
+        if not any((directory / name).exists() for name in OURS):
+            raise click.ClickException(f"{directory} has nothing of a cluster in it; it is not deleted")
+        shutil.rmtree(directory)
+        click.echo(f"{directory} is deleted.")
+
+
+def _stop(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    deadline = time.monotonic() + STOP_S
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        if _is_zombie(pid):
+            return
+        time.sleep(POLL_S)
+    os.kill(pid, signal.SIGKILL)
+    click.echo(
+        f"Process {pid} did not stop within {STOP_S:.0f} s, and was killed. Nothing acknowledged is lost.", err=True
+    )
+
+
+def _is_zombie(pid: int) -> bool:
+    """Ended, and its parent has not looked: under a test, that is us."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False

@@ -1,0 +1,111 @@
+"""`situate node`: bring nodes to a cluster, in a process of their own: hollow ones, or this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from situate.cli.cluster.connection import access_to, cluster_options, loop_factory, until_stopped
+from situate.cli.commands.server import checked_quantity
+
+if TYPE_CHECKING:
+    from situate.agent.machine import Shape
+    from situate.kube.client import Client
+
+USER_AGENT: Final = "situate-agent"
+DIRECTORY: Final = Path(".situate-node")
+PODS: Final = "pods"
+
+
+@click.command()
+@cluster_options
+@click.option("--process", is_flag=True, help="This machine is the node: its pods are processes here.")
+@click.option("--name", default="", help="Of this machine as a node; default: its host name.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DIRECTORY,
+    show_default=True,
+    help="Where this machine keeps its pods and their logs.",
+)
+@click.option("--hollow", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many hollow nodes.")
+@click.option("--prefix", default="hollow", show_default=True, help="What their names begin with.")
+@click.option("--zones", type=click.IntRange(1, 1_000), default=1, help="Deal them out to so many zones.")
+@click.option("--node-cpu", default="4", show_default=True, help="Of each.")
+@click.option("--node-memory", default="16Gi", show_default=True, help="Of each.")
+@click.option("--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Of each.")
+@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")
+def node(
+    kubeconfig: str | None,
+    context: str | None,
+    process: bool,
+    name: str,
+    directory: Path,
+    hollow: int,
+    prefix: str,
+    zones: int,
+    node_cpu: str,
+    node_memory: str,
+    node_pods: int,
+    verbosity: int,
+) -> None:
+    """Register nodes, keep them alive, and let the pods that are bound to them run: on paper, or as processes here.
+
+    With --process, pods go on when this command ends, and are found again when it is given again.
+    """
+    from situate.agent.machine import Shape, hollow_shapes
+    from situate.kube.client import Client
+    from situate.loop.logs import Logging, set_up
+
+    set_up(Logging(verbosity=verbosity))
+    shape = Shape(checked_quantity("--node-cpu", node_cpu), checked_quantity("--node-memory", node_memory), node_pods)
+    access = access_to(kubeconfig, context)
+
+    async def run() -> None:
+        async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
+            if process:
+                await until_stopped(lambda: _machine(client, name, directory))
+            else:
+                shapes = hollow_shapes(hollow, zones, shape, prefix)
+                await until_stopped(lambda: _fleet(client, shapes))
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run())
+    sys.exit(0)
+
+
+def _fleet(client: Client, shapes: list[tuple[str, Shape]]) -> Awaitable[None]:
+    from situate.agent.fleet import Fleet
+    from situate.agent.remote import ClientPlane
+
+    return Fleet(ClientPlane(client), shapes).run()
+
+
+async def _machine(client: Client, name: str, directory: Path) -> None:
+    from situate.agent import cgroups
+    from situate.agent.agent import AgentError, NodeAgent, NodeSettings
+    from situate.agent.host import node_name
+    from situate.agent.lease import FENCE
+    from situate.agent.process import ProcessRuntime, ProcessSettings
+    from situate.agent.remote import ClientPlane, cluster_of, own_authorities
+
+    where = directory.absolute()
+    settings = NodeSettings(
+        node_name(name), where, cluster=cluster_of(client.access), authorities=own_authorities(client.access)
+    )
+    groups, limits = cgroups.find(), ProcessSettings(fence=where / FENCE)
+    agent = NodeAgent(
+        ClientPlane(client),
+        settings,
+        lambda changed: ProcessRuntime(where / PODS, changed, groups=groups, settings=limits),
+    )
+    try:
+        await agent.run()
+    except AgentError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,24 @@
+"""`situate plan`: how much more fits, how many nodes it takes, what a loss or a drain would do, what makes room.
+
+Every answer comes from placing pods as the scheduler would, on a copy. Only `situate plan defrag --apply` changes
+anything.
+"""
+
+from __future__ import annotations
+
+import click
+
+from situate.cli.commands.plan.defrag import defrag
+from situate.cli.commands.plan.drain import drain
+from situate.cli.commands.plan.fit import fit
+from situate.cli.commands.plan.nodes import nodes
+from situate.cli.commands.plan.survive import survive
+
+
+@click.group()
+def plan() -> None:
+    """Say how much more fits, how many nodes it takes, what a loss or a drain would do, and what makes room."""
+
+
+for command in (defrag, drain, fit, nodes, survive):
+    plan.add_command(command)

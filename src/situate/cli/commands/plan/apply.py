@@ -1,0 +1,247 @@
+"""Carries a defragmentation plan out on a cluster: one eviction at a time, each looked after before the next.
+
+The node that is freed is cordoned all along, so that nobody comes back to it; for a step, so are the nodes that the
+scheduler would otherwise prefer. A pod is evicted through the eviction API, which asks its budget; what makes it again
+is its controller, and what places it the cluster's own scheduler. So after each step the cluster is read again, and
+the rest of the plan walked through on it; where that is no longer possible, other steps are looked for, and if there
+are none, nothing more is done. Whatever was cordoned here is not any more at the end, come what may; only a node that
+was to be freed as a whole stays so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import click
+import msgspec
+
+from situate.cli.commands.plan.input import live_world
+from situate.core.explain.words import counted
+from situate.core.model.meta import controller_of, key_of
+from situate.core.plan.defrag import Plan, defrag, walked
+from situate.core.plan.goals import Goal, ShapeGoal, Target
+from situate.core.plan.movable import node_own
+from situate.core.plan.repack import Move
+from situate.kube.problems import ApiError
+from situate.wire.patches import MERGE
+
+if TYPE_CHECKING:
+    from situate.cli.commands.plan.input import Asked, World
+    from situate.core.model.pod import Pod
+    from situate.core.plan.ground import Ground
+    from situate.core.plan.movable import Rules
+    from situate.kube.client import Client
+
+POLL_S: Final = 0.25
+"""How long between two looks at a pod that is on its way."""
+REFUSED_S: Final = 2.0
+"""How long until a budget is asked again."""
+TOO_MANY: Final = 429
+SLACK: Final = 2
+"""How many times as many steps as were planned may be taken, where the cluster has others do."""
+
+
+class StoppedError(Exception):
+    """The plan cannot be carried out further: one line that says why, and how far it came."""
+
+
+class Applying:
+    """One plan, on one cluster."""
+
+    def __init__(
+        self, client: Client, asked: Asked, world: World, plan: Plan, goal: Goal, rules: Rules, timeout_s: int
+    ) -> None:
+        self._client = client
+        self._asked = asked
+        self._world = world
+        self._plan = plan
+        self._goal = goal
+        self._rules = rules
+        self._timeout_s = timeout_s
+        self._cordoned: list[str] = []
+        self._done = 0
+        self._left = len(plan.moves)
+
+    async def run(self) -> None:
+        """Raises StoppedError, and ApiError where the server will not have it."""
+        freed = self._plan.node
+        try:
+            await self._cordon(freed)
+            moves: Sequence[Move] = self._plan.moves
+            while moves:
+                await self._step(moves[0])
+                self._done, self._left = self._done + 1, self._left - 1
+                self._world = await live_world(self._client, self._asked, self._world.profiles, local=True)
+                moves = self._rest(moves[1:])
+                self._left = len(moves)
+            self._check_reached()
+            if not isinstance(self._goal, ShapeGoal) and freed in self._cordoned:
+                self._cordoned.remove(freed)
+                self._say(f"{freed} is free, and stays cordoned: kubectl uncordon {freed} gives it back")
+            else:
+                self._say(f"{freed} has room now")
+        finally:
+            await self._uncordon_all()
+
+    # -- one step ------------------------------------------------------------------------------------------------
+
+    async def _step(self, move: Move) -> None:
+        pod = self._pod(move)
+        before = {one.metadata.uid: None for one in self._siblings(self._world.seen.pods, pod)}
+        held = [name for name in move.holds if name not in self._cordoned]
+        for name in held:
+            await self._cordon(name)
+        with self._within(move) as deadline:
+            await self._evict(pod, deadline)
+            landed = await self._wait(pod, before, deadline)
+        for name in held:
+            await self._uncordon(name)
+        self._tell(move, landed)
+
+    def _pod(self, move: Move) -> Pod:
+        """The pod as it was last read: still where the plan has it."""
+        found = next((pod for pod in self._world.seen.pods if key_of(pod.metadata) == move.key), None)
+        if found is None or found.spec.node_name != move.source:
+            raise self._stopped(f"{move.key} is not on {move.source} any more")
+        return found
+
+    def _siblings(self, pods: Sequence[Pod], pod: Pod) -> Iterator[Pod]:
+        """The pods of the same controller."""
+        owner = controller_of(pod.metadata)
+        for one in pods:
+            if one.metadata.namespace == pod.metadata.namespace:
+                other = controller_of(one.metadata)
+                if owner is not None and other is not None and other.uid == owner.uid:
+                    yield one
+
+    async def _evict(self, pod: Pod, deadline: float) -> None:
+        """Until the budget lets it go."""
+        space, name = quote(pod.metadata.namespace, safe=""), quote(pod.metadata.name, safe="")
+        body = msgspec.json.encode(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": pod.metadata.name, "namespace": pod.metadata.namespace},
+                "deleteOptions": {"preconditions": {"uid": pod.metadata.uid}},
+            }
+        )
+        while True:
+            try:
+                await self._client.request("POST", f"/api/v1/namespaces/{space}/pods/{name}/eviction", body=body)
+                return
+            except ApiError as error:
+                if error.status != TOO_MANY:
+                    raise self._stopped(f"{key_of(pod.metadata)} cannot be evicted: {error.message}") from None
+                if asyncio.get_running_loop().time() + REFUSED_S > deadline:
+                    raise self._stopped(f"{key_of(pod.metadata)} may not be evicted: {error.message}") from None
+            await asyncio.sleep(REFUSED_S)
+
+    async def _wait(self, pod: Pod, before: Mapping[str, None], deadline: float) -> Pod:
+        """Until the pod is gone and one that replaces it runs elsewhere."""
+        from situate.wire.objects import decode_pod
+
+        path = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/pods"
+        new: list[Pod] = []
+        while asyncio.get_running_loop().time() < deadline:
+            answer = msgspec.json.decode(await self._client.request("GET", path), type=_Items)
+            pods = [decode_pod(item) for item in answer.items or ()]
+            gone = not any(one.metadata.uid == pod.metadata.uid for one in pods)
+            new = [one for one in self._siblings(pods, pod) if one.metadata.uid not in before]
+            running = next((one for one in new if one.spec.node_name and _is_ready(one)), None)
+            if gone and running is not None:
+                return running
+            await asyncio.sleep(POLL_S)
+        where = f"{key_of(new[0].metadata)} is not ready" if new else "nothing replaces it"
+        raise self._stopped(f"{key_of(pod.metadata)} was evicted, and after {self._timeout_s} s {where}")
+
+    @contextmanager
+    def _within(self, move: Move) -> Iterator[float]:
+        click.echo(f"step {self._done + 1} of {self._done + self._left}: {move.key} leaves {move.source}", err=True)
+        yield asyncio.get_running_loop().time() + self._timeout_s
+
+    def _tell(self, move: Move, landed: Pod) -> None:
+        key, to = key_of(landed.metadata), landed.spec.node_name
+        as_ = "" if key == move.key else f" as {key}"
+        other = "" if to == move.to else f", and not on {move.to} as planned"
+        self._say(f"{move.key} moved from {move.source} to {to}{as_}{other}")
+
+    def _say(self, line: str) -> None:
+        """Not among what programs read."""
+        click.echo(line, err=self._asked.output != "text")
+
+    # -- is it still so? -----------------------------------------------------------------------------------------
+
+    def _rest(self, moves: Sequence[Move]) -> Sequence[Move]:
+        """The rest of the plan on the cluster as it is now, with what has to be held today; or another one for it."""
+        if not moves:
+            return ()
+        ground = self._world.ground()
+        where = {key: pod.spec.node_name for key, pod in ground.pods.items()}
+        if all(where.get(move.key) == move.source for move in moves):
+            found = walked(ground, self._plan.node, moves)
+            if found is not None:
+                return found
+        self._give_back(ground)
+        plan = defrag(ground, self._goal, replace(self._rules, local=self._world.local), self._plan.node)
+        if not plan.found or self._done + len(plan.moves) > SLACK * len(self._plan.moves):
+            raise self._stopped("the cluster has changed, and the other steps are not possible any more")
+        self._say(f"the cluster has changed; {counted(len(plan.moves), 'other step')} will do")
+        return plan.moves
+
+    def _give_back(self, ground: Ground) -> None:
+        """The freed node as it will be: whoever planned for it cordoned would find nothing."""
+        if self._plan.node in self._cordoned:
+            ground.uncordon(self._plan.node)
+
+    def _check_reached(self) -> None:
+        ground = self._world.ground()
+        self._give_back(ground)
+        name = self._plan.node
+        if isinstance(self._goal, ShapeGoal):
+            reached = self._goal.reached(ground, Target(ground.row(name), name, 0, (), {}, all_go=False))
+        else:
+            reached = all(node_own(ground.pods[key]) is not None for key in ground.on(name))
+        if not reached:
+            raise self._stopped(f"every pod has moved, and {name} is still not free: others have come")
+
+    def _stopped(self, why: str) -> StoppedError:
+        return StoppedError(f"stopped after {self._done} of {self._done + self._left} steps: {why}")
+
+    # -- cordons -------------------------------------------------------------------------------------------------
+
+    async def _cordon(self, name: str) -> None:
+        """Unless it is cordoned already, by somebody who will not want it otherwise."""
+        node = next(node for node in self._world.seen.nodes if node.metadata.name == name)
+        if node.spec.unschedulable or name in self._cordoned:
+            return
+        self._cordoned.append(name)
+        await self._patch(name, unschedulable=True)
+
+    async def _uncordon(self, name: str) -> None:
+        if name in self._cordoned:
+            await self._patch(name, unschedulable=None)
+            self._cordoned.remove(name)
+
+    async def _uncordon_all(self) -> None:
+        for name in list(self._cordoned):
+            try:
+                await self._uncordon(name)
+            except ApiError as error:
+                click.echo(f"{name} is still cordoned: {error.message}", err=True)
+
+    async def _patch(self, name: str, *, unschedulable: bool | None) -> None:
+        body = msgspec.json.encode({"spec": {"unschedulable": unschedulable}})
+        await self._client.request("PATCH", f"/api/v1/nodes/{quote(name, safe='')}", body=body, content_type=MERGE)
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)

@@ -1,0 +1,174 @@
+"""The shapes of nodes that can be had: from a file, like nodes that are there, or one for each value of a label.
+
+A file has Node objects, or a list `shapes` of name, allocatable, and where need be labels, taints and a price an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from situate.cli import BadInput
+from situate.cli.input.files import read_file
+from situate.wire.errors import InputError
+from situate.wire.objects import decode_checked
+from situate.wire.yaml import load_yaml
+
+if TYPE_CHECKING:
+    from situate.cli.commands.plan.input import World
+    from situate.core.model.node import Node
+    from situate.core.plan.sizing import Shape
+    from situate.core.plugins.prices import PriceList
+
+ZONE: Final = "topology.kubernetes.io/zone"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+MOST: Final = 60
+"""How many shapes are looked at, zones counted; beyond, it would take too long."""
+KNOWN: Final = ("allocatable", "labels", "name", "price", "taints")
+
+
+def shapes_for(
+    world: World, file: str | None, like: Sequence[str], group_by: str | None, zones: Sequence[str]
+) -> list[Shape]:
+    """Raises BadInput and InputError."""
+    if sum((file is not None, bool(like), group_by is not None)) > 1:
+        raise BadInput("--shapes, --like and --group-by: give one of them")
+    if file is not None:
+        found = _from_file(file, world.prices)
+    elif like:
+        found = [_like(world, name) for name in dict.fromkeys(like)]
+    elif group_by is not None:
+        found = _by_label(world, group_by)
+    else:
+        found = _all(world)
+    if not found:
+        raise BadInput(f"{world.where}: no node to take a shape from: give --shapes FILE")
+    found = [one for shape in found for one in _in_zones(shape, zones)]
+    if len(found) > MOST:
+        raise BadInput(
+            f"{len(found)} shapes are too many, zones counted: {MOST} are looked at; choose some with --like"
+        )
+    return found
+
+
+def _in_zones(shape: Shape, zones: Sequence[str]) -> list[Shape]:
+    from dataclasses import replace as changed
+
+    from msgspec.structs import replace
+
+    made = []
+    for zone in dict.fromkeys(zones):
+        meta = replace(shape.node.metadata, labels={**shape.node.metadata.labels, ZONE: zone})
+        made.append(changed(shape, name=f"{shape.name}-{zone}", node=replace(shape.node, metadata=meta)))
+    return made or [shape]
+
+
+# -- like those there are ----------------------------------------------------------------------------------------------
+
+
+def _like(world: World, name: str) -> Shape:
+    found = next((node for node in world.seen.nodes if node.metadata.name == name), None)
+    if found is None:
+        raise BadInput(f'{world.where}: nodes "{name}" not found')
+    return _shape_of(f"{name}-like", found, world.prices)
+
+
+def _by_label(world: World, label: str) -> list[Shape]:
+    first: dict[str, Node] = {}
+    for node in world.seen.nodes:
+        value = node.metadata.labels.get(label)
+        if value:
+            first.setdefault(value, node)
+    if not first:
+        raise BadInput(f"{world.where}: no node has the label {label}")
+    return [_shape_of(value, node, world.prices) for value, node in sorted(first.items())]
+
+
+def _all(world: World) -> list[Shape]:
+    from situate.core.explain.shapes import shapes
+
+    nodes = {node.metadata.name: node for node in world.seen.nodes}
+    return [_shape_of(f"{like}-like", nodes[like], world.prices) for _, like in shapes(world.seen.nodes)]
+
+
+def _shape_of(name: str, node: Node, prices: PriceList | None) -> Shape:
+    """A new node like this one: nobody cordoned it, and nothing ails it."""
+    from situate.core.explain.shapes import shapes
+    from situate.core.plan.sizing import Shape
+
+    made = shapes([node])[0][0]
+    return Shape(name, made, _price(node, prices))
+
+
+def _price(node: Node, prices: PriceList | None) -> Fraction | None:
+    from situate.core.plugins.prices import MILLIONTHS, UNKNOWN
+
+    found = UNKNOWN if prices is None else prices.of(node)
+    return None if found == UNKNOWN else Fraction(found, MILLIONTHS)
+
+
+# -- from a file -------------------------------------------------------------------------------------------------------
+
+
+def _from_file(file: str, prices: PriceList | None) -> list[Shape]:
+    found: list[Shape] = []
+    for document in load_yaml(read_file(file), file):
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise InputError("a document that is no object", file=file)
+        if isinstance(document.get("shapes"), list):
+            found += [_written(one, number, file, prices) for number, one in enumerate(document["shapes"])]
+        else:
+            items = document["items"] if isinstance(document.get("items"), list) else [document]
+            found += [_node(one, file, prices) for one in items]
+    names: dict[str, None] = {}
+    for shape in found:
+        if shape.name in names:
+            raise InputError(f'Duplicate value: "{shape.name}"', file=file, path="shapes")
+        names[shape.name] = None
+    if not found:
+        raise InputError("no shape in there: a list `shapes`, or Node objects", file=file)
+    return found
+
+
+def _node(value: Any, file: str, prices: PriceList | None) -> Shape:
+    from situate.core.model.node import Node
+
+    if not isinstance(value, dict) or value.get("kind") != "Node":
+        raise InputError("expected a list `shapes`, or Node objects", file=file)
+    node = decode_checked(Node, msgspec.json.encode(value), file=file)
+    return _shape_of(node.metadata.name, node, prices)
+
+
+def _written(value: Any, number: int, file: str, prices: PriceList | None) -> Shape:
+    from situate.core.model.node import Node
+    from situate.core.plan.sizing import Shape
+    from situate.core.plugins.prices import MILLIONTHS, UNKNOWN, millionths
+
+    path = f"shapes[{number}]"
+    if not isinstance(value, dict):
+        raise InputError("expected an object", file=file, path=path)
+    for key in value:
+        if key not in KNOWN:
+            raise InputError(f"unknown field; there are {', '.join(KNOWN)}", file=file, path=f"{path}.{key}")
+    name = value.get("name")
+    if not isinstance(name, str) or not name:
+        raise InputError("Required value", file=file, path=f"{path}.name")
+    if not isinstance(value.get("allocatable"), Mapping):
+        raise InputError("Required value", file=file, path=f"{path}.allocatable")
+    made = {
+        "metadata": {"name": name, "labels": {INSTANCE_TYPE: name, **(value.get("labels") or {})}},
+        "spec": {"taints": value.get("taints") or []},
+        "status": {"allocatable": value["allocatable"]},
+    }
+    node = decode_checked(Node, msgspec.json.encode(made), file=file, within=path)
+    if value.get("price") is None:
+        return Shape(name, node, _price(node, prices))
+    price = millionths(str(value["price"]))
+    if price == UNKNOWN:
+        raise InputError('expected a price an hour, such as "0.192"', file=file, path=f"{path}.price")
+    return Shape(name, node, Fraction(price, MILLIONTHS))

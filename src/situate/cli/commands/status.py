@@ -1,0 +1,215 @@
+"""`situate status`: how the cluster is: its server, its nodes and what they hold, its pods and why some wait."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from situate.cli.cluster.connection import DIRECTORY, cluster_options, with_client
+from situate.cli.commands.get import columns
+from situate.cli.control_plane.state import read_state
+
+if TYPE_CHECKING:
+    from situate.kube.client import Client
+
+MOST_WAITING: Final = 10
+"""Waiting pods that are shown; the rest are counted."""
+MOST_NODES: Final = 20
+MOST_WORKLOADS: Final = 20
+RESOURCES: Final = ("cpu", "memory", "pods")
+SNAPSHOTS: Final = "/apis/situate.dev/v1alpha1/nodesnapshots"
+WORKLOADS: Final = "/apis/situate.dev/v1alpha1/workloadviews"
+NAMESPACES: Final = "/apis/situate.dev/v1alpha1/namespaceviews"
+COUNTS: Final = ("running", "readyPods", "waiting", "failed")
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DIRECTORY,
+    show_default=True,
+    help="Where the cluster keeps its things.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="For people or programs.")
+@cluster_options
+def status(directory: Path, output: str, kubeconfig: str | None, context: str | None) -> None:
+    """Say how the cluster is. Exit code 1 if it is not up."""
+    state = read_state(directory)
+    own = directory / "kubeconfig"
+    if kubeconfig is None and context is None:
+        if state is None:
+            raise click.ClickException(f"no cluster is up in {directory}; `situate up` starts one")
+        kubeconfig = str(own)
+
+    async def work(client: Client) -> dict[str, Any]:
+        nodes = await _items(client, "/api/v1/nodes")
+        pods = await _items(client, "/api/v1/pods")
+        snapshots = await _maybe_items(client, SNAPSHOTS)
+        summary = _summary(state, nodes, pods, snapshots)
+        summary["workloads"] = [_workload(one) for one in await _maybe_items(client, WORKLOADS)]
+        summary["namespaces"] = [_namespace(one) for one in await _maybe_items(client, NAMESPACES)]
+        return summary
+
+    summary = with_client(kubeconfig, context, work)
+    click.echo(json.dumps(summary, indent=2) if output == "json" else _text(summary))
+
+
+async def _items(client: Client, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.json.decode(await client.request("GET", path)).get("items") or []
+    return found
+
+
+async def _maybe_items(client: Client, path: str) -> list[dict[str, Any]]:
+    """What only situate's own server has."""
+    from situate.kube.problems import ApiError
+
+    try:
+        return await _items(client, path)
+    except ApiError as error:
+        if error.not_found or error.forbidden:
+            return []
+        raise
+
+
+def _summary(
+    state: Mapping[str, Any] | None,
+    nodes: Sequence[Mapping[str, Any]],
+    pods: Sequence[Mapping[str, Any]],
+    snapshots: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    held = {one["metadata"]["name"]: one.get("status", {}).get("allocated", {}) for one in snapshots}
+    phases = Counter(one.get("status", {}).get("phase", "Unknown") for one in pods)
+    waiting = [one for one in pods if not one["spec"].get("nodeName") and _phase(one) == "Pending"]
+    return {
+        "server": None
+        if state is None
+        else {
+            "url": state["url"],
+            "pid": state["pid"],
+            "version": state["version"],
+            "upS": round(time.time() - state["started"]),
+        },
+        "nodes": {
+            "total": len(nodes),
+            "ready": sum(_is_ready(one) for one in nodes),
+            "held": [_node(one, held.get(one["metadata"]["name"], {})) for one in nodes],
+        },
+        "pods": {"total": len(pods), "byPhase": dict(sorted(phases.items()))},
+        "waiting": [_waiting(one) for one in waiting],
+    }
+
+
+def _phase(pod: Mapping[str, Any]) -> str:
+    return str(pod.get("status", {}).get("phase", ""))
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _node(node: Mapping[str, Any], held: Mapping[str, str]) -> dict[str, Any]:
+    room = node.get("status", {}).get("allocatable", {})
+    return {
+        "name": node["metadata"]["name"],
+        "ready": _is_ready(node),
+        **{resource: f"{_short(held.get(resource, '0'))} of {room.get(resource, '0')}" for resource in RESOURCES},
+    }
+
+
+def _short(amount: str) -> str:
+    """`536870912` reads better as `512Mi`."""
+    number = int(amount) if amount.isdecimal() else 0
+    for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if number >= size and number % size == 0:
+            return f"{number // size}{unit}"
+    return amount
+
+
+def _waiting(pod: Mapping[str, Any]) -> dict[str, str]:
+    conditions = pod.get("status", {}).get("conditions", ())
+    why = next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "not looked at yet")
+    meta = pod["metadata"]
+    return {"pod": f"{meta['namespace']}/{meta['name']}", "why": why}
+
+
+def _workload(view: Mapping[str, Any]) -> dict[str, Any]:
+    status, meta = view["status"], view["metadata"]
+    return {
+        "workload": f"{meta['namespace']}/{status['kind'].lower()}/{status['name']}",
+        "desired": status.get("desired", 0),
+        **{count: status.get(count, 0) for count in COUNTS},
+        "nodes": status.get("nodes", 0),
+        "reason": status.get("reason", ""),
+    }
+
+
+def _namespace(view: Mapping[str, Any]) -> dict[str, Any]:
+    status = view["status"]
+    return {
+        "namespace": view["metadata"]["name"],
+        "workloads": status.get("workloads", 0),
+        "pods": status.get("pods", 0),
+        **{count: status.get(count, 0) for count in COUNTS},
+        **{resource: _short(status.get("requested", {}).get(resource, "0")) for resource in ("cpu", "memory")},
+    }
+
+
+def _views(summary: Mapping[str, Any]) -> list[str]:
+    """Workloads, those first that want for something; and namespaces that have pods."""
+    lines: list[str] = []
+    wanting = sorted(summary["workloads"], key=lambda one: not (one["waiting"] or one["failed"]))
+    shown = [one for one in wanting if one["workload"].split("/")[1] != "pod"][:MOST_WORKLOADS]
+    if shown:
+        rows = [[str(one[key]) for key in ("workload", "desired", *COUNTS, "nodes")] for one in shown]
+        lines += ["", columns(["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"], rows)]
+    spaces = [one for one in summary["namespaces"] if one["pods"]]
+    if spaces:
+        keys = ("namespace", "workloads", "pods", *COUNTS, "cpu", "memory")
+        rows = [[str(one[key]) for key in keys] for one in spaces[:MOST_WORKLOADS]]
+        headings = ["NAMESPACE", "WORKLOADS", "PODS", "RUNNING", "READY", "WAITING", "FAILED", "CPU", "MEMORY"]
+        lines += ["", columns(headings, rows)]
+    return lines
+
+
+def _text(summary: Mapping[str, Any]) -> str:
+    lines = []
+    server, nodes, pods = summary["server"], summary["nodes"], summary["pods"]
+    if server is not None:
+        lines.append(
+            f"Server   {server['url']}, situate {server['version']}, process {server['pid']}, up {_time(server['upS'])}"
+        )
+    lines.append(f"Nodes    {nodes['ready']} of {nodes['total']} ready")
+    phases = ", ".join(f"{count} {phase}" for phase, count in pods["byPhase"].items())
+    lines.append(f"Pods     {pods['total']}{': ' + phases if phases else ''}")
+    shown = nodes["held"][:MOST_NODES]
+    if shown:
+        rows = [
+            [one["name"], "yes" if one["ready"] else "NO", *(one[resource] for resource in RESOURCES)] for one in shown
+        ]
+        lines += ["", columns(["NODE", "READY", "CPU", "MEMORY", "PODS"], rows)]
+        if len(nodes["held"]) > len(shown):
+            lines.append(f"... and {len(nodes['held']) - len(shown)} more")
+    lines += _views(summary)
+    waiting = summary["waiting"]
+    if waiting:
+        lines += ["", columns(["WAITING", "WHY"], [[one["pod"], one["why"]] for one in waiting[:MOST_WAITING]])]
+        if len(waiting) > MOST_WAITING:
+            lines.append(f"... and {len(waiting) - MOST_WAITING} more")
+    return "\n".join(lines)
+
+
+def _time(seconds: int) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,114 @@
+"""`situate up`: a cluster in one command. Starts a control plane in the background, and says how to use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from situate.cli.commands.server import plane_options, settings_of
+
+READY_S: Final = 30.0
+POLL_S: Final = 0.05
+LOG: Final = "server.log"
+LAST_LINES: Final = 5
+
+
+@click.command()
+@plane_options
+@click.option("--nodes", type=click.IntRange(0, 100_000), default=5, show_default=True, help="How many hollow nodes.")
+@click.option("--no-scheduler", is_flag=True, help="Without one inside: for a fleet, or a scheduler of your own.")
+@click.option("--foreground", is_flag=True, help="Stay here, and stop at Ctrl-C.")
+def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
+    """Start a cluster here: the API, a scheduler, controllers and hollow nodes. `situate down` stops it."""
+    directory: Path = flags["directory"]
+    found = running(directory)
+    if found is not None:
+        raise click.ClickException(
+            f"a cluster is up already at {found['url']} (process {found['pid']}); `situate down` stops it"
+        )
+    if foreground:
+        from situate.cli.control_plane.process import run
+
+        sys.exit(run(settings_of(flags, scheduler=not no_scheduler, controllers=True)))
+    begun = time.monotonic()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # What is wrong with the flags is said by the server, in one line: to know it here would take as long again.
+    state = _start(directory, flags, scheduler=not no_scheduler)
+    _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
+
+
+def running(directory: Path) -> dict[str, Any] | None:
+    """The state of the cluster in a directory, if its process is there."""
+    from situate.cli.control_plane.state import read_state
+
+    return read_state(directory)
+
+
+def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:
+    log = directory / LOG
+    with log.open("ab") as output:
+        os.fchmod(output.fileno(), 0o600)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "situate", "server", *_arguments(flags, scheduler=scheduler)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + READY_S
+    try:
+        while time.monotonic() < deadline:
+            found = running(directory)
+            if found is not None and found["pid"] == process.pid:
+                return found
+            if process.poll() is not None:
+                raise click.ClickException(_failure(log))
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        raise
+    process.terminate()
+    raise click.ClickException(f"the control plane is not ready after {READY_S:.0f} s; {log} says more")
+
+
+def _failure(log: Path) -> str:
+    """What the server said last: it says what is wrong in one line."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-LAST_LINES:]
+    said = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "nothing")
+    return f"the control plane did not start: {said.removeprefix('error: ')} ({log})"
+
+
+def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
+    """The same flags, for `situate server`."""
+    said = [*(("--with", "scheduler") if scheduler else ()), "--with", "controllers"]
+    for name, value in flags.items():
+        flag = {"directory": "--dir", "names": "--name", "verbosity": "--v"}.get(name, f"--{name.replace('_', '-')}")
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is True:
+                said.append(flag)
+            elif one is not False and one not in (None, ""):
+                said += [flag, str(one)]
+    return said
+
+
+def _say(directory: Path, state: dict[str, Any], seconds: float, nodes: int, *, machine: bool) -> None:
+    kubeconfig = directory / "kubeconfig"
+    named = f"{nodes} hollow node{'' if nodes == 1 else 's'}"
+    if machine:
+        named = f"{named} and this machine" if nodes else "this machine as its node"
+    click.echo(f"A cluster with {named} is up at {state['url']}, after {seconds:.1f} s.\n")
+    click.echo(f"  export KUBECONFIG={kubeconfig.resolve()}\n")
+    click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
+    click.echo("  situate apply -f examples/up/first-steps.yaml    run something")
+    click.echo("  situate get pods -A -o wide                      see where it went")
+    click.echo("  situate describe pod too-big                     and why something waits\n")
+    click.echo("`situate status` says how it is; `situate down` stops it, and keeps what it knows.")

@@ -1,0 +1,180 @@
+"""An account in words and tables for people, the summary first. Writes to nothing; the command prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from situate.cli.commands.place.table import printable
+from situate.cli.commands.why.waiting import Waited
+from situate.cli.output.console import canvas, drawn
+from situate.core.explain.account import Account, OneNode, Scores, Standing, Verdict
+from situate.core.explain.words import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLES: Final = {
+    Standing.UNSCHEDULABLE: "bold red",
+    Standing.SCHEDULABLE: "bold green",
+    Standing.BOUND: "bold green",
+    Standing.GATED: "bold yellow",
+    Standing.LEAVING: "dim",
+    Standing.FINISHED: "dim",
+}
+HEADING: Final = "bold"
+NO_WAY: Final = "no small change was found that would make it fit"
+
+
+def text(told: Account, waited: Waited, *, terminal_width: int | None, colour: bool = False) -> str:
+    """`terminal_width` is None where there is no terminal."""
+    console, written = canvas(terminal_width, colour=colour)
+    _summary(console, told, waited)
+    if told.one is not None:
+        _one_node(console, told.one)
+    else:
+        _verdicts(console, told.verdicts, told.node_count)
+        _score_table(console, told.scores, told)
+    _what_next(console, told)
+    return drawn(written)
+
+
+def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first: str = "") -> None:
+    """One paragraph; `first` stands before it, and what does not fit the line goes on below it."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    if not first:
+        console.print(Padding(printable(line), (0, 0, 0, indent)), style=style)
+        return
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(printable(first), printable(line))
+    console.print(Padding(grid, (0, 0, 0, indent)), style=style)
+
+
+def _summary(console: Console, told: Account, waited: Waited) -> None:
+    meta = told.pod.metadata
+    _say(console, f"{meta.namespace}/{meta.name}: {told.standing.value}", _STYLES[told.standing])
+    console.print(printable(told.message), soft_wrap=True)  # one line, for whoever looks for it
+    lines = [*_waiting(told, waited)]
+    if told.profile != told.pod.spec.scheduler_name:
+        lines.append(
+            f"it is scheduler {told.pod.spec.scheduler_name}'s, of which nothing is known here: "
+            f"this is what {told.profile} would say"
+        )
+    if waited.recorded and told.standing is Standing.UNSCHEDULABLE and waited.recorded != told.message:
+        lines.append(f"its scheduler said, of the cluster as it was then: {waited.recorded}")
+    for line in lines:
+        _say(console, line, "dim")
+
+
+def _waiting(told: Account, waited: Waited) -> list[str]:
+    if told.standing not in (Standing.UNSCHEDULABLE, Standing.GATED, Standing.SCHEDULABLE):
+        return []
+    parts = [f"waits since {waited.since}"] if waited.since else []
+    if waited.reason:
+        parts.append(f"{waited.reason} since {waited.refused_since}" if waited.refused_since else waited.reason)
+    if waited.attempts:
+        tries = f"at least {waited.attempts}" if waited.attempts_from == "events" else str(waited.attempts)
+        parts.append(f"tried {tries} {'time' if waited.attempts == 1 else 'times'}")
+    if waited.last_try:
+        parts.append(f"last {waited.last_try}")
+    if told.pod.status.nominated_node_name:
+        parts.append(f"nominated for {told.pod.status.nominated_node_name}")
+    return ["; ".join(parts)] if parts else []
+
+
+# -- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def _verdicts(console: Console, verdicts: Sequence[Verdict], nodes: int) -> None:
+    if not verdicts:
+        return
+    console.print()
+    _say(console, "What speaks against nodes, plugin by plugin", HEADING)
+    for verdict in verdicts:
+        where = "the pod itself" if verdict.of_pod else f"{verdict.count} of {counted(nodes, 'node')}"
+        _say(console, f"{where}: {verdict.text}", first=f"{verdict.plugin}", indent=2)
+        for detail in verdict.details:
+            names = ", ".join(detail.nodes) + (", …" if detail.count > len(detail.nodes) else "")
+            shown = names not in detail.text and not any(name in detail.text for name in detail.nodes)
+            told = f"{detail.text} [{counted(detail.count, 'node')}: {names}]" if shown else detail.text
+            _say(console, told, "dim", first="-", indent=4)
+
+
+def _one_node(console: Console, one: OneNode) -> None:
+    console.print()
+    _say(console, f"Node {one.node} {'would take it' if not one.verdicts else 'refuses it'}", HEADING)
+    for verdict in one.verdicts:
+        _say(console, verdict.text, first=verdict.plugin, indent=2)
+        for detail in verdict.details:
+            _say(console, detail.text, "dim", first="-", indent=4)
+            for held in _holders(detail.values):
+                _say(console, held, "dim", indent=8)
+    _say(console, f"nothing against it: {', '.join(one.silent)}", "dim", indent=2)
+    if one.scores is not None:
+        parts = ", ".join(f"{plugin} {score}" for plugin, score in one.scores.plugins.items())
+        _say(console, f"score {one.scores.total}: {parts}", indent=2)
+
+
+def _holders(values: object) -> list[str]:
+    """Every pod that holds some of what is short, the largest first."""
+    closest = values.get("closest") if isinstance(values, dict) else None
+    if not isinstance(closest, list):
+        return []
+    return [f"{holder['pod']} holds {holder['amount']}" for one in closest for holder in one["holders"]]
+
+
+# -- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _score_table(console: Console, scores: Sequence[Scores], told: Account) -> None:
+    if not scores:
+        return
+    from rich.table import Table
+
+    console.print()
+    more = f", the best {len(scores)} of {told.feasible}" if told.feasible > len(scores) else ""
+    _say(console, f"Nodes that fit{more}", HEADING)
+    plugins = [plugin for plugin in scores[0].plugins if any(one.plugins.get(plugin) for one in scores)]
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("NODE", overflow="fold")
+    grid.add_column("SCORE", justify="right")
+    for plugin in plugins:
+        grid.add_column(_heading(plugin), justify="right", overflow="fold")
+    for one in scores:
+        cells = [str(one.plugins.get(plugin, 0)) for plugin in plugins]
+        grid.add_row(printable(one.node), str(one.total), *cells, style="bold" if one.node == told.node else "")
+    console.print(grid)
+
+
+def _heading(plugin: str) -> str:
+    """Short enough for a column: `NodeResourcesFit` is `Fit`."""
+    return plugin.removeprefix("NodeResources").removeprefix("Pod").removesuffix("Toleration")
+
+
+# -- what would change it --------------------------------------------------------------------------------------------
+
+
+def _what_next(console: Console, told: Account) -> None:
+    if told.preempts is not None:
+        console.print()
+        victims = ", ".join(told.preempts.victims) or "pods that are leaving already"
+        _say(console, f"The scheduler would evict {victims} and then take {told.preempts.node}", HEADING)
+    if told.wakes:
+        console.print()
+        _say(console, "It is tried again when", HEADING)
+        for change, plugins in told.wakes:
+            _say(console, f"{change} ({', '.join(plugins)})", first="-", indent=2)
+    if told.ways:
+        console.print()
+        _say(console, "It would fit (each was tried)", HEADING)
+        for number, way in enumerate(told.ways, 1):
+            where = ", ".join(way.fits) + (", …" if way.fit_count > len(way.fits) else "")
+            line = f"{way.text} → {counted(way.fit_count, 'node')}: {where}"
+            _say(console, line, first=f"{number}.", indent=2)
+    elif told.standing is Standing.UNSCHEDULABLE:
+        console.print()
+        _say(console, NO_WAY, HEADING)

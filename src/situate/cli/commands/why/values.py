@@ -1,0 +1,104 @@
+"""An account as plain values for programs: what `-o json` and `-o yaml` print. docs/WHY.md lists the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from situate.cli.commands.why.waiting import Waited
+
+if TYPE_CHECKING:
+    from situate.core.explain.account import Account, OneNode, Scores, Verdict
+    from situate.core.explain.detail import Detail
+    from situate.core.explain.ways import Way
+
+
+def as_values(told: Account, waited: Waited, notes: Sequence[str]) -> dict[str, Any]:
+    """Every key is always there; what does not apply is null or empty."""
+    meta, spec = told.pod.metadata, told.pod.spec
+    return {
+        "pod": f"{meta.namespace}/{meta.name}",
+        "standing": told.standing.value,
+        "message": told.message,
+        "schedulerName": spec.scheduler_name,
+        "profile": told.profile,
+        "priority": spec.priority or 0,
+        "node": told.node or None,
+        "rank": told.rank or None,
+        "nodes": told.node_count,
+        "feasible": told.feasible,
+        "waiting": {
+            "since": waited.since or None,
+            "refusedSince": waited.refused_since or None,
+            "reason": waited.reason or None,
+            "recordedMessage": waited.recorded or None,
+            "attempts": waited.attempts or None,
+            "attemptsFrom": waited.attempts_from or None,
+            "lastTry": waited.last_try or None,
+        },
+        "verdicts": [_verdict(one) for one in told.verdicts],
+        "scores": [_scores(one) for one in told.scores],
+        "preemption": None
+        if told.preempts is None
+        else {"node": told.preempts.node, "victims": list(told.preempts.victims)},
+        "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in told.wakes],
+        "ways": [_way(one) for one in told.ways],
+        "oneNode": None if told.one is None else _one(told.one),
+        "notes": list(notes),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "plugin": verdict.plugin,
+        "reason": verdict.text,
+        "nodes": verdict.count,
+        "firstOn": verdict.first,
+        "evictionHelpsOn": verdict.eviction_helps,
+        "examples": list(verdict.nodes),
+        "ofPod": verdict.of_pod,
+        "details": [_detail(one) for one in verdict.details],
+    }
+
+
+def _detail(detail: Detail) -> dict[str, Any]:
+    return {
+        "text": detail.text,
+        "nodes": detail.count,
+        "examples": list(detail.nodes),
+        "values": msgspec.to_builtins(dict(detail.values)),
+    }
+
+
+def _scores(scores: Scores) -> dict[str, Any]:
+    return {"node": scores.node, "score": scores.total, "scores": dict(scores.plugins)}
+
+
+def _way(way: Way) -> dict[str, Any]:
+    return {
+        "text": way.text,
+        "steps": [
+            {
+                "kind": step.kind.name.lower(),
+                "text": step.text,
+                "object": step.subject,
+                "field": step.field or None,
+                "value": step.value,
+            }
+            for step in way.steps
+        ],
+        "fits": way.fit_count,
+        "examples": list(way.fits),
+    }
+
+
+def _one(one: OneNode) -> dict[str, Any]:
+    return {
+        "node": one.node,
+        "fits": not one.verdicts,
+        "verdicts": [_verdict(verdict) for verdict in one.verdicts],
+        "nothingAgainst": list(one.silent),
+        "scores": None if one.scores is None else _scores(one.scores),
+    }

@@ -1,0 +1,1 @@
+"""The control plane that `situate up` and `situate server` run."""

@@ -1,0 +1,147 @@
+"""What decides: profiles from a configuration file, with the plugins of others that it names.
+
+A plugin of somebody else's comes in one of three ways: under the name of an entry point in the group `situate.plugins`;
+as `package.module:Class`; or as `path/to/file.py:Class`, the path being taken from the configuration file's folder.
+Such a plugin runs inside this process with all its rights: it is code that you chose to trust, not a sandbox.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from situate.cli.input.files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.metadata import EntryPoint
+
+    from situate.core.config.types import KubeSchedulerConfiguration
+    from situate.core.engine.profile import Deciding
+
+ENTRY_POINT_GROUP = "situate.plugins"
+
+
+def read_config(path: Path | str) -> KubeSchedulerConfiguration:
+    """The configuration of a file, with what stands in other files that it names. Raises InputError, OSError."""
+    from situate.wire.config import load_config
+
+    return _with_tables(load_config(read_file(path), str(path)), Path(path).parent)
+
+
+def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedulerConfiguration:
+    """Latency tables as their files have them. Their names are whole from here on, wherever they are read again."""
+    from msgspec.structs import replace
+
+    from situate.core.config.types import LatencyArgs
+    from situate.wire.latency import load_latencies
+
+    def filled(args: Any) -> Any:
+        if not isinstance(args, LatencyArgs) or not args.table_file:
+            return args
+        file = folder / args.table_file
+        return replace(args, table_file=str(file.absolute()), places=load_latencies(read_file(file), str(file)))
+
+    return replace(
+        config,
+        profiles=tuple(
+            replace(profile, plugin_config=tuple(replace(one, args=filled(one.args)) for one in profile.plugin_config))
+            for profile in config.profiles
+        ),
+    )
+
+
+def read_profiles(path: Path | None) -> dict[str, Deciding]:
+    """Profiles by scheduler name: the file's, or the defaults where there is none. Raises InputError."""
+    from situate.core.config.defaults import default_configuration
+    from situate.core.config.problems import ConfigError
+    from situate.core.engine.profile import build_profiles
+    from situate.core.plugins.faults import PluginError
+    from situate.wire.config import ConfigInputError
+    from situate.wire.errors import InputError
+
+    if path is None:
+        return build_profiles(default_configuration())
+    config = read_config(path)
+    try:
+        return build_profiles(config, plugins_of_others(config, path))
+    except ConfigError as error:
+        raise ConfigInputError(error.problems, str(path)) from None
+    except PluginError as error:
+        raise InputError(str(error), file=str(path)) from error
+
+
+def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[str, type]:
+    """The classes of the plugins that the configuration enables and that are not built in."""
+    from situate.core.config.defaults import KNOWN, enabled_names
+    from situate.core.config.types import Plugins
+
+    found: dict[str, type] = {}
+    for profile in config.profiles:
+        for name in enabled_names(profile.plugins or Plugins()):
+            if name in KNOWN or name in found:
+                continue
+            if ":" in name:
+                found[name] = _named(name, path)
+            elif (point := installed().get(name)) is not None:
+                found[name] = _class(_loaded(point.load, name, path), name, path)
+    return found
+
+
+def installed() -> dict[str, EntryPoint]:
+    """The plugins that installed packages offer, by name. Nothing is imported."""
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _named(name: str, path: Path) -> type:
+    """The class that `package.module:Class` or `path/to/file.py:Class` stands for."""
+    where, _, class_name = name.rpartition(":")
+    module = _file_module(path.parent / where, name, path) if where.endswith(".py") else _module(where, name, path)
+    return _class(getattr(module, class_name, None), name, path)
+
+
+def _module(where: str, name: str, path: Path) -> Any:
+    return _loaded(lambda: importlib.import_module(where), name, path)
+
+
+def _file_module(file: Path, name: str, path: Path) -> Any:
+    """The module of a lone file; the same one for each class that is asked of it."""
+    spec = importlib.util.spec_from_file_location(f"situate plugin {file.resolve()}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise _unusable(name, path, f"no such file: {file}")
+    if spec.name in sys.modules:
+        return sys.modules[spec.name]
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
+    _loaded(lambda: spec.loader.exec_module(module), name, path)  # type: ignore[union-attr]
+    return module
+
+
+def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
+    """What somebody else's module gives when it is run; whatever it raises is the reason why it cannot be used."""
+    from situate.core.plugins.faults import told
+
+    try:
+        return load()
+    except (Exception, SystemExit) as error:
+        raise _unusable(name, path, told(error)) from error
+
+
+def _class(found: object, name: str, path: Path) -> type:
+    from situate.core.engine.profile import points_of
+
+    if not isinstance(found, type):
+        raise _unusable(name, path, "there is no class of that name")
+    if not points_of(found):
+        raise _unusable(name, path, "has none of check, check_one, score, score_one")
+    return found
+
+
+def _unusable(name: str, path: Path, problem: str) -> Exception:
+    from situate.wire.errors import InputError
+
+    return InputError(problem, file=str(path), subject=f'plugin "{name}"')

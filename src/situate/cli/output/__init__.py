@@ -1,0 +1,1 @@
+"""How commands print: tables, colour, plain values and money."""
