@@ -12,7 +12,7 @@ from situate.agent.podlogs import AgentLogs
 from situate.agent.runtime import Run
 from situate.server.asking import SYSTEM, Object, Target
 from situate.server.http.contracts import LogOptions
-from situate.server.placing.companions import NODES
+from situate.server.placing.bind_transaction import NODES
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 

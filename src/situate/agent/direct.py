@@ -24,7 +24,7 @@ from situate.agent.plane import (
 from situate.agent.statuses import merged
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, Report
 from situate.server.asking import Caller, DeleteOptions, Object, Target, WatchOptions
-from situate.server.placing.companions import BINDING_VERSION
+from situate.server.placing.bind_transaction import BINDING_VERSION
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry

@@ -21,8 +21,8 @@ from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.admission.chain import chain
 from situate.server.asking import SYSTEM, Object, Target
 from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.companions import Placing
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.resources import BY_KIND
@@ -77,20 +77,22 @@ class Cluster(World):
 @asynccontextmanager
 async def cluster() -> AsyncIterator[Cluster]:
     store = MemoryStore()
-    cache, placing = Cache(store), Placing(time.time_ns, lambda: str(uuid.uuid4()), QUICK)
+    cache, transactions = Cache(store), BindTransactions(time.time_ns, lambda: str(uuid.uuid4()), QUICK)
     registry = Registry(
         store,
         wall_ns=time.time_ns,
         new_uid=lambda: str(uuid.uuid4()),
         cache=cache,
         admission=chain(cache),
-        companions=placing,
+        extension=transactions,
     )
     await registry.start()
     made = Cluster(registry)
     for name in ("default", "kube-system", "kube-node-lease"):
         await made.create(NAMESPACE, {"metadata": {"name": name}})
-    async with open_scheduler(store, registry, Binder(registry, time.time_ns, placing.turns), Settings()) as scheduler:
+    async with open_scheduler(
+        store, registry, Binder(registry, time.time_ns, transactions.node_locks), Settings()
+    ) as scheduler:
         made.live()
         made.begin(Fleet(RegistryPlane(registry), SHAPES[:2], LEASED).run())
         made.begin(RegistryControllers(registry, profile=QUICK).run())

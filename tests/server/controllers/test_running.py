@@ -17,8 +17,8 @@ from situate.agent.machine import Shape, hollow_shapes
 from situate.server.admission.chain import chain
 from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
 from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.companions import Placing
 from situate.server.problems import StatusError
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
@@ -59,20 +59,20 @@ class World:
 @asynccontextmanager
 async def world(nodes: int = 3) -> AsyncIterator[World]:
     store = MemoryStore()
-    cache, placing = Cache(store), Placing(time.time_ns, lambda: str(uuid.uuid4()))
+    cache, transactions = Cache(store), BindTransactions(time.time_ns, lambda: str(uuid.uuid4()))
     registry = Registry(
         store,
         wall_ns=time.time_ns,
         new_uid=lambda: str(uuid.uuid4()),
         cache=cache,
         admission=chain(cache),
-        companions=placing,
+        extension=transactions,
     )
     await registry.start()
     made = World(registry)
     for name in ("default", "kube-system", "kube-node-lease"):
         await made.create(NAMESPACE, {"metadata": {"name": name}})
-    binder = Binder(registry, time.time_ns, placing.turns)
+    binder = Binder(registry, time.time_ns, transactions.node_locks)
     fleet = Fleet(RegistryPlane(registry), hollow_shapes(nodes, 1, Shape()))
     async with open_scheduler(store, registry, binder, Settings()) as scheduler:
         parts = (fleet.run(), RegistryControllers(registry).run(), scheduler.run())

@@ -10,7 +10,7 @@ from server.placing.witness import witnessed
 from server.placing.world import World, tell
 from situate.server.asking import SYSTEM, Target
 from situate.server.placing.audit import audit
-from situate.server.placing.companions import NODES, PODS
+from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, decoded, encoded
 from situate.server.problems import StatusError
 from situate.store.transactions import Put

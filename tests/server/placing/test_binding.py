@@ -11,7 +11,7 @@ from server.placing.world import World
 from server.placing.world import tell as in_memory
 from situate.server.asking import SYSTEM, Caller, Object, Target
 from situate.server.http.contracts import Asked
-from situate.server.placing.companions import LEASE, LEASES, PODS
+from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
 from situate.server.placing.specials import specials
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held

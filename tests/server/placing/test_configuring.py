@@ -2,7 +2,7 @@
 
 from server.placing.world import World, tell
 from situate.core.reconcile.nodes.fencing import FAST
-from situate.server.placing.companions import Placing
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.configuring import configure
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 
@@ -30,7 +30,7 @@ def test_a_server_with_another_profile_tells_all_nodes_once() -> None:
         await world.node()
         await world.pod(nodeName="n1")
         await world.node("n2")
-        fast = Placing(world.wall_ns, lambda: "uid", FAST)
+        fast = BindTransactions(world.wall_ns, lambda: "uid", FAST)
         assert await configure(world.registry, fast) == 2
         assert await configure(world.registry, fast) == 0
         said = {"profile": "fast", "leaseDurationSeconds": 15, "renewIntervalSeconds": 5}

@@ -8,8 +8,8 @@ from server.placing.test_binding import refusal
 from server.placing.world import World
 from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
 from situate.server.http.contracts import Asked
+from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import with_condition
-from situate.server.placing.companions import PODS
 from situate.server.placing.eviction import BUDGETS, EVICTED
 from situate.server.placing.specials import specials
 from situate.server.problems import StatusError

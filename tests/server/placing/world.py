@@ -1,4 +1,4 @@
-"""A registry with its companions on a store, for tests of who is where; and objects as a user would write them."""
+"""A registry with its bind transactions on a store, for tests of placing; and objects as users write them."""
 
 import asyncio
 import itertools
@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
+from situate.server.placing.bind_transaction import NODES, PODS, BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.companions import NODES, PODS, Placing
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
 from situate.server.placing.decisions import decoded as decision_decoded
 from situate.server.placing.eviction import Evictor
@@ -31,11 +31,11 @@ class World:
         numbers = itertools.count(1)
         self.now_ns = 1_700_000_000 * SECOND
         self.store = store
-        self.placing = Placing(self.wall_ns, lambda: f"uid-{next(numbers):06}")
+        self.transactions = BindTransactions(self.wall_ns, lambda: f"uid-{next(numbers):06}")
         self.registry = Registry(
-            store, wall_ns=self.wall_ns, new_uid=lambda: f"uid-{next(numbers):06}", companions=self.placing
+            store, wall_ns=self.wall_ns, new_uid=lambda: f"uid-{next(numbers):06}", extension=self.transactions
         )
-        self.binder = Binder(self.registry, self.wall_ns, self.placing.turns)
+        self.binder = Binder(self.registry, self.wall_ns, self.transactions.node_locks)
         self.evictor = Evictor(self.registry, self.wall_ns)
 
     def wall_ns(self) -> int:

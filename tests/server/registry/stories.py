@@ -10,7 +10,7 @@ import pytest
 from situate.server.asking import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.problems import StatusError
 from situate.server.registry.cache import Cache
-from situate.server.registry.ports import Admission, Companions
+from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.registry import Registry
 from situate.server.registry.watching import WatchEvent, Watching
 from situate.server.resources import BY_KIND, Resource
@@ -73,7 +73,7 @@ def tell(
     *,
     store: Store | None = None,
     admission: Callable[[Cache], Sequence[Admission]] = lambda _: (),
-    companions: Companions | None = None,
+    extension: TransactionExtension | None = None,
     suffixes: Sequence[str] = (),
     bookmarks_s: float = 3_600.0,
 ) -> None:
@@ -93,7 +93,7 @@ def tell(
             new_uid=new_uid,
             cache=cache,
             admission=admission(cache),
-            companions=companions,
+            extension=extension,
             bookmarks_s=bookmarks_s,
             **more,
         )

@@ -213,12 +213,15 @@ def test_modify_knows_which_object_and_which_version_is_meant() -> None:
 
 
 class Ledger:
-    """Companions that keep a list of the pods of each node, and have room for two."""
+    """Keeps a list of the pods of each node, and has room for two."""
 
     asked = 0
 
-    def accompany(
-        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None
+    def lock(self, resource: Resource, before: Object | None, after: Object | None, request: object) -> None:
+        return None
+
+    def extend(
+        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None, request: object
     ) -> tuple[list[Guard], list[Write]]:
         self.asked += 1
         node = (after or before or {})["spec"].get("nodeName", "")
@@ -230,7 +233,7 @@ class Ledger:
         return [], [Put(f"/ledgers/{node}", str(count + (1 if after else -1)).encode())]
 
 
-def test_companions_are_written_at_the_same_revision_or_refuse() -> None:
+def test_what_extends_a_transaction_is_written_at_the_same_revision_or_refuses() -> None:
     ledger = Ledger()
 
     async def story(world: World) -> None:
@@ -245,7 +248,7 @@ def test_companions_are_written_at_the_same_revision_or_refuse() -> None:
         assert (await no(world.create(pod("c", node="n"))))[2] == "no room"
         assert await world.names(POD) == ["a", "b"]
 
-    tell(story, companions=ledger)
+    tell(story, extension=ledger)
 
 
 def test_a_write_elsewhere_in_between_is_seen_before_somebody_is_told_no() -> None:

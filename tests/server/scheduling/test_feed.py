@@ -7,7 +7,7 @@ from server.placing.world import World
 from server.scheduling.stories import tell, until
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from situate.server.asking import SYSTEM, Target
-from situate.server.placing.companions import NODES
+from situate.server.placing.bind_transaction import NODES
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.feed import KINDS, Feed
 from situate.store.transactions import Put

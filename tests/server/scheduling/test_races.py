@@ -11,7 +11,7 @@ from server.placing.world import WITHIN_S, World, opened, opened_again
 from server.scheduling.stories import scheduling, tell, until
 from situate.core.config.defaults import default_configuration
 from situate.server.placing.audit import audit
-from situate.server.placing.companions import PODS
+from situate.server.placing.bind_transaction import PODS
 from situate.server.scheduling.scheduler import Settings
 from situate.store.sqlite.store import SqliteStore
 

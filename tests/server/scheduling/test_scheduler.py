@@ -14,7 +14,7 @@ from situate.core.effects import Bind, Nominate, SetCondition
 from situate.core.engine.engine import Engine
 from situate.loop.metrics import Metrics
 from situate.server.asking import Object
-from situate.server.placing.companions import PODS
+from situate.server.placing.bind_transaction import PODS
 from situate.server.registry.held import Held
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS

@@ -7,7 +7,7 @@ from server.placing.world import World
 from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import node_of
 from situate.server.asking import SYSTEM
-from situate.server.placing.companions import LEASE, LEASES
+from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.scheduling.scheduler import Settings
 from situate.server.scheduling.term import Term
 

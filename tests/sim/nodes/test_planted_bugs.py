@@ -125,7 +125,7 @@ def pods_leave_before_their_patience_is_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("situate.server.placing.companions.stale", lambda said, held, term: "")
+    patch.setattr("situate.server.placing.bind_transaction.stale", lambda said, held, term: "")
 
 
 # -- what does not settle ---------------------------------------------------------------------------------------------

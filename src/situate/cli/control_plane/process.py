@@ -54,8 +54,8 @@ from situate.server.identity.files import IdentityError
 from situate.server.identity.kubeconfig import ensure_kubeconfig
 from situate.server.identity.opening import Opened, open_identity
 from situate.server.identity.specials import restricted
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.companions import Placing
 from situate.server.placing.configuring import configure
 from situate.server.placing.eviction import Evictor
 from situate.server.placing.lagging import BOUND_S, SnapshotLag
@@ -189,7 +189,7 @@ async def _open(
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and who may use it.
         cache = Cache(store)
-        placing = Placing(time.time_ns, new_uid, settings.profile)
+        transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
         identity = open_identity(
             settings.directory,
             cache,
@@ -205,14 +205,14 @@ async def _open(
             new_uid=new_uid,
             cache=cache,
             admission=[identity.restriction, *chain(cache, settings.profile), identity.escalation],
-            companions=placing,
+            extension=transactions,
         )
         await registry.start()
         stack.push_async_callback(registry.aclose)
         await begin(registry, identity.authority.pem.decode())
-        await configure(registry, placing)
+        await configure(registry, transactions)
         # 3. The API on the network.
-        binder = Binder(registry, time.time_ns, placing.turns)
+        binder = Binder(registry, time.time_ns, transactions.node_locks)
         to_agents = _to_agents(settings.directory, identity)
         logs = AgentLogs(registry, to_agents)
         tls = identity.tls(_names(settings), _now())

@@ -9,17 +9,17 @@ import msgspec
 
 from situate.core.model.pod import Pod
 from situate.server.placing import decisions, snapshots
-from situate.server.placing.asks import Reads
-from situate.server.placing.companions import PODS
+from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.ledger import amounts_of
 from situate.server.placing.life import holds_node, phase_of
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
+from situate.server.placing.write_request import CacheReader
 
 __all__ = ["audit"]
 
 
-def audit(cache: Reads) -> list[str]:
+def audit(cache: CacheReader) -> list[str]:
     """What is wrong, a line each, in the order of nodes and pods; empty if nothing is."""
     total: dict[str, dict[str, int]] = {}
     there: dict[str, set[str]] = {}

@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
 from situate.server.asking import SYSTEM, Caller, Object, Target
 from situate.server.placing import decisions
-from situate.server.placing.asks import Ask, Joining, aim, asking, joins_nothing
-from situate.server.placing.companions import BINDING_VERSION, PODS
+from situate.server.placing.bind_transaction import BINDING_VERSION, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
+from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusing import already_assigned, being_deleted, gated, other_revision, other_uid
-from situate.server.placing.turns import Turns
+from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
 from situate.server.problems import Cause, StatusError, bad_request, invalid
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
@@ -57,11 +55,11 @@ class _SameError(Exception):
 class Binder:
     """Binds, through one registry."""
 
-    def __init__(self, registry: Registry, wall_ns: Callable[[], int], turns: Turns) -> None:
-        """`turns`: those of the registry's Placing."""
+    def __init__(self, registry: Registry, wall_ns: Callable[[], int], locks: NodeLocks) -> None:
+        """`locks`: those of the registry's BindTransactions."""
         self._registry = registry
         self._wall_ns = wall_ns
-        self._turns = turns
+        self._locks = locks
 
     async def bind(
         self,
@@ -78,25 +76,24 @@ class Binder:
         details: Details | None = None,
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
-        joining: Joining = joins_nothing,
+        extra_writes: ExtraWrites = no_extra_writes,
         dry_run: bool = False,
     ) -> Held:
         """Bind; the pod as it was written. Raises StatusError: 404, or 409 that says which check failed."""
 
         def change(obj: Object, held: Held) -> Object:
             self._check(obj, held, node, uid, resource_version, binding_version)
-            if uid != held.uid:
-                aim(replace(ask, uid=held.uid))
             return self._bound(obj, node, annotations or {}, labels or {})
 
         target = Target(PODS, namespace, name)
-        ask = Ask(uid, True, binding_version, term, scheduler, details, joining)
-        with asking(ask):
-            async with self._turns.of(node):
-                try:
-                    return await self._registry.modify(target, change, caller, dry_run=dry_run, altered=False)
-                except _SameError as same:
-                    return same.held
+        request = PodWriteRequest(True, binding_version, term, scheduler, details, extra_writes)
+        async with self._locks.of(node):
+            try:
+                return await self._registry.modify(
+                    target, change, caller, dry_run=dry_run, altered=False, request=request
+                )
+            except _SameError as same:
+                return same.held
 
     def _check(
         self, pod: Object, held: Held, node: str, uid: str, resource_version: str, binding_version: int | None

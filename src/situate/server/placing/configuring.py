@@ -9,7 +9,7 @@ import msgspec
 from situate.loop.logs import Log
 from situate.server.asking import SYSTEM, Object, Target
 from situate.server.placing import snapshots
-from situate.server.placing.companions import Placing
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
@@ -20,9 +20,9 @@ __all__ = ["configure"]
 _log = Log(__name__)
 
 
-async def configure(registry: Registry, placing: Placing) -> int:
+async def configure(registry: Registry, transactions: BindTransactions) -> int:
     """How many snapshots said something else."""
-    wanted = bytes(placing.configuration)
+    wanted = bytes(transactions.configuration)
     others = [
         held.name for held in registry.cache.all(NODE_SNAPSHOTS) if snapshots.configuration_of(held.value) != wanted
     ]

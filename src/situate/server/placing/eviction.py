@@ -21,10 +21,10 @@ from situate.core.reconcile.disruption import CAUSE, Answer, budgets_of, granted
 from situate.core.reconcile.objects import written
 from situate.server.asking import Caller, DeleteOptions, Object, Target
 from situate.server.kinds.validating import not_supported
-from situate.server.placing.asks import Ask, Reads, asking
+from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import SUCCESS, with_condition
-from situate.server.placing.companions import PODS
 from situate.server.placing.refusing import other_revision, other_uid
+from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.problems import Cause, StatusError, bad_request, invalid
 from situate.server.registry import stored
 from situate.server.registry.held import Held
@@ -79,8 +79,8 @@ class Evictor:
             marks.append(with_condition(pod.setdefault("status", {}), EVICTED, seconds_time(self._wall_ns())))
             return pod
 
-        with asking(Ask(found.uid, joining=self._judge)):
-            marked = await self._registry.modify(target, change, caller, uid=found.uid)
+        request = PodWriteRequest(extra_writes=self._judge)
+        marked = await self._registry.modify(target, change, caller, uid=found.uid, request=request)
         if not marks[-1]:
             await self._pay_again(marked, caller)
         version = str(marked.revision) if options.resource_version else ""
@@ -105,7 +105,9 @@ class Evictor:
 
             await self._registry.modify(Target(BUDGETS, budget.namespace, budget.name), change, caller)
 
-    def _judge(self, cache: Reads, before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
+    def _judge(
+        self, cache: CacheReader, before: Object | None, _after: Object | None
+    ) -> tuple[list[Guard], list[Write]]:
         """Whether the pod may go, by the budgets as they are; and what that does to its budget. Raises StatusError."""
         pod = msgspec.convert(before, ManagedPod)
         budgets = _Budgets(cache, pod.metadata.namespace)
@@ -151,7 +153,7 @@ class Evictor:
 class _Budgets:
     """The budgets of one namespace, decoded, as a controller would be shown them."""
 
-    def __init__(self, cache: Reads, namespace: str) -> None:
+    def __init__(self, cache: CacheReader, namespace: str) -> None:
         self.held = {one.name: one for one in cache.all(BUDGETS, namespace)}
 
     def among(self, kind: type[T], _namespace: str | None = None) -> Sequence[T]:

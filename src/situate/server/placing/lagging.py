@@ -23,8 +23,8 @@ from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
 from situate.loop.logs import Log
 from situate.server.asking import SYSTEM, Object, Target, WatchOptions
+from situate.server.placing.bind_transaction import LEASES, NODES
 from situate.server.placing.binding import with_condition
-from situate.server.placing.companions import LEASES, NODES
 from situate.server.placing.lags import Lags
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.problems import StatusError

@@ -13,7 +13,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.expiring import Expiring
 from situate.server.registry.moulds import Moulds
 from situate.server.registry.owners import Owners
-from situate.server.registry.ports import Admission, Companions, TakesTurns
+from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.recent import Recent
 from situate.server.resources import Resource
 from situate.store.contract import Store
@@ -29,9 +29,7 @@ class Means:
     cache: Cache
     strategies: Mapping[str, Strategy]
     admission: Sequence[Admission]
-    companions: Companions | None
-    turns: TakesTurns | None
-    """The companions, if they are such. Asked once, as it is not a quick question."""
+    extension: TransactionExtension | None
     owners: Owners
     moulds: Moulds
     recent: Recent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from situate.server.asking import Caller, Object, Target
 from situate.server.resources import Resource
@@ -12,7 +12,7 @@ from situate.store.transactions import Guard, Write
 if TYPE_CHECKING:
     from situate.server.registry.cache import Cache
 
-__all__ = ["Action", "Admission", "Companions", "TakesTurns"]
+__all__ = ["Action", "Admission", "TransactionExtension"]
 
 Action: TypeAlias = Literal["create", "update", "delete"]
 
@@ -34,21 +34,16 @@ class Admission(Protocol):
         """
 
 
-class Companions(Protocol):
+class TransactionExtension(Protocol):
     """What must hold, and what is written, in the same transaction as an object."""
 
-    def accompany(
-        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None
+    def extend(
+        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None, request: Any
     ) -> tuple[list[Guard], list[Write]]:
-        """Asked for each write of a resource in `transacting.ACCOMPANIED`. StatusError refuses the write; a guard that
-        does not hold when it is committed has everything read and asked again."""
+        """Called for each write of a resource in `transacting.EXTENDED`, and again for each retry. A StatusError
+        refuses the write. `request` is what `Registry.modify` was given; None for any other write."""
 
-
-@runtime_checkable
-class TakesTurns(Companions, Protocol):
-    """Companions that may want a write to wait for others."""
-
-    def turn(
-        self, resource: Resource, before: Object | None, after: Object | None
+    def lock(
+        self, resource: Resource, before: Object | None, after: Object | None, request: Any
     ) -> AbstractAsyncContextManager[None] | None:
-        """Open from before `accompany` is asked until the transaction is done. None: there is nothing to wait for."""
+        """Held from before `extend` until the transaction is done. None: the write need not wait for others."""

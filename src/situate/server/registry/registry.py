@@ -30,7 +30,7 @@ from situate.server.registry.observing import watched
 from situate.server.registry.own import encode, own
 from situate.server.registry.owners import Owners
 from situate.server.registry.patching import PatchType, patched
-from situate.server.registry.ports import Admission, Companions, TakesTurns
+from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.recent import Recent
 from situate.server.registry.updating import Made, modified, replaced
 from situate.server.registry.warning import collecting, warn
@@ -61,7 +61,7 @@ class Registry:
         cache: Cache | None = None,
         strategies: Mapping[str, Strategy] = STRATEGIES,
         admission: Sequence[Admission] = (),
-        companions: Companions | None = None,
+        extension: TransactionExtension | None = None,
         new_suffix: Callable[[], str] = random_suffix,
         bookmarks_s: float = BOOKMARKS_S,
     ) -> None:
@@ -73,8 +73,7 @@ class Registry:
             cache=self.cache,
             strategies=strategies,
             admission=admission,
-            companions=companions,
-            turns=companions if isinstance(companions, TakesTurns) else None,
+            extension=extension,
             owners=Owners(),
             moulds=Moulds(),
             recent=Recent(),
@@ -174,11 +173,13 @@ class Registry:
         uid: str = "",
         resource_version: str = "",
         altered: bool = True,
+        request: object | None = None,
     ) -> Held:
-        """The server's own change of an object, in one transaction with its companions: no admission, no validation.
+        """The server's own change of an object, in one transaction with its extension: no admission, no validation.
 
         `change` is given a copy that it may alter, and is asked again when a write lost a race. What it raises is
         raised. `altered` is False for a `change` that leaves what it is given as it is, and makes a new object.
+        `request` goes to the transaction's extension as it is.
         """
         return await modified(
             self._means,
@@ -188,4 +189,5 @@ class Registry:
             uid=uid,
             resource_version=resource_version,
             altered=altered,
+            request=request,
         )

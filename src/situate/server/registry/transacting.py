@@ -7,7 +7,6 @@ and decides again, a limited number of times.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -15,22 +14,24 @@ from msgspec.structs import replace
 from situate.server.asking import Object, Target
 from situate.server.problems import StatusError, conflict
 from situate.server.registry import conversion, stored
+from situate.server.registry.cache import Cache
 from situate.server.registry.held import Held, hold
 from situate.server.registry.keys import key_of
 from situate.server.registry.means import Means
-from situate.server.registry.ports import Companions
+from situate.server.registry.ports import TransactionExtension
 from situate.server.registry.selectable import PODS
 from situate.server.registry.troubles import failed
+from situate.server.resources import Resource
 from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import StoreError
 from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
 
-__all__ = ["ACCOMPANIED", "RETRIES", "Lost", "commit", "retried"]
+__all__ = ["EXTENDED", "RETRIES", "Lost", "commit", "retried"]
 
 RETRIES: Final = 5
 """How often a write that lost a race is tried again, as Kubernetes does for patches."""
-ACCOMPANIED: Final = (PODS, "/nodes")
-"""What companions are asked about, by where it is kept."""
+EXTENDED: Final = (PODS, "/nodes")
+"""What the transaction's extension is asked about, by where it is stored."""
 _MAYBE_OUTDATED: Final = ("NotFound", "Conflict")
 """Reasons of refusals that come from the cache. That something exists already is said by the store itself."""
 
@@ -49,11 +50,13 @@ async def commit(
     dry_run: bool = False,
     unchanged: Held | None = None,
     value: bytes | None = None,
+    request: object | None = None,
 ) -> Held | Lost:
     """Write `new` in place of what was read; None deletes it. Answers once it is durable and the cache has it.
 
     What is deleted is answered as it was last, at the revision of its end. `unchanged`: something else that was looked
     at, and must be as it was. `value`: the stored form of `new`, for whoever knows it.
+    `request`: see `TransactionExtension`.
     """
     key = key_of(target.resource, target.namespace, name)
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
@@ -62,14 +65,15 @@ async def commit(
     if value is None:
         value = b"" if new is None else _value(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(means, target))]
-    if target.resource.stored_as not in ACCOMPANIED or means.companions is None:
+    extension = means.extension if target.resource.stored_as in EXTENDED else None
+    if extension is None:
         outcome = await _committed(means, guards, writes, dry_run)
-    elif (turn := _turn(means, target, old, new)) is None:
-        _accompanied(means, means.companions, target, old, new, guards, writes)
+    elif (lock := extension.lock(target.resource, old, new, request)) is None:
+        _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
         outcome = await _committed(means, guards, writes, dry_run)
     else:
-        async with turn:
-            _accompanied(means, means.companions, target, old, new, guards, writes)
+        async with lock:
+            _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
             outcome = await _committed(means, guards, writes, dry_run)
     if isinstance(outcome, Refused):
         return outcome
@@ -85,23 +89,17 @@ async def commit(
     return _held(means, target, name, key, value, revision)
 
 
-def _turn(
-    means: Means, target: Target, old: Object | None, new: Object | None
-) -> AbstractAsyncContextManager[None] | None:
-    """Those whose companions would write the same things wait for each other, rather than lose races."""
-    return None if means.turns is None else means.turns.turn(target.resource, old, new)
-
-
-def _accompanied(
-    means: Means,
-    companions: Companions,
-    target: Target,
+def _extend(
+    extension: TransactionExtension,
+    cache: Cache,
+    resource: Resource,
     old: Object | None,
     new: Object | None,
+    request: object | None,
     guards: list[Guard],
     writes: list[Write],
 ) -> None:
-    more_guards, more_writes = companions.accompany(means.cache, target.resource, old, new)
+    more_guards, more_writes = extension.extend(cache, resource, old, new, request)
     guards += more_guards
     writes += more_writes
 

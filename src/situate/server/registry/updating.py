@@ -93,7 +93,7 @@ async def _replace_once(
         warn(strategy.warnings(new))
     # 4. The store, if anything is different.
     if is_last_breath(new, old, resource.kind):
-        return await _ended(means, target, held, old, new, options)
+        return await _ended(means, target, held, old, new, options.dry_run)
     if _same(new, old):
         return held
     return await commit(means, target, held.name, held, old, new, options.dry_run)
@@ -143,9 +143,9 @@ def is_last_breath(new: Object, old: Object, kind: str) -> bool:
 
 
 async def _ended(
-    means: Means, target: Target, held: Held, old: Object, new: Object, options: WriteOptions
+    means: Means, target: Target, held: Held, old: Object, new: Object, dry_run: bool, request: object | None = None
 ) -> Held | Lost:
-    done = await commit(means, target, held.name, held, old, None, options.dry_run)
+    done = await commit(means, target, held.name, held, old, None, dry_run, request=request)
     return done if isinstance(done, Lost) else hold(held.key, encoded(new), done.revision)
 
 
@@ -176,6 +176,7 @@ async def modified(
     uid: str = "",
     resource_version: str = "",
     altered: bool = True,
+    request: object | None = None,
 ) -> Held:
     """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
 
@@ -187,9 +188,9 @@ async def modified(
         old = (None if altered else means.recent.take(held)) or held.object(target.resource)
         new = change(held.object(target.resource) if altered else old, held)
         if is_last_breath(new, old, target.resource.kind):
-            return await _ended(means, target, held, old, new, WriteOptions(dry_run=dry_run))
+            return await _ended(means, target, held, old, new, dry_run, request)
         if new == old:
             return held
-        return await commit(means, target, held.name, held, old, new, dry_run)
+        return await commit(means, target, held.name, held, old, new, dry_run, request=request)
 
     return await retried(means, target, attempt)

@@ -19,7 +19,7 @@ import msgspec
 from situate.core.changes import PodRef
 from situate.core.effects import Report
 from situate.server.asking import Caller, Object, Target
-from situate.server.placing.asks import Joining, Reads
+from situate.server.placing.write_request import CacheReader, ExtraWrites
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.keys import key_of
@@ -116,14 +116,14 @@ class Events:
 
     # -- with a bind ---------------------------------------------------------------------------------------------------
 
-    def joining(self, pod: PodRef, node: str, controller: str) -> Joining:
+    def extra_writes(self, pod: PodRef, node: str, controller: str) -> ExtraWrites:
         """What has `Scheduled` written in the transaction of a bind to this node."""
         key, value = self._scheduled(pod, node, controller)
         self._joined[pod.uid] = None
         if len(self._joined) > REMEMBERED:
             self._joined.popitem(last=False)
 
-        def join(_cache: Reads, _before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
+        def join(_cache: CacheReader, _before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
             return [], [Put(key, value)]
 
         return join

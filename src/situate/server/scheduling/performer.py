@@ -40,10 +40,10 @@ from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
 from situate.server.asking import Caller, DeleteOptions, Object, Target
 from situate.server.placing import decisions
-from situate.server.placing.asks import Ask, asking
+from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import Binder, with_condition
-from situate.server.placing.companions import PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
+from situate.server.placing.write_request import PodWriteRequest
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
@@ -232,7 +232,7 @@ class RegistryPerformer:
                 scheduler=controller,
                 details=details,
                 annotations=dict(ask.annotations),
-                joining=self._events.joining(ref, ask.node, controller),
+                extra_writes=self._events.extra_writes(ref, ask.node, controller),
             )
         except StatusError as error:
             self._events.did_not_join(ref)
@@ -293,8 +293,8 @@ class RegistryPerformer:
 
         target = Target(PODS, note.ref.namespace, note.ref.name)
         try:
-            with asking(Ask(note.ref.uid, scheduler=self._controller(note.ref), details=note.details)):
-                await self._registry.modify(target, change, self._caller)
+            request = PodWriteRequest(scheduler=self._controller(note.ref), details=note.details)
+            await self._registry.modify(target, change, self._caller, request=request)
         except _NotNowError:
             pass
         except StatusError as error:

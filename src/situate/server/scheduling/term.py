@@ -15,7 +15,7 @@ from typing import Final
 
 from situate.loop.logs import Log
 from situate.server.asking import Caller, Object, Target
-from situate.server.placing.companions import LEASE, LEASES
+from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.problems import StatusError
 from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry

@@ -17,8 +17,8 @@ from situate.core.reconcile.nodes.fencing import Profile
 from situate.server.admission.chain import chain
 from situate.server.asking import SYSTEM, Target
 from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.companions import Placing
 from situate.server.registry.cache import Cache
 from situate.server.registry.metadata import LETTERS, SUFFIX
 from situate.server.registry.registry import Registry
@@ -95,18 +95,18 @@ class Process:
         self._gate = gate
         self._profile = profile
         self._dice = dice
-        cache, placing = Cache(gate), Placing(time.time_ns, self._uid, profile)
+        cache, transactions = Cache(gate), BindTransactions(time.time_ns, self._uid, profile)
         self.registry = Registry(
             gate,
             wall_ns=time.time_ns,
             new_uid=self._uid,
             cache=cache,
             admission=chain(cache, profile),
-            companions=placing,
+            extension=transactions,
             new_suffix=lambda: "".join(dice.choice(LETTERS) for _ in range(SUFFIX)),
         )
         self.plane = RegistryPlane(self.registry)
-        self._binder = Binder(self.registry, time.time_ns, placing.turns)
+        self._binder = Binder(self.registry, time.time_ns, transactions.node_locks)
 
     def _uid(self) -> str:
         number = f"{self._dice.getrandbits(128):032x}"

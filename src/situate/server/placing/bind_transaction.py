@@ -31,7 +31,6 @@ from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import REPORT, stale
 from situate.server.asking import Object
 from situate.server.placing import decisions, snapshots
-from situate.server.placing.asks import Ask, Reads, asked
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
 from situate.server.placing.demands import Demands
 from situate.server.placing.eligibility import bind_refusals, run_refusals
@@ -50,6 +49,7 @@ from situate.server.placing.ledger import (
     taken_ports,
 )
 from situate.server.placing.life import holds_node, legal, phase_of, returns_from_end
+from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusing import (
     clashes,
     full,
@@ -62,7 +62,7 @@ from situate.server.placing.refusing import (
     stale_version,
 )
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
-from situate.server.placing.turns import Turns
+from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry.held import Held
 from situate.server.registry.keys import key_of
 from situate.server.registry.selectable import plain
@@ -72,7 +72,7 @@ from situate.store.transactions import At, Delete, Guard, Put, Write
 from situate.wire.bodies import seconds_time
 from situate.wire.objects import decode_node
 
-__all__ = ["BINDING_VERSION", "LEASE", "Placing", "Reads"]
+__all__ = ["BINDING_VERSION", "LEASE", "BindTransactions"]
 
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
@@ -106,12 +106,12 @@ class _Seen(msgspec.Struct, frozen=True):
     allocatable: Amounts
 
 
-class Placing:
-    """The registry's Companions. One for each registry: what it remembers is only what it need not decode again."""
+class BindTransactions:
+    """Extends the registry's transactions. One for each registry; it remembers only what it need not decode again."""
 
     def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: Profile = KUBERNETES) -> None:
         """`profile`: how agents are told to renew their leases."""
-        self.turns = Turns()
+        self.node_locks = NodeLocks()
         self.demands = Demands()
         self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
@@ -121,30 +121,34 @@ class Placing:
         self._lease = (0, 0)
         """The revision of the scheduler's lease, and its term."""
 
-    def accompany(
-        self, cache: Reads, resource: Resource, before: Object | None, after: Object | None
+    def extend(
+        self,
+        cache: CacheReader,
+        resource: Resource,
+        before: Object | None,
+        after: Object | None,
+        request: PodWriteRequest | None,
     ) -> tuple[list[Guard], list[Write]]:
         """Guards and writes for one write of one object. Raises StatusError."""
         if resource.kind == "Pod" and not resource.group:
-            return _Writing(self, cache, before, after).all()
+            return _PodWrite(self, cache, before, after, request).all()
         if resource.kind == "Node" and not resource.group:
             return self._node_written(cache, before, after)
         return [], []
 
-    def turn(
-        self, resource: Resource, before: Object | None, after: Object | None
+    def lock(
+        self, resource: Resource, before: Object | None, after: Object | None, request: PodWriteRequest | None
     ) -> AbstractAsyncContextManager[None] | None:
-        """To be open from before `accompany` is asked until its transaction is done: one at a time for each node.
+        """The lock of the node whose ledger this write changes.
 
-        Not needed for safety, which the guards are for: many who write to one node at once need fewer tries.
+        Safety does not need it, as the guards are there: with it, concurrent writes to one node need fewer retries.
         """
         if resource.kind != "Pod" or resource.group:
             return None
-        ask = asked((after or before or {})["metadata"]["uid"])
-        if ask is not None and ask.binds:  # who binds has the turn already
+        if request is not None and request.binds:  # the binder holds the lock already
             return None
         node = self._moved(before, after)
-        return self.turns.of(node) if node else None
+        return self.node_locks.of(node) if node else None
 
     @staticmethod
     def _moved(before: Object | None, after: Object | None) -> str:
@@ -154,7 +158,7 @@ class Placing:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def _node_written(
-        self, cache: Reads, before: Object | None, after: Object | None
+        self, cache: CacheReader, before: Object | None, after: Object | None
     ) -> tuple[list[Guard], list[Write]]:
         if before is not None and after is not None:
             return self.report_guards(cache, "nodes", after["metadata"]["name"], before, after), []
@@ -171,7 +175,7 @@ class Placing:
 
     # -- what agents report ------------------------------------------------------------------------------------------
 
-    def report_guards(self, cache: Reads, what: str, node: str, before: Object, after: Object) -> list[Guard]:
+    def report_guards(self, cache: CacheReader, what: str, node: str, before: Object, after: Object) -> list[Guard]:
         """If this is a report of a node's agent: that the agent is who holds the node's lease. Raises StatusError."""
         said = after["metadata"].get("annotations", {}).get(REPORT)
         held = before["metadata"].get("annotations", {}).get(REPORT)
@@ -222,11 +226,18 @@ class Placing:
         return seen
 
 
-class _Writing:
+class _PodWrite:
     """One write of one pod."""
 
-    def __init__(self, placing: Placing, cache: Reads, before: Object | None, after: Object | None) -> None:
-        self._placing = placing
+    def __init__(
+        self,
+        transactions: BindTransactions,
+        cache: CacheReader,
+        before: Object | None,
+        after: Object | None,
+        request: PodWriteRequest | None,
+    ) -> None:
+        self._transactions = transactions
         self._cache = cache
         self._before = before
         self._after = after
@@ -234,7 +245,7 @@ class _Writing:
         self._namespace: str = meta["namespace"]
         self._name: str = meta["name"]
         self._uid: str = meta["uid"]
-        self._ask = asked(self._uid)
+        self._request = request
         self._guards: list[Guard] = []
         self._writes: list[Write] = []
         held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
@@ -242,8 +253,8 @@ class _Writing:
         self._decision = None if held is None else decisions.decoded(held.value)
 
     def all(self) -> tuple[list[Guard], list[Write]]:
-        if self._ask is not None:
-            guards, writes = self._ask.joining(self._cache, self._before, self._after)
+        if self._request is not None:
+            guards, writes = self._request.extra_writes(self._cache, self._before, self._after)
             self._guards.extend(guards)
             self._writes.extend(writes)
         after = self._after
@@ -280,17 +291,17 @@ class _Writing:
         binds = not bound and bool((self._after or {}).get("spec", {}).get("nodeName"))
         if not binds:
             return held
-        ask = self._ask
-        if ask is not None and ask.binding_version is not None and ask.binding_version != held + 1:
-            raise stale_version(self._name, ask.binding_version, held + 1)
+        request = self._request
+        if request is not None and request.binding_version is not None and request.binding_version != held + 1:
+            raise stale_version(self._name, request.binding_version, held + 1)
         return held + 1
 
     def _check_report(self, after: Object) -> None:
         """What is said of a binding that is not the pod's is not taken."""
-        if self._before is None or (self._ask is not None and self._ask.binds):
+        if self._before is None or (self._request is not None and self._request.binds):
             return
         node = self._before.get("spec", {}).get("nodeName", "")
-        self._guards += self._placing.report_guards(self._cache, "pods", node, self._before, after)
+        self._guards += self._transactions.report_guards(self._cache, "pods", node, self._before, after)
         said = after["metadata"].get("annotations", {}).get(BINDING_VERSION)
         if said in (None, self._before["metadata"].get("annotations", {}).get(BINDING_VERSION)):
             return  # it is not said, or has been before: a pod is bound once, so it holds as it did then
@@ -298,42 +309,43 @@ class _Writing:
         if own is not None and said != str(own.spec.binding_version):
             raise stale_report(self._name, str(said), own.spec.binding_version)
 
-    def _check_term(self, ask: Ask) -> None:
-        if ask.term is None:
+    def _check_term(self, request: PodWriteRequest) -> None:
+        if request.term is None:
             return
         held = self._cache.get(LEASES, *LEASE)
-        term = None if held is None else self._placing.term(held)
-        if held is None or term != ask.term:
-            raise stale_term(self._name, ask.term, term)
+        term = None if held is None else self._transactions.term(held)
+        if held is None or term != request.term:
+            raise stale_term(self._name, request.term, term)
         self._guards.append(At(held.key, Revision(held.revision)))
 
     # -- the node's ledger -------------------------------------------------------------------------------------------
 
     def _come(self, after: Object, node: str, version: int) -> str:
         """The pod takes room of a node; the version of the snapshot that was judged."""
-        ask = self._ask if self._ask is not None and self._ask.binds else None
-        if ask is not None:
-            self._check_term(ask)
+        request = self._request if self._request is not None and self._request.binds else None
+        if request is not None:
+            self._check_term(request)
         found = self._cache.get(NODES, "", node)
         if found is None:
-            raise no_node(self._name, node, bind=ask is not None)
-        seen = self._placing.node(found)
+            raise no_node(self._name, node, bind=request is not None)
+        seen = self._transactions.node(found)
         # To bind a pod is to add the node's name to its spec, and nothing else.
-        demand = self._placing.demands.of((after if ask is None or self._before is None else self._before)["spec"])
-        refusals = (run_refusals if ask is None else bind_refusals)(demand.pod, seen.node)
+        judged = after if request is None or self._before is None else self._before
+        demand = self._transactions.demands.of(judged["spec"])
+        refusals = (run_refusals if request is None else bind_refusals)(demand.pod, seen.node)
         if refusals:
-            raise ineligible(self._name, node, refusals, bind=ask is not None)
+            raise ineligible(self._name, node, refusals, bind=request is not None)
         held = self._cache.get(NODE_SNAPSHOTS, "", node)
         if held is None:
-            identity, ledger, revision = self._placing.identity(node), Ledger(), ABSENT
+            identity, ledger, revision = self._transactions.identity(node), Ledger(), ABSENT
         else:
-            identity, ledger = self._placing.ledger(held)
+            identity, ledger = self._transactions.ledger(held)
             revision = Revision(held.revision)
         gpus = gpus_of(msgspec.convert(after, Pod)) if GPU_DEVICES in after["metadata"].get("annotations", ()) else ()
         if short := room(seen.allocatable, ledger.allocated, demand.amounts) + taken_gpus(ledger, gpus):
-            raise full(self._name, node, short, bind=ask is not None)
+            raise full(self._name, node, short, bind=request is not None)
         if taken := taken_ports(ledger, demand.ports):
-            raise clashes(self._name, node, taken, bind=ask is not None)
+            raise clashes(self._name, node, taken, bind=request is not None)
         self._guards.append(At(found.key, Revision(found.revision)))
         bound = Bound(self._namespace, self._name, self._uid, version, demand.ports, gpus)
         self._put_snapshot(node, identity, add(ledger, bound, demand.amounts), revision)
@@ -346,7 +358,7 @@ class _Writing:
         held = self._cache.get(NODE_SNAPSHOTS, "", node) if node else None
         if before is None or held is None:
             return
-        identity, ledger = self._placing.ledger(held)
+        identity, ledger = self._transactions.ledger(held)
         if not any(one.uid == self._uid for one in ledger.pods):
             return
         left = remove(ledger, self._uid, amounts_of(msgspec.convert(before, Pod)))
@@ -363,14 +375,14 @@ class _Writing:
         held, found = self._cache.get(NODE_SNAPSHOTS, "", node), self._cache.get(NODES, "", node)
         if held is None or (amounts == amounts_of(was) and ports == ports_of(was)):
             return
-        identity, ledger = self._placing.ledger(held)
+        identity, ledger = self._transactions.ledger(held)
         bound = next((one for one in ledger.pods if one.uid == self._uid), None)
         if bound is None:
             return
         others = remove(ledger, self._uid, amounts_of(was))
         if found is not None:
             self._guards.append(At(found.key, Revision(found.revision)))
-        short = room({} if found is None else self._placing.node(found).allocatable, others.allocated, amounts)
+        short = room({} if found is None else self._transactions.node(found).allocatable, others.allocated, amounts)
         if grown := [one for one in short if one.asked > amounts_of(was).get(one.resource, 0)]:
             raise full(self._name, node, grown, bind=False)
         if taken := taken_ports(others, ports):
@@ -380,19 +392,20 @@ class _Writing:
         self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
 
     def _put_snapshot(self, node: str, identity: Identity, ledger: Ledger, revision: Revision) -> None:
-        key, value = key_of(NODE_SNAPSHOTS, "", node), snapshots.encoded(identity, ledger, self._placing.configuration)
+        key = key_of(NODE_SNAPSHOTS, "", node)
+        value = snapshots.encoded(identity, ledger, self._transactions.configuration)
         self._guards.append(At(key, revision))
         self._writes.append(Put(key, value))
         self._cache.expect(key, value, plain(identity.uid))
-        self._placing.remember(node, value, identity, ledger)
+        self._transactions.remember(node, value, identity, ledger)
 
     # -- the decision ------------------------------------------------------------------------------------------------
 
     def _decide(self, after: Object, version: int, snapshot_version: str) -> None:
         """Write what was decided, and the phase that the pod is in, if either is new."""
-        held, ask, placing = self._decision, self._ask, self._placing
+        held, request, transactions = self._decision, self._request, self._transactions
         other = held is not None and held.spec.pod_uid != self._uid
-        details = None if ask is None else ask.details
+        details = None if request is None else request.details
         if self._before is None and not after.get("spec", {}).get("nodeName") and held is None:
             return  # nothing was decided yet
         phase = phase_of(after, None if held is None else held.phase)
@@ -404,15 +417,15 @@ class _Writing:
         same = held is not None and not other and held.phase == phase and held.spec.node == node
         if (same or (held is None and phase == "pending")) and details is None and not snapshot_version:
             return
-        at = placing.now()
-        decision = decisions.decided(after, held, "" if held is not None else placing.new_uid(), at)
+        at = transactions.now()
+        decision = decisions.decided(after, held, "" if held is not None else transactions.new_uid(), at)
         decision = decisions.moved(
             decision,
             phase,
             at,
             node=node,
             binding_version=version,
-            scheduler="" if ask is None else ask.scheduler,
+            scheduler="" if request is None else request.scheduler,
             snapshot_version=snapshot_version,
             details=details,
         )
@@ -437,7 +450,7 @@ class _Writing:
         self._writes.append(Delete(key))
 
 
-def _comes_back(cache: Reads, pod: Object) -> bool:
+def _comes_back(cache: CacheReader, pod: Object) -> bool:
     """Whether somebody is there who will make another pod of this name."""
     meta = pod["metadata"]
     for owner in meta.get("ownerReferences", ()):

@@ -1,5 +1,5 @@
-"""Turns: who writes to one node's ledger comes one after another, so that those who come together do not refuse each
-other at the store again and again. Of one process only: between servers, the guards decide.
+"""Node locks: writers of one node's ledger go one at a time, so that they do not refuse each other at the store again
+and again. They hold within one process; between servers, the guards decide.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Final
 
 from situate.server.problems import too_many_requests
 
-__all__ = ["MOST_WAITING", "Turns"]
+__all__ = ["MOST_WAITING", "NodeLocks"]
 
 MOST_WAITING: Final = 1_024
-"""How many may wait for one node. More are sent away."""
+"""How many writers may wait for one node. More are refused."""
 
 
-class Turns:
-    """By node: who waits while somebody has the turn."""
+class NodeLocks:
+    """A fair lock for each node that somebody writes to."""
 
     def __init__(self, most_waiting: int = MOST_WAITING) -> None:
         self._most = most_waiting
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def of(self, node: str) -> AbstractAsyncContextManager[None]:
-        """The node's turn, for as long as this is open. Raises StatusError (429) where too many wait."""
-        return _Turn(self, node)
+        """Hold the node's lock while this is open. Raises StatusError (429) if too many wait."""
+        return _NodeLock(self, node)
 
-    async def take(self, node: str) -> None:
+    async def acquire(self, node: str) -> None:
         waiting = self._waiting.get(node)
         if waiting is None:
             self._waiting[node] = deque()
@@ -47,10 +47,10 @@ class Turns:
             if turn.cancelled():
                 waiting.remove(turn)
             else:
-                self.pass_on(node)  # it had come just before
+                self.release(node)  # we had just acquired it
             raise
 
-    def pass_on(self, node: str) -> None:
+    def release(self, node: str) -> None:
         waiting = self._waiting[node]
         while waiting:
             turn = waiting.popleft()
@@ -60,19 +60,19 @@ class Turns:
         del self._waiting[node]
 
 
-class _Turn(AbstractAsyncContextManager[None]):
-    """One turn, from when it comes until it is over. There are thousands a second, so it is no generator."""
+class _NodeLock(AbstractAsyncContextManager[None]):
+    """One acquisition. There are thousands a second, so it is no generator."""
 
-    __slots__ = ("_node", "_turns")
+    __slots__ = ("_locks", "_node")
 
-    def __init__(self, turns: Turns, node: str) -> None:
-        self._turns = turns
+    def __init__(self, locks: NodeLocks, node: str) -> None:
+        self._locks = locks
         self._node = node
 
     async def __aenter__(self) -> None:
-        await self._turns.take(self._node)
+        await self._locks.acquire(self._node)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._turns.pass_on(self._node)
+        self._locks.release(self._node)

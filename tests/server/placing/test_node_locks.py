@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from situate.server.placing.turns import Turns
+from situate.server.placing.node_locks import NodeLocks
 from situate.server.problems import StatusError
 
 
 def test_who_asks_for_the_same_node_waits_and_who_asks_for_another_does_not() -> None:
     async def story() -> None:
-        turns, told = Turns(), list[str]()
+        turns, told = NodeLocks(), list[str]()
 
         async def take(node: str, name: str) -> None:
             async with turns.of(node):
@@ -26,7 +26,7 @@ def test_who_asks_for_the_same_node_waits_and_who_asks_for_another_does_not() ->
 
 def test_one_who_gives_up_waiting_holds_nobody_up() -> None:
     async def story() -> None:
-        turns, got = Turns(), list[str]()
+        turns, got = NodeLocks(), list[str]()
         free = asyncio.Event()
 
         async def first() -> None:
@@ -56,7 +56,7 @@ def test_one_who_gives_up_waiting_holds_nobody_up() -> None:
 
 def test_when_too_many_wait_the_next_is_sent_away() -> None:
     async def story() -> None:
-        turns = Turns(most_waiting=1)
+        turns = NodeLocks(most_waiting=1)
 
         async def wait() -> None:
             async with turns.of("n"):

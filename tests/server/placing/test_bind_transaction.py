@@ -11,7 +11,7 @@ from server.placing.test_binding import refusal
 from server.placing.witness import witnessed
 from server.placing.world import World, pod_object
 from situate.server.asking import SYSTEM, Object, Target
-from situate.server.placing.companions import NODES, PODS
+from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.registry.held import Held, hold

@@ -1,0 +1,52 @@
+"""What a caller asks of a write of one pod beyond the write itself: `Registry.modify` passes it to the transaction.
+
+Whoever binds or evicts knows more than the pod before and after: whose decision it was, which binding version it is,
+what else belongs in the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from situate.server.asking import Object
+from situate.server.placing.decisions import Details
+from situate.server.registry.held import Held
+from situate.server.registry.selectable import Seen
+from situate.server.resources import Resource
+from situate.store.transactions import Guard, Write
+
+__all__ = ["CacheReader", "ExtraWrites", "PodWriteRequest", "no_extra_writes"]
+
+
+ExtraWrites: TypeAlias = Callable[["CacheReader", Object | None, Object | None], tuple[list[Guard], list[Write]]]
+"""(cache, the pod before, the pod after). May raise StatusError."""
+
+
+class CacheReader(Protocol):
+    """The part of the registry's cache that a transaction needs. It never waits."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Held | None: ...
+
+    def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]: ...
+
+    def expect(self, key: str, value: bytes, seen: Seen) -> None: ...
+
+
+def no_extra_writes(
+    _cache: CacheReader, _before: Object | None, _after: Object | None
+) -> tuple[list[Guard], list[Write]]:
+    return [], []
+
+
+class PodWriteRequest(Struct, frozen=True):
+    binds: bool = False
+    """Make every check of a bind. The caller holds the node's lock."""
+    binding_version: int | None = None
+    term: int | None = None
+    scheduler: str = ""
+    details: Details | None = None
+    extra_writes: ExtraWrites = no_extra_writes
+    """What else to guard and write in the same transaction; called again for each retry."""
