@@ -1,7 +1,7 @@
 """Headroom: leave some memory free on every node, and prefer the nodes that have the fewest pods."""
 
 from situate.core.contract import Reason, Wake
-from situate.core.plugins.one_at_a_time import OneNode
+from situate.core.plugins.support.per_node import OneNode
 from situate.core.state.classes import PodClass
 
 TOO_LITTLE = Reason("node(s) would have too little memory left", eviction_helps=True)

@@ -13,7 +13,7 @@ import yaml
 from situate.core.config.defaults import BUILT_IN
 from situate.core.config.types import ARGS
 from situate.core.model.node import Node
-from situate.core.plugins.one_at_a_time import OneNode
+from situate.core.plugins.support.per_node import OneNode
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

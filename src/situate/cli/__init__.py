@@ -115,7 +115,7 @@ def _is_somebody_elses(error: Exception) -> bool:
 
     if isinstance(error, InputError):
         return True
-    from situate.core.plugins.faults import PluginError
+    from situate.core.plugins.support.errors import PluginError
 
     return isinstance(error, PluginError)
 

@@ -26,7 +26,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
 from situate.core.engine.profile import points_of
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.kube.client import Client
 from situate.kube.conditions import Groups
 from situate.kube.fleet import Fleet, Spoken

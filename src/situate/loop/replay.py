@@ -17,7 +17,7 @@ from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
 from situate.core.engine.profile import build_profiles
 from situate.core.place.selecting import NOWHERE
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.queue.queue import DEFAULT_BACKOFF
 from situate.core.queue.waiting import Waiting
 from situate.loop.history import History, Step

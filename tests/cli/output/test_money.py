@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from situate.cli import main
 from situate.cli.output.money import before_and_after
-from situate.core.plugins.prices import Bill
+from situate.core.plugins.support.prices import Bill
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "policies"
 OBJECTS = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]

@@ -11,8 +11,8 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.config.validate_args import args_problems
 from situate.core.engine.profile import build_profiles
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_mix import Typical
 from situate.core.plugins.gpu_share import GpuShare
+from situate.core.plugins.support.gpu_mix import Typical
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

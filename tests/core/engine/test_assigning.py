@@ -17,7 +17,7 @@ from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.model.pod import Pod
 from situate.core.place.assigning import assigned, with_annotations
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

@@ -16,8 +16,8 @@ from situate.core.config.types import (
 )
 from situate.core.contract import Codes, Reason, Scores
 from situate.core.engine.profile import Deciding, build_profiles, default_profile, points_of
-from situate.core.plugins.faults import PluginError
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.errors import PluginError
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 

@@ -13,7 +13,7 @@ from builders import node, pod
 from situate.core.contract import Scores
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.scoring import run_scorers, totals
-from situate.core.plugins.normalise import constant
+from situate.core.plugins.support.normalize import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

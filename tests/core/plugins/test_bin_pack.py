@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.plugins.bin_pack import BinPack
-from situate.core.plugins.resource_scoring import ResourceWeight
+from situate.core.plugins.support.resource_scoring import ResourceWeight
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.plugins.cost import Cost
-from situate.core.plugins.prices import Price, PriceList
+from situate.core.plugins.support.prices import Price, PriceList
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

@@ -18,9 +18,9 @@ from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile, Weighted
 from situate.core.plugins.foresight import Foresight
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_mix import Typical
 from situate.core.plugins.gpu_share import GpuShare
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.gpu_mix import Typical
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import need_of
 from situate.core.state.view import View

@@ -19,9 +19,9 @@ from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.scoring import totals
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_mix import SCALE, Typical
 from situate.core.plugins.gpu_share import GpuShare, fitting
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.gpu_mix import SCALE, Typical
 from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import need_of

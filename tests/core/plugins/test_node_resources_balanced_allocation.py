@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import node, pod
 from situate.core.contract import RowScorer, Scorer
 from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from situate.core.plugins.resource_scoring import ResourceWeight
+from situate.core.plugins.support.resource_scoring import ResourceWeight
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

@@ -12,7 +12,7 @@ from builders import container, node, pod
 from situate.core.contract import Detailed, Filter, RowFilter, RowScorer, Scorer
 from situate.core.model.pod import ContainerStatus, ResourceRequirements
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.resource_scoring import ResourceWeight, Scoring
+from situate.core.plugins.support.resource_scoring import ResourceWeight, Scoring
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

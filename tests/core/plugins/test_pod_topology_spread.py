@@ -15,7 +15,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodSpec, TopologySpreadConstraint
 from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.plugins.pod_topology_spread import ZONE, PodTopologySpread
-from situate.core.plugins.spread_scoring import HOSTNAME
+from situate.core.plugins.support.spread_scoring import HOSTNAME
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import WORKLOADS, View
 

@@ -17,7 +17,7 @@ from situate.core.model.pod import Pod, PodSpec, TopologySpreadConstraint
 from situate.core.model.tolerations import Taint, Toleration
 from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.plugins.pod_topology_spread import SYSTEM_DEFAULTS, ZONE, PodTopologySpread
-from situate.core.plugins.spread_scoring import HOSTNAME
+from situate.core.plugins.support.spread_scoring import HOSTNAME
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

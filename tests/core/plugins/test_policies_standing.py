@@ -18,7 +18,7 @@ from situate.core.place.standing import Standing
 from situate.core.plugins.bin_pack import BinPack
 from situate.core.plugins.cost import Cost
 from situate.core.plugins.latency import ZONE, Latency
-from situate.core.plugins.prices import PriceList
+from situate.core.plugins.support.prices import PriceList
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

@@ -33,7 +33,7 @@ from situate.core.plugins.node_affinity import NodeAffinity
 from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.pod_topology_spread import PodTopologySpread
-from situate.core.plugins.resource_scoring import CPU_AND_MEMORY, ResourceWeight, Scoring, ShapePoint
+from situate.core.plugins.support.resource_scoring import CPU_AND_MEMORY, ResourceWeight, Scoring, ShapePoint
 from situate.core.plugins.table import BUILDERS
 
 

@@ -30,7 +30,6 @@ from situate.core.model.pod import (
 )
 from situate.core.model.pod import NodeAffinity as NodeRules
 from situate.core.model.workloads import ReplicaSet, SelectorSpec, Service, ServiceSpec
-from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity
 from situate.core.plugins.node_declared_features import NodeDeclaredFeatures
@@ -39,8 +38,9 @@ from situate.core.plugins.node_ports import NodePorts
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.node_unschedulable import NodeUnschedulable
 from situate.core.plugins.node_volume_limits import NodeVolumeLimits
-from situate.core.plugins.others import as_filter
 from situate.core.plugins.pod_topology_spread import PodTopologySpread
+from situate.core.plugins.support.out_of_tree import as_filter
+from situate.core.plugins.support.single_stage import pre_filter_only
 from situate.core.plugins.taint_toleration import TaintToleration
 from situate.core.plugins.volume_binding import VolumeBinding
 from situate.core.plugins.volume_restrictions import VolumeRestrictions
@@ -693,8 +693,8 @@ def test_the_end_of_a_promise_matters_to_pods_that_the_promised_one_outranked_or
 
 
 def test_a_filter_that_is_asked_before_nodes_only_is_as_discerning() -> None:
-    check(before_nodes(NodeAffinity()), pod(node_selector={"disk": "ssd"}), comes(machine()), False)
-    check(before_nodes(NodeAffinity()), pod(node_selector={"disk": "ssd"}), comes(SSD), True)
+    check(pre_filter_only(NodeAffinity()), pod(node_selector={"disk": "ssd"}), comes(machine()), False)
+    check(pre_filter_only(NodeAffinity()), pod(node_selector={"disk": "ssd"}), comes(SSD), True)
 
 
 class Particular:

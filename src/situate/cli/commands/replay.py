@@ -69,7 +69,7 @@ def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine
     from situate.cli.input.profiles import plugins_of_others
     from situate.core.config.problems import ConfigError
     from situate.core.engine.engine import Engine
-    from situate.core.plugins.faults import PluginError
+    from situate.core.plugins.support.errors import PluginError
     from situate.wire.errors import InputError
 
     header = history.header
@@ -97,7 +97,7 @@ def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
 def _shadow(replayed: Replay, engine: Engine, path: Path) -> Shadow:
     from situate.cli.input.profiles import plugins_of_others, read_config
     from situate.core.config.problems import ConfigError
-    from situate.core.plugins.faults import PluginError
+    from situate.core.plugins.support.errors import PluginError
     from situate.loop.replay import Shadow
     from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError

@@ -59,7 +59,7 @@ def read_profiles(path: Path | None) -> dict[str, Deciding]:
     from situate.core.config.defaults import default_configuration
     from situate.core.config.problems import ConfigError
     from situate.core.engine.profile import build_profiles
-    from situate.core.plugins.faults import PluginError
+    from situate.core.plugins.support.errors import PluginError
     from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
@@ -123,12 +123,12 @@ def _file_module(file: Path, name: str, path: Path) -> Any:
 
 def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
     """What somebody else's module gives when it is run; whatever it raises is the reason why it cannot be used."""
-    from situate.core.plugins.faults import told
+    from situate.core.plugins.support.errors import describe
 
     try:
         return load()
     except (Exception, SystemExit) as error:
-        raise _unusable(name, path, told(error)) from error
+        raise _unusable(name, path, describe(error)) from error
 
 
 def _class(found: object, name: str, path: Path) -> type:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from situate.core.plugins.cost import Cost
-from situate.core.plugins.prices import Bill, PriceList, money
+from situate.core.plugins.support.prices import Bill, PriceList, money
 
 if TYPE_CHECKING:
     from situate.core.engine.profile import Deciding

@@ -15,7 +15,7 @@ from situate.core.place.filtering import Filtered, run_filters
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.place.standing import Standing
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.queue.waiting import Waiting
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn, Mask

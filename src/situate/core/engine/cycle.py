@@ -51,7 +51,7 @@ from situate.core.place.sampling import draw_key, sample, told_of_sample
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.standing import Standing
 from situate.core.place.stopwatch import NO_STOPWATCH, POST_FILTER, RESERVE, Stopwatch
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
 from situate.core.plugins.volume_binding import Decision as VolumesDecided
 from situate.core.plugins.volume_binding import decide as decide_volumes

@@ -19,7 +19,7 @@ from situate.core.engine.asking import Asking, Askings, NodeRefused
 from situate.core.place.filtering import run_filters
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.preempt.offers import Said, Seeking, candidates, narrowed, refused_with
 from situate.core.preempt.preempting import Known
 from situate.core.preempt.ranking import Candidate

@@ -24,7 +24,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.refs import PodRef
 from situate.core.place.selecting import NOWHERE
-from situate.core.plugins.faults import PluginError
+from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
 from situate.core.queue.waiting import Place, Waiting
 from situate.core.state.classes import PodClass

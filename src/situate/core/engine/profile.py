@@ -12,10 +12,9 @@ from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfig
 from situate.core.contract import Assigner, Filter, Scorer
 from situate.core.model.refs import Millis
 from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
-from situate.core.plugins.at_nodes import at_nodes
-from situate.core.plugins.before_nodes import before_nodes
-from situate.core.plugins.faults import PluginError
-from situate.core.plugins.others import as_assigner, as_filter, as_scorer, made
+from situate.core.plugins.support.errors import PluginError
+from situate.core.plugins.support.out_of_tree import as_assigner, as_filter, as_scorer, construct
+from situate.core.plugins.support.single_stage import filter_only, pre_filter_only
 from situate.core.plugins.table import BUILDERS
 from situate.core.plugins.volume_binding import VolumeBinding
 from situate.core.preempt.options import PreemptionOptions
@@ -77,7 +76,7 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Deciding
             scorers[name] = plugin if isinstance(plugin, Scorer) else None
             assigners[name] = plugin if isinstance(plugin, Assigner) else None
         elif name in others:
-            plugin = made(name, others[name], resolved.args.get(name))
+            plugin = construct(name, others[name], resolved.args.get(name))
             filters[name], scorers[name] = as_filter(name, plugin), as_scorer(name, plugin)
             assigners[name] = as_assigner(name, plugin)
     _nobody_left_out(resolved, others)
@@ -121,16 +120,15 @@ def _sampling(resolved: ResolvedProfile) -> Sampling:
 
 def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:
     """The filters; last, for what they say before nodes are looked at, those that are enabled at preFilter alone."""
-    at_filter = [
-        at_nodes(plugin) if name in LATE and name not in resolved.points["preFilter"] and plugin is not None else plugin
-        for name in resolved.points["filter"]
-        for plugin in [filters.get(name)]
-    ]
-    earlier = [filters.get(name) for name in resolved.points["preFilter"] if name not in resolved.points["filter"]]
-    return (
-        *(plugin for plugin in at_filter if plugin is not None),
-        *(before_nodes(plugin) for plugin in earlier if plugin is not None),
-    )
+    asked: list[Filter] = []
+    for name in resolved.points["filter"]:
+        if (plugin := filters.get(name)) is not None:
+            late = name in LATE and name not in resolved.points["preFilter"]
+            asked.append(filter_only(plugin) if late else plugin)
+    for name in resolved.points["preFilter"]:
+        if name not in resolved.points["filter"] and (plugin := filters.get(name)) is not None:
+            asked.append(pre_filter_only(plugin))
+    return tuple(asked)
 
 
 def _nobody_left_out(resolved: ResolvedProfile, others: Mapping[str, type]) -> None:

@@ -10,7 +10,7 @@ from situate.core.model.labels import IN, Requirement, SelectorError
 from situate.core.model.nodeselector import NodeSelectorTerm, Term, parse_term
 from situate.core.model.pod import PodSpec
 from situate.core.model.tolerations import Taint, Toleration, any_tolerates
-from situate.core.plugins.nodeselection import term_mask
+from situate.core.plugins.support.node_selectors import term_mask
 from situate.core.plugins.taint_toleration import FORBIDDING
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn

@@ -23,9 +23,9 @@ from situate.core.model.nodeselector import Term
 from situate.core.model.pod import Pod
 from situate.core.model.resources import MEMORY
 from situate.core.place.profile import Profile
-from situate.core.plugins.affinity_waking import spoken_of
 from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.affinity_hints import spoken_of
 from situate.core.state.classes import PODS, AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import Mask
 from situate.core.state.matching import Matcher

@@ -23,7 +23,7 @@ from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.nodeselection import node_selector_mask, term_mask
+from situate.core.plugins.support.node_selectors import node_selector_mask, term_mask
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn
 from situate.core.state.pods import BoundPod

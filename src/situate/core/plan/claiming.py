@@ -8,7 +8,7 @@ from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
 from situate.core.model.storage import ObjectReference, PersistentVolumeClaim
 from situate.core.plugins import volume_binding
-from situate.core.plugins.volume_matching import SELECTED_NODE
+from situate.core.plugins.support.volume_matching import SELECTED_NODE
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

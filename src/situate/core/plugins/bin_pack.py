@@ -13,8 +13,14 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Scores
-from situate.core.plugins.normalise import normalised
-from situate.core.plugins.resource_scoring import CPU_AND_MEMORY, EXACT_FLOATS, ResourceWeight, amount_of, used_column
+from situate.core.plugins.support.normalize import normalised
+from situate.core.plugins.support.resource_scoring import (
+    CPU_AND_MEMORY,
+    EXACT_FLOATS,
+    ResourceWeight,
+    amount_of,
+    used_column,
+)
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn
 from situate.core.state.view import View

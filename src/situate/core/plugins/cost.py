@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Scores
-from situate.core.plugins.normalise import highest, scaled
-from situate.core.plugins.prices import NO_PRICES, UNKNOWN, PriceList, in_use, price_column
+from situate.core.plugins.support.normalize import highest, scaled
+from situate.core.plugins.support.prices import NO_PRICES, UNKNOWN, PriceList, in_use, price_column
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 

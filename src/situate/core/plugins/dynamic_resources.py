@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from situate.core.contract import Reason, Refusal, Scores, Wake
 from situate.core.model.pod import PodResourceClaim
-from situate.core.plugins.normalise import constant
+from situate.core.plugins.support.normalize import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 

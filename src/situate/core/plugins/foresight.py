@@ -17,10 +17,10 @@ import numpy as np
 from situate.core.contract import Scores
 from situate.core.model.gpu import GpuNeed
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_futures import Futures, Room, futures_of, left_over
-from situate.core.plugins.gpu_mix import NO_ROOM, SCALE, Mix, Rows, losses, usable
 from situate.core.plugins.gpu_share import written
-from situate.core.plugins.normalise import places
+from situate.core.plugins.support.gpu_futures import Futures, Room, futures_of, left_over
+from situate.core.plugins.support.gpu_mix import NO_ROOM, SCALE, Mix, Rows, losses, usable
+from situate.core.plugins.support.normalize import places
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
 from situate.core.state.devices import need_of

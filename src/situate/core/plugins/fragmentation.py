@@ -15,7 +15,8 @@ import numpy as np
 
 from situate.core.contract import Scores
 from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
-from situate.core.plugins.gpu_mix import (
+from situate.core.plugins.gpu_share import written
+from situate.core.plugins.support.gpu_mix import (
     NO_ROOM,
     SCALE,
     Mix,
@@ -27,8 +28,7 @@ from situate.core.plugins.gpu_mix import (
     rows_of,
     usable,
 )
-from situate.core.plugins.gpu_share import written
-from situate.core.plugins.normalise import places
+from situate.core.plugins.support.normalize import places
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
 from situate.core.state.devices import need_of

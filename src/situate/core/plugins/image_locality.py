@@ -9,7 +9,7 @@ import numpy as np
 
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.model.pod import PodSpec
-from situate.core.plugins.normalise import constant
+from situate.core.plugins.support.normalize import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View

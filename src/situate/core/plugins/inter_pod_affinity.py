@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
-from situate.core.plugins.affinity_waking import affinity_wakes, spoken_of
+from situate.core.plugins.support.affinity_hints import affinity_wakes, spoken_of
 from situate.core.state.classes import AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.matching import Matcher

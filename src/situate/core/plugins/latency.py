@@ -19,7 +19,7 @@ from situate.core.model.annotations import LATENCY_LIMIT_MS, LATENCY_PREFERENCE,
 from situate.core.model.base import EMPTY
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.node import Node
-from situate.core.plugins.normalise import highest, scaled
+from situate.core.plugins.support.normalize import highest, scaled
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn
 from situate.core.state.view import View

@@ -22,7 +22,7 @@ from situate.core.model.nodeselector import (
 )
 from situate.core.model.pod import NodeAffinity as Rules
 from situate.core.model.pod import PodSpec
-from situate.core.plugins.nodeselection import (
+from situate.core.plugins.support.node_selectors import (
     demands_of_nodes,
     node_selector_mask,
     required_affinity_mask,
@@ -30,7 +30,7 @@ from situate.core.plugins.nodeselection import (
     selector_matches,
     term_mask,
 )
-from situate.core.plugins.normalise import Ranking, constant, ranked, settled
+from situate.core.plugins.support.normalize import Ranking, constant, ranked, settled
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
 from situate.core.state.view import View

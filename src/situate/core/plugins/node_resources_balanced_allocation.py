@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Scores
-from situate.core.plugins.normalise import constant
-from situate.core.plugins.resource_scoring import (
+from situate.core.plugins.support.normalize import constant
+from situate.core.plugins.support.resource_scoring import (
     CPU_AND_MEMORY,
     Capacity,
     Cells,

@@ -10,7 +10,7 @@ import numpy as np
 
 from situate.core.contract import Codes, Reason, Scores, Wake, WakeEvent
 from situate.core.model.resources import is_extended
-from situate.core.plugins.resource_scoring import LEAST_ALLOCATED, Scoring
+from situate.core.plugins.support.resource_scoring import LEAST_ALLOCATED, Scoring
 from situate.core.state.classes import FIXED_RESOURCES, PODS, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View

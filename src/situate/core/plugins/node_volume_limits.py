@@ -10,7 +10,7 @@ import numpy as np
 
 from situate.core.contract import Codes, Reason, Unjudged, Wake, WakeEvent
 from situate.core.model.claims import is_not_found
-from situate.core.plugins.limits_waking import is_attached, limits_wake
+from situate.core.plugins.support.volume_limit_hints import is_attached, limits_wake
 from situate.core.state.attached import NodeVolumes, attachable
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask

@@ -15,8 +15,8 @@ from situate.core.contract import Codes, DomainChecker, Failure, Reason, Scores,
 from situate.core.model.base import INT32_MAX
 from situate.core.model.labels import SelectorError
 from situate.core.model.pod import TopologySpreadConstraint
-from situate.core.plugins.default_selector import default_selector
-from situate.core.plugins.spread_constraints import (
+from situate.core.plugins.support.default_selector import default_selector
+from situate.core.plugins.support.spread_constraints import (
     DO_NOT_SCHEDULE,
     NAME,
     SCHEDULE_ANYWAY,
@@ -28,8 +28,8 @@ from situate.core.plugins.spread_constraints import (
     keys_of,
     parse_constraints,
 )
-from situate.core.plugins.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
-from situate.core.plugins.spread_waking import spread_wakes
+from situate.core.plugins.support.spread_hints import spread_wakes
+from situate.core.plugins.support.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View

@@ -35,7 +35,6 @@ from situate.core.plugins.cost import Cost
 from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.plugins.foresight import Foresight
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_mix import Typical
 from situate.core.plugins.gpu_share import GpuShare
 from situate.core.plugins.image_locality import ImageLocality
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -49,8 +48,9 @@ from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.node_unschedulable import NodeUnschedulable
 from situate.core.plugins.node_volume_limits import NodeVolumeLimits
 from situate.core.plugins.pod_topology_spread import PodTopologySpread
-from situate.core.plugins.prices import INSTANCE_TYPE, MILLIONTHS, Price, PriceList
-from situate.core.plugins.resource_scoring import ResourceWeight, Scoring, ShapePoint
+from situate.core.plugins.support.gpu_mix import Typical
+from situate.core.plugins.support.prices import INSTANCE_TYPE, MILLIONTHS, Price, PriceList
+from situate.core.plugins.support.resource_scoring import ResourceWeight, Scoring, ShapePoint
 from situate.core.plugins.taint_toleration import TaintToleration
 from situate.core.plugins.volume_binding import NeverSitsOut, VolumeBinding
 from situate.core.plugins.volume_restrictions import VolumeRestrictions

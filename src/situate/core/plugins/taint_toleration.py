@@ -17,7 +17,7 @@ from situate.core.model.tolerations import (
     Toleration,
     any_tolerates,
 )
-from situate.core.plugins.normalise import Ranking, ranked, settled
+from situate.core.plugins.support.normalize import Ranking, ranked, settled
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
 from situate.core.state.view import View

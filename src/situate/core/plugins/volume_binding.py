@@ -15,10 +15,10 @@ import numpy as np
 from situate.core.contract import Codes, Reason, Refusal, Scores, Unjudged, Wake, WakeEvent
 from situate.core.model.claims import claim_not_found, ownership_problem
 from situate.core.model.storage import PersistentVolumeClaim
-from situate.core.plugins.binding_waking import binding_wakes
-from situate.core.plugins.claims import binds_late, claim_uses
-from situate.core.plugins.normalise import constant
-from situate.core.plugins.volume_matching import Unbound, bound_claims, unbound_claims
+from situate.core.plugins.support.claims import binds_late, claim_uses
+from situate.core.plugins.support.normalize import constant
+from situate.core.plugins.support.volume_binding_hints import binding_wakes
+from situate.core.plugins.support.volume_matching import Unbound, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects

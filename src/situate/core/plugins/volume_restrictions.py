@@ -15,7 +15,7 @@ from situate.core.model.base import Model
 from situate.core.model.claims import READ_WRITE_ONCE_POD, claim_not_found
 from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.model.volumes import Volume
-from situate.core.plugins.claims import named_claims, names_claim
+from situate.core.plugins.support.claims import named_claims, names_claim
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 

@@ -17,7 +17,7 @@ from situate.core.model.claims import (
     volume_not_found,
 )
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from situate.core.plugins.claims import named_claims, names_claim
+from situate.core.plugins.support.claims import named_claims, names_claim
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from situate.core.changes import Millis
-from situate.core.plugins.prices import COMES_WITH_THE_NODE
+from situate.core.plugins.support.prices import COMES_WITH_THE_NODE
 from situate.core.state.classes import PodClass
 
 __all__ = ["OPEN", "Fate", "Ledger", "Origin", "Shape"]

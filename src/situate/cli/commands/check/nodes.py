@@ -17,7 +17,7 @@ from situate.core.model.pod import Pod
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
-from situate.core.plugins.nodeselection import required_affinity_mask
+from situate.core.plugins.support.node_selectors import required_affinity_mask
 from situate.core.state.classes import PODS, PodClass, TermKind
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View

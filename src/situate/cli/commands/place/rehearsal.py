@@ -25,10 +25,10 @@ from situate.core.model.storage import ObjectReference, PersistentVolumeClaim
 from situate.core.model.timestamp import epoch_ms
 from situate.core.place.assigning import Assigned, assigned, with_annotations
 from situate.core.plugins import volume_binding
-from situate.core.plugins.prices import Bill, hourly
 from situate.core.plugins.priority_sort import PrioritySort
 from situate.core.plugins.scheduling_gates import SchedulingGates
-from situate.core.plugins.volume_matching import SELECTED_NODE
+from situate.core.plugins.support.prices import Bill, hourly
+from situate.core.plugins.support.volume_matching import SELECTED_NODE
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.pods import BoundPod

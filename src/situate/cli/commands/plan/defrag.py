@@ -154,7 +154,7 @@ def _lines(told: Plan, subject: str, world: World) -> list[str]:
 
 
 def _price(told: Plan, world: World) -> tuple[str, str] | None:
-    from situate.core.plugins.prices import UNKNOWN, money
+    from situate.core.plugins.support.prices import UNKNOWN, money
 
     node = next((node for node in world.seen.nodes if node.metadata.name == told.node), None)
     if world.prices is None or node is None or world.prices.of(node) == UNKNOWN:

@@ -64,7 +64,7 @@ def _selected(world: World, text: str) -> list[str]:
 
 def _freed(world: World, names: Sequence[str]) -> tuple[str, str] | None:
     """What the nodes cost an hour, and in which currency; None if that is not known of all of them."""
-    from situate.core.plugins.prices import UNKNOWN, money
+    from situate.core.plugins.support.prices import UNKNOWN, money
 
     if world.prices is None:
         return None

@@ -26,7 +26,7 @@ from situate.cli.output.text import columns, show, styled
 if TYPE_CHECKING:
     from situate.core.plan.fit import Fits
     from situate.core.plan.ground import Ground
-    from situate.core.plugins.prices import Bill
+    from situate.core.plugins.support.prices import Bill
 
 TOO_FEW: Final = 1
 MOST: Final = 100_000
@@ -101,7 +101,7 @@ def _waiting(world: World) -> list[Any]:
 
 
 def _bill(world: World) -> Bill | None:
-    from situate.core.plugins.prices import hourly
+    from situate.core.plugins.support.prices import hourly
     from situate.core.state.view import View
 
     prices = world.prices

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from situate.core.model.pod import Pod
     from situate.core.model.volumes import Volume
     from situate.core.plan.ground import Ground
-    from situate.core.plugins.prices import PriceList
+    from situate.core.plugins.support.prices import PriceList
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
     from situate.wire.objects import Source

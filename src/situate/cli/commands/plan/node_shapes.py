@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from situate.cli.commands.plan.input import World
     from situate.core.model.node import Node
     from situate.core.plan.sizing import Shape
-    from situate.core.plugins.prices import PriceList
+    from situate.core.plugins.support.prices import PriceList
 
 ZONE: Final = "topology.kubernetes.io/zone"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
@@ -104,7 +104,7 @@ def _shape_of(name: str, node: Node, prices: PriceList | None) -> Shape:
 
 
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:
-    from situate.core.plugins.prices import MILLIONTHS, UNKNOWN
+    from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN
 
     found = UNKNOWN if prices is None else prices.of(node)
     return None if found == UNKNOWN else Fraction(found, MILLIONTHS)
@@ -147,7 +147,7 @@ def _node(value: Any, file: str, prices: PriceList | None) -> Shape:
 def _written(value: Any, number: int, file: str, prices: PriceList | None) -> Shape:
     from situate.core.model.node import Node
     from situate.core.plan.sizing import Shape
-    from situate.core.plugins.prices import MILLIONTHS, UNKNOWN, millionths
+    from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, millionths
 
     path = f"shapes[{number}]"
     if not isinstance(value, dict):

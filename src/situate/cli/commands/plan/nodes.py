@@ -200,7 +200,7 @@ def _share(want: int, have: int) -> str:
 
 def _money(amount: Fraction | None) -> str:
     """Rounded down: a bound that is rounded up is none."""
-    from situate.core.plugins.prices import MILLIONTHS, money
+    from situate.core.plugins.support.prices import MILLIONTHS, money
 
     return "-" if amount is None else money(int(amount * MILLIONTHS))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.core.plugins.prices import money
+from situate.core.plugins.support.prices import money
 
 if TYPE_CHECKING:
     from situate.core.changes import Millis

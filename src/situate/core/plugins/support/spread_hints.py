@@ -12,9 +12,14 @@ from situate.core.model.labels import EVERYTHING, SelectorError
 from situate.core.model.node import Node
 from situate.core.model.pod import TopologySpreadConstraint
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from situate.core.plugins.default_selector import default_selector
-from situate.core.plugins.nodeselection import required_affinity_matches
-from situate.core.plugins.spread_constraints import DO_NOT_SCHEDULE, Constraint, default_constraints, parse_constraints
+from situate.core.plugins.support.default_selector import default_selector
+from situate.core.plugins.support.node_selectors import required_affinity_matches
+from situate.core.plugins.support.spread_constraints import (
+    DO_NOT_SCHEDULE,
+    Constraint,
+    default_constraints,
+    parse_constraints,
+)
 from situate.core.state.classes import PodClass
 from situate.core.state.objects import ObjectTable
 

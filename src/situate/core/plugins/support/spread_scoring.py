@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from situate.core.contract import MAX_SCORE, Scores
-from situate.core.plugins.spread_constraints import (
+from situate.core.plugins.support.spread_constraints import (
     Constraint,
     Counted,
     counted,

@@ -19,7 +19,7 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
-from situate.core.plugins.nodeselection import node_selector_mask
+from situate.core.plugins.support.node_selectors import node_selector_mask
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.view import View
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from builders import node, selector, term
 from situate.core.model.nodeselector import NodeSelectorTerm
-from situate.core.plugins.volume_matching import unbound_claims
+from situate.core.plugins.support.volume_matching import unbound_claims
 from situate.core.state.view import View
 from storage_builders import HOSTNAME, ZONE, capacity, cluster_of, csi_driver, storage_class, volume, waiting
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from situate.core.contract import MAX_SCORE
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
-from situate.core.plugins.normalise import Ranked, constant, normalised, places, ranked, settled
+from situate.core.plugins.support.normalize import Ranked, constant, normalised, places, ranked, settled
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import FEASIBLE, View

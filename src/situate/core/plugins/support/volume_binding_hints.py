@@ -7,7 +7,7 @@ from situate.core.model.base import Model
 from situate.core.model.csi_migration import MIGRATED_PLUGINS
 from situate.core.model.quantity import value
 from situate.core.model.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from situate.core.plugins.claims import uses_claim
+from situate.core.plugins.support.claims import uses_claim
 from situate.core.state.classes import PodClass
 
 

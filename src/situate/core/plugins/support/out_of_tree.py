@@ -1,7 +1,7 @@
-"""Plugins of others, held to the contract: a wrong answer is an error, and never a wrong placement.
+"""Adapters for out-of-tree plugins. They validate each answer: a wrong one is an error, never a wrong placement.
 
-Only plugins that are not ours come through here; the built-in ones are held to the contract by their tests. What is
-checked costs a pass or two over each answer.
+Built-in plugins do not pass through here; their tests hold them to the contract. Validation costs a pass or two over
+each answer.
 """
 
 from __future__ import annotations
@@ -26,32 +26,23 @@ from situate.core.contract import (
     Scores,
     Verdict,
     Wake,
-    WakeEvent,
 )
 from situate.core.model.names import qualified_name_problems
-from situate.core.plugins.faults import PluginError, ask, worth
-from situate.core.plugins.one_at_a_time import WrappedFilter, WrappedScorer
+from situate.core.plugins.support.errors import PluginError, call
+from situate.core.plugins.support.per_node import OutOfTreeFilter, PerNodeFilter, PerNodeScorer
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
 MAX_REASONS: Final = RULED_OUT - 1
-"""A code is a byte, and two of its values have a meaning already."""
+"""A code is a byte, and two of its values are taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedFilter:
-    """Somebody's `check`, each answer of which is looked at."""
-
-    plugin: Any
-    name: str
-    reasons: tuple[Reason, ...]
-    wakes_on: frozenset[Wake]
-
-    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return worth(self.plugin, pod, event)
+class CheckedFilter(OutOfTreeFilter):
+    """Calls `check` and validates the answer."""
 
     def check(self, pod: PodClass, view: View) -> Verdict:
-        verdict = ask(self.name, "check", lambda: self.plugin.check(pod, view))
+        verdict = call(self.name, "check", lambda: self.plugin.check(pod, view))
         if verdict is None or isinstance(verdict, Refusal | Failure):
             return verdict
         codes: Codes = _column(self.name, "check", verdict, np.dtype(np.uint8), view)
@@ -64,13 +55,13 @@ class CheckedFilter:
 
 @dataclass(frozen=True, slots=True)
 class CheckedScorer:
-    """Somebody's `score`, each answer of which is looked at."""
+    """Calls `score` and validates the answer."""
 
     plugin: Any
     name: str
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
-        answer = ask(self.name, "score", lambda: self.plugin.score(pod, view))
+        answer = call(self.name, "score", lambda: self.plugin.score(pod, view))
         if answer is None:
             return None
         scores: Scores = _column(self.name, "score", answer, np.dtype(np.int64), view)
@@ -85,13 +76,13 @@ class CheckedScorer:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAssigner:
-    """Somebody's `assign`, each answer of which is looked at."""
+    """Calls `assign` and validates the answer."""
 
     plugin: Any
     name: str
 
     def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
-        answer = ask(self.name, "assign", lambda: self.plugin.assign(pod, view, row))
+        answer = call(self.name, "assign", lambda: self.plugin.assign(pod, view, row))
         if not isinstance(answer, Mapping):
             raise PluginError(self.name, f"assign gave {type(answer).__name__}, not a mapping of annotations")
         for key, text in answer.items():
@@ -100,31 +91,31 @@ class CheckedAssigner:
         return dict(answer)
 
 
-def made(name: str, kind: type, arguments: object) -> object:
-    """The plugin, with the arguments that stand in the configuration as its constructor's keywords."""
+def construct(name: str, kind: type, arguments: object) -> object:
+    """The plugin; its `args` in the configuration are the constructor's keyword arguments."""
     if not isinstance(arguments, Mapping | None):
         raise PluginError(name, "its args in pluginConfig are not an object")
-    return ask(name, f"{kind.__name__}(...)", lambda: kind(**(arguments or {})))
+    return call(name, f"{kind.__name__}(...)", lambda: kind(**(arguments or {})))
 
 
 def as_filter(name: str, plugin: object) -> Filter | None:
-    """The plugin as a filter, under the name that the configuration gives it; None if it filters nothing."""
+    """None if the plugin does not filter."""
     if hasattr(plugin, "check"):
         return CheckedFilter(plugin, name, _reasons(name, plugin), _wakes_on(name, plugin))  # type: ignore[return-value]
     if hasattr(plugin, "check_one"):
-        return WrappedFilter(plugin, name, _reasons(name, plugin), _wakes_on(name, plugin))  # type: ignore[return-value]
+        return PerNodeFilter(plugin, name, _reasons(name, plugin), _wakes_on(name, plugin))  # type: ignore[return-value]
     return None
 
 
 def as_scorer(name: str, plugin: object) -> Scorer | None:
-    """The plugin as a scorer; None if it scores nothing."""
+    """None if the plugin does not score."""
     if hasattr(plugin, "score"):
         return CheckedScorer(plugin, name)  # type: ignore[return-value]
-    return WrappedScorer(plugin, name) if hasattr(plugin, "score_one") else None  # type: ignore[return-value]
+    return PerNodeScorer(plugin, name) if hasattr(plugin, "score_one") else None  # type: ignore[return-value]
 
 
 def as_assigner(name: str, plugin: object) -> Assigner | None:
-    """The plugin as one that writes on pods as they are bound; None if it does not."""
+    """None if the plugin does not assign."""
     return CheckedAssigner(plugin, name) if hasattr(plugin, "assign") else None  # type: ignore[return-value]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.model.meta import OwnerReference
-from situate.core.plugins.prices import (
+from situate.core.plugins.support.prices import (
     INSTANCE_TYPE,
     MILLIONTHS,
     MOST,

@@ -15,8 +15,8 @@ from situate.core.model.base import Labels
 from situate.core.model.labels import Selector, parse_selector, selector_of
 from situate.core.model.pod import TopologySpreadConstraint
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
-from situate.core.plugins.default_selector import exactly
-from situate.core.plugins.nodeselection import required_affinity_mask
+from situate.core.plugins.support.default_selector import exactly
+from situate.core.plugins.support.node_selectors import required_affinity_mask
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
 from situate.core.state.matching import Matcher, pods_in

@@ -13,8 +13,8 @@ from builders import node, pod
 from situate.core.contract import Codes, Filter, Reason, RowFilter, RowScorer, Scorer, Scores
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.standing import Standing
-from situate.core.plugins.faults import PluginError
-from situate.core.plugins.one_at_a_time import OneNode, WrappedFilter, WrappedScorer
+from situate.core.plugins.support.errors import PluginError
+from situate.core.plugins.support.per_node import OneNode, PerNodeFilter, PerNodeScorer
 from situate.core.state.classes import CPU, PODS, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import LOAD, View
@@ -55,9 +55,9 @@ class OverAll:
         return scores
 
 
-def wrapped(plugin: Any = None) -> tuple[WrappedFilter, WrappedScorer]:
+def wrapped(plugin: Any = None) -> tuple[PerNodeFilter, PerNodeScorer]:
     plugin = plugin or ByNode()
-    return WrappedFilter(plugin, "Mine", REASONS, frozenset()), WrappedScorer(plugin, "Mine")
+    return PerNodeFilter(plugin, "Mine", REASONS, frozenset()), PerNodeScorer(plugin, "Mine")
 
 
 nodes = st.lists(st.tuples(st.sampled_from(["high", "low", None]), st.integers(0, 3)), min_size=1, max_size=5)
@@ -177,7 +177,7 @@ WRONG: list[Any] = [
         "check_one gave Reason(text='unheard of', eviction_helps=True) for node n0, which is none of its reasons",
         id="a reason that is not listed",
     ),
-    pytest.param(raising, "check_one raised KeyError: 'rack' (test_one_at_a_time.py, line ", id="it raises"),
+    pytest.param(raising, "check_one raised KeyError: 'rack' (test_per_node.py, line ", id="it raises"),
 ]
 
 
@@ -197,7 +197,7 @@ def test_a_wrong_verdict_is_an_error_that_names_the_node(answer: Any, problem: s
         pytest.param(0.5, "score_one gave 0.5 for node n0, which is not an integer within 0..100", id="a fraction"),
         pytest.param(None, "score_one gave None for node n0, which is not an integer within 0..100", id="nothing"),
         pytest.param("7", "score_one gave '7' for node n0, which is not an integer within 0..100", id="text"),
-        pytest.param(raising, "score_one raised KeyError: 'rack' (test_one_at_a_time.py, line ", id="it raises"),
+        pytest.param(raising, "score_one raised KeyError: 'rack' (test_per_node.py, line ", id="it raises"),
     ],
 )
 def test_a_wrong_score_is_an_error_that_names_the_node(answer: Any, problem: str) -> None:

@@ -15,7 +15,7 @@ from situate.core.model.workloads import (
     ServiceSpec,
     StatefulSet,
 )
-from situate.core.plugins.default_selector import default_selector
+from situate.core.plugins.support.default_selector import default_selector
 from situate.core.state.cluster import Cluster
 
 WEB = {"app": "web", "tier": "front"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from builders import node
 from situate.core.model.labels import Requirement
 from situate.core.model.nodeselector import Term
-from situate.core.plugins.volume_reach import Terms, lowest
+from situate.core.plugins.support.volume_topology import Terms, lowest
 from situate.core.state.view import View
 from storage_builders import HOSTNAME, ZONE, cluster_of
 

@@ -20,7 +20,7 @@ import numpy as np
 from situate.core.model.gpu import DEVICE_MILLI, GpuNeed
 from situate.core.model.labels import IN, Requirement
 from situate.core.model.nodeselector import Term
-from situate.core.plugins.nodeselection import required_affinity_mask, term_mask
+from situate.core.plugins.support.node_selectors import required_affinity_mask, term_mask
 from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn, Mask
 from situate.core.state.devices import Devices, level, need_of

@@ -1,4 +1,4 @@
-"""For authors who think of one node at a time: `check_one` and `score_one` made into what the contract asks for.
+"""Plugins that look at one node at a time: `check_one` and `score_one`, adapted to the contract.
 
     class QuietNodes:
         name = "QuietNodes"
@@ -11,8 +11,8 @@
         def score_one(self, pod, node):
             return 100 if node.labels.get("noise") == "low" else 50
 
-A plugin of this kind sees one pod and one node, so its answer for a node is computed again only when that node, or
-what is bound to it, changes. It is called once a node; at thousands of nodes, write `check` and `score` instead.
+Such a plugin sees one pod and one node, so its answer for a node is recomputed only when that node, or a pod bound to
+it, changes. It is called once per node; for thousands of nodes, write `check` and `score` instead.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import numpy as np
 
 from situate.core.contract import FITS, MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
 from situate.core.model.node import Node
-from situate.core.plugins.faults import PluginError, ask, worth
+from situate.core.plugins.support.errors import PluginError, call, wakes_pod
 from situate.core.state.classes import PodClass
 from situate.core.state.view import LOAD, View
 
 
 class OneNode:
-    """A node as `check_one` and `score_one` see it: the object, what is taken of it, and the pods on it."""
+    """A node as `check_one` and `score_one` see it: the object, its requested resources and its pods."""
 
     def __init__(self, view: View, row: int, node: Node) -> None:
         self._view = view
@@ -49,16 +49,16 @@ class OneNode:
 
     @cached_property
     def pods(self) -> list[PodClass]:
-        """One entry a pod that is bound here."""
+        """One entry per bound pod."""
         return self._view.classes_on(self._row)
 
     def allocatable(self, resource: str) -> int:
-        """What the node can give of a resource: cpu in thousandths, memory in bytes, others counted."""
+        """The node's allocatable amount: cpu in millicores, memory in bytes."""
         column = self._view.resource(resource)
         return int(self._view.allocatable(column)[self._row]) if column >= 0 else 0
 
     def requested(self, resource: str) -> int:
-        """What is taken of it."""
+        """What the bound pods request."""
         column = self._view.resource(resource)
         return int(self._view.requested(column)[self._row]) if column >= 0 else 0
 
@@ -67,8 +67,8 @@ class OneNode:
 
 
 @dataclass(frozen=True, slots=True)
-class WrappedFilter:
-    """A `check_one` asked about every node."""
+class OutOfTreeFilter:
+    """An out-of-tree plugin that filters, under the name that the configuration gives it."""
 
     plugin: Any
     name: str
@@ -76,7 +76,12 @@ class WrappedFilter:
     wakes_on: frozenset[Wake]
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return worth(self.plugin, pod, event)
+        return wakes_pod(self.plugin, pod, event)
+
+
+@dataclass(frozen=True, slots=True)
+class PerNodeFilter(OutOfTreeFilter):
+    """Calls `check_one` for every node."""
 
     def check(self, pod: PodClass, view: View) -> Codes:
         check_at = self.checker_at(pod, view)
@@ -89,7 +94,7 @@ class WrappedFilter:
             node = view.node(row)
             if node is None:
                 return FITS
-            reason = ask(self.name, "check_one", lambda: self.plugin.check_one(pod, OneNode(view, row, node)))
+            reason = call(self.name, "check_one", lambda: self.plugin.check_one(pod, OneNode(view, row, node)))
             if reason is None:
                 return FITS
             if not isinstance(reason, Reason) or reason not in self.reasons:
@@ -101,8 +106,8 @@ class WrappedFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class WrappedScorer:
-    """A `score_one` asked about every node."""
+class PerNodeScorer:
+    """Calls `score_one` for every node."""
 
     plugin: Any
     name: str
@@ -118,7 +123,7 @@ class WrappedScorer:
             node = view.node(row)
             if node is None:
                 return 0
-            score = ask(self.name, "score_one", lambda: self.plugin.score_one(pod, OneNode(view, row, node)))
+            score = call(self.name, "score_one", lambda: self.plugin.score_one(pod, OneNode(view, row, node)))
             if not isinstance(score, int | np.integer) or not 0 <= score <= MAX_SCORE:
                 what = f"score_one gave {score!r} for node {node.metadata.name}"
                 raise PluginError(self.name, f"{what}, which is not an integer within 0..{MAX_SCORE}")

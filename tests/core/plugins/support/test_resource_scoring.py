@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod
-from situate.core.plugins.resource_scoring import ResourceWeight, Scoring, ShapePoint, Strategy, broken_line
+from situate.core.plugins.support.resource_scoring import ResourceWeight, Scoring, ShapePoint, Strategy, broken_line
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

@@ -7,7 +7,7 @@ import pytest
 
 from builders import node, pod
 from situate.core.contract import Detailed, Failure, Reason, Refusal, Verdict, Wake
-from situate.core.plugins.at_nodes import at_nodes
+from situate.core.plugins.support.single_stage import filter_only
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -34,7 +34,7 @@ def asked(verdict: Verdict) -> tuple[Verdict, dict[str, list[bool]]]:
     cluster = Cluster()
     for name in ("a", "b", "c"):
         cluster.add_node(node(name))
-    plugin, kind = at_nodes(Answers(verdict)), cluster.class_of(pod("p"))
+    plugin, kind = filter_only(Answers(verdict)), cluster.class_of(pod("p"))
     view = View(cluster)
     assert isinstance(plugin, Detailed)
     return plugin.check(kind, view), {text: mask.tolist() for text, mask in plugin.details(kind, view)}
@@ -48,7 +48,7 @@ def test_a_pod_that_would_be_turned_away_is_refused_every_node_in_those_words() 
 
 
 def test_eviction_does_not_help_against_it() -> None:
-    assert not at_nodes(Answers(None)).reasons[2].eviction_helps
+    assert not filter_only(Answers(None)).reasons[2].eviction_helps
 
 
 def test_what_is_said_of_nodes_is_said_as_before() -> None:

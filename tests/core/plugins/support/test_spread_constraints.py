@@ -15,7 +15,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node, NodeSpec
 from situate.core.model.pod import Pod, PodSpec, TopologySpreadConstraint
 from situate.core.model.tolerations import Taint, Toleration
-from situate.core.plugins.spread_constraints import (
+from situate.core.plugins.support.spread_constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraint,

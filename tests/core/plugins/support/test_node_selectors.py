@@ -9,7 +9,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Term, parse_terms
 from situate.core.model.pod import Affinity, NodeAffinity, Pod, PodSpec
-from situate.core.plugins.nodeselection import node_selector_mask, required_affinity_mask
+from situate.core.plugins.support.node_selectors import node_selector_mask, required_affinity_mask
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 

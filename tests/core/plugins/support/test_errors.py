@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from situate.core.plugins.faults import PluginError, ask
+from situate.core.plugins.support.errors import PluginError, call
 
 
 def run(source: str) -> str:
@@ -13,7 +13,7 @@ def run(source: str) -> str:
     theirs: dict[str, Any] = {}
     exec(compile(source, "/plugins/quiet.py", "exec"), theirs)
     with pytest.raises(PluginError) as caught:
-        ask("Quiet", "check", theirs["check"])
+        call("Quiet", "check", theirs["check"])
     return str(caught.value)
 
 
@@ -41,7 +41,7 @@ def test_a_fault_is_told_with_its_line(source: str, said: str) -> None:
 
 def test_a_fault_without_a_line_of_theirs_has_none() -> None:
     with pytest.raises(PluginError, match=r"making it raised TypeError: object\(\) takes no arguments$"):
-        ask("Quiet", "making it", partial(object, 1))  # type: ignore[call-arg]
+        call("Quiet", "making it", partial(object, 1))  # type: ignore[call-arg]
 
 
 def test_what_was_told_already_is_not_told_again() -> None:
@@ -49,7 +49,7 @@ def test_what_was_told_already_is_not_told_again() -> None:
         raise PluginError("Quiet", "gave nothing")
 
     with pytest.raises(PluginError, match=r'^plugin "Quiet": gave nothing$'):
-        ask("Quiet", "check", fails)
+        call("Quiet", "check", fails)
 
 
 def test_an_interrupt_is_nobodys_fault() -> None:
@@ -57,4 +57,4 @@ def test_an_interrupt_is_nobodys_fault() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ask("Quiet", "check", interrupted)
+        call("Quiet", "check", interrupted)

@@ -1,4 +1,4 @@
-"""Faults of plugins that are not ours: told so that their authors find them, and never taken for faults of ours."""
+"""Errors of out-of-tree plugins, described so that their authors find the line."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ _PYTHONS: Final = ("<frozen ", "/importlib/")
 
 
 class PluginError(Exception):
-    """A plugin of somebody else's raised, or answered with what the contract forbids."""
+    """An out-of-tree plugin raised an exception or broke the contract."""
 
     def __init__(self, plugin: str, problem: str) -> None:
         super().__init__(f'plugin "{plugin}": {problem}')
 
 
-def ask(plugin: str, what: str, question: Callable[[], T]) -> T:
-    """The answer to a question that runs somebody else's code; whatever that raises is a PluginError."""
+def call(plugin: str, what: str, function: Callable[[], T]) -> T:
+    """Run an out-of-tree plugin's code. Any exception becomes a PluginError."""
     try:
-        return question()
+        return function()
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
-        raise PluginError(plugin, f"{what} raised {told(error)}") from error
+        raise PluginError(plugin, f"{what} raised {describe(error)}") from error
 
 
-def worth(plugin: object, pod: object, event: object) -> bool:
-    """Whether an event is worth waking a pod for, by somebody's `wakes`; one that raises must not strand the pod."""
-    asked = getattr(plugin, "wakes", None)
-    if asked is None:
+def wakes_pod(plugin: object, pod: object, event: object) -> bool:
+    """Whether the plugin's `wakes` wants the pod retried. One that raises must not strand the pod."""
+    wakes = getattr(plugin, "wakes", None)
+    if wakes is None:
         return True
     try:
-        return ask("", "wakes", lambda: bool(asked(pod, event)))
+        return call("", "wakes", lambda: bool(wakes(pod, event)))
     except PluginError:
         return True
 
 
-def told(error: BaseException) -> str:
-    """`KeyError: 'rack' (quiet.py, line 12)`: what was raised, and the last line of theirs that led to it."""
+def describe(error: BaseException) -> str:
+    """`KeyError: 'rack' (quiet.py, line 12)`: the exception and the last line of the plugin that led to it."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     theirs = ""
     line = 0

@@ -23,9 +23,16 @@ from situate.core.contract import RULED_OUT, Failure, Reason, Refusal, Wake
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.profile import Deciding, build_profiles
 from situate.core.place.placer import Placer
-from situate.core.plugins.faults import PluginError
-from situate.core.plugins.one_at_a_time import OneNode
-from situate.core.plugins.others import MAX_REASONS, CheckedFilter, CheckedScorer, as_filter, as_scorer, made
+from situate.core.plugins.support.errors import PluginError
+from situate.core.plugins.support.out_of_tree import (
+    MAX_REASONS,
+    CheckedFilter,
+    CheckedScorer,
+    as_filter,
+    as_scorer,
+    construct,
+)
+from situate.core.plugins.support.per_node import OneNode
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import FEASIBLE, View
@@ -97,7 +104,7 @@ def test_arguments_are_the_keywords_of_the_constructor() -> None:
         def __init__(self, limit: int, unit: str = "pods") -> None:
             self.limit = (limit, unit)
 
-    plugin = made(NAME, Limited, {"limit": 3})
+    plugin = construct(NAME, Limited, {"limit": 3})
     assert isinstance(plugin, Limited)
     assert plugin.limit == (3, "pods")
 
@@ -329,7 +336,7 @@ def test_as_many_reasons_as_a_byte_holds_can_be_used() -> None:
 @pytest.mark.parametrize("args", [[1], "x", 5])
 def test_arguments_that_are_not_an_object_are_an_error(args: Any) -> None:
     with pytest.raises(PluginError, match="its args in pluginConfig are not an object"):
-        made(NAME, Young, args)
+        construct(NAME, Young, args)
 
 
 def test_a_plugin_that_would_never_be_asked_is_an_error() -> None:
@@ -340,4 +347,4 @@ def test_a_plugin_that_would_never_be_asked_is_an_error() -> None:
 def test_the_built_in_plugins_are_not_wrapped() -> None:
     (profile,) = build_profiles(default_configuration()).values()
     plugins = [*profile.profile.filters, *(weighted.scorer for weighted in profile.profile.scorers)]
-    assert {type(plugin).__module__.rpartition(".")[2] for plugin in plugins}.isdisjoint({"others", "one_at_a_time"})
+    assert {type(plugin).__module__.rpartition(".")[2] for plugin in plugins}.isdisjoint({"out_of_tree", "per_node"})

@@ -9,9 +9,9 @@ from situate.core.engine.profile import build_profiles
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import Affinity, NodeAffinity, Pod
 from situate.core.model.volumes import PersistentVolumeClaimSource, Volume
-from situate.core.plugins.before_nodes import before_nodes
 from situate.core.plugins.node_affinity import NodeAffinity as NodeAffinityPlugin
 from situate.core.plugins.node_unschedulable import NodeUnschedulable
+from situate.core.plugins.support.single_stage import pre_filter_only
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from situate.wire.config import config_of
@@ -33,14 +33,14 @@ def bound_to(name: str, *expressions: tuple[str, str, tuple[str, ...]]) -> Pod:
 def test_nodes_that_it_ruled_out_stay_ruled_out_and_those_it_refused_are_let_through() -> None:
     cluster = cluster_of_three()
     kind, view = cluster.class_of(bound_to("b", ("nowhere", "Exists", ()))), View(cluster)
-    codes = before_nodes(NodeAffinityPlugin()).check(kind, view)
+    codes = pre_filter_only(NodeAffinityPlugin()).check(kind, view)
     assert isinstance(codes, np.ndarray)
     assert codes.tolist() == [RULED_OUT, FITS, RULED_OUT]
 
 
 def test_where_it_rules_out_nobody_it_has_nothing_to_say() -> None:
     cluster = cluster_of_three()
-    assert before_nodes(NodeUnschedulable()).check(cluster.class_of(pod()), View(cluster)) is None
+    assert pre_filter_only(NodeUnschedulable()).check(cluster.class_of(pod()), View(cluster)) is None
 
 
 def decision(asking: Pod) -> Decision:

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from situate.core.model.gpu import DEVICE_MILLI
-from situate.core.plugins.gpu_mix import Mix
+from situate.core.plugins.support.gpu_mix import Mix
 from situate.core.state.columns import IntColumn
 
 CIRCLE: Final = 1 << 32

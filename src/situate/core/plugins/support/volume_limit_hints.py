@@ -23,7 +23,7 @@ from situate.core.model.storage import (
     VolumeAttachment,
 )
 from situate.core.model.volumes import Volume
-from situate.core.plugins.claims import claim_uses, named_claims, uses_claim
+from situate.core.plugins.support.claims import claim_uses, named_claims, uses_claim
 from situate.core.state.classes import PodClass
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_builders import gpu_node
-from situate.core.plugins.gpu_futures import MOST_KEPT, Expected, Futures, Room, expected, futures_of, left_over
-from situate.core.plugins.gpu_mix import Typical, given_mix
+from situate.core.plugins.support.gpu_futures import MOST_KEPT, Expected, Futures, Room, expected, futures_of, left_over
+from situate.core.plugins.support.gpu_mix import Typical, given_mix
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -132,7 +132,7 @@ def test_nobody_is_expected_where_the_mix_is_empty() -> None:
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situate.core.plugins.gpu_futures.MOST_KEPT", 3)
+    monkeypatch.setattr("situate.core.plugins.support.gpu_futures.MOST_KEPT", 3)
     futures = made(Typical(1, 1000))
     for cpu in range(10):
         left_over(futures, room(1000, cpu=cpu))

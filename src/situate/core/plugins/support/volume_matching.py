@@ -14,7 +14,15 @@ from situate.core.model.claims import claim_class
 from situate.core.model.labels import EVERYTHING, Selector, SelectorError, parse_selector
 from situate.core.model.quantity import parse_quantity
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
-from situate.core.plugins.volume_reach import STORAGE, affinity_terms, allowed, has_space, lowest, places, reached
+from situate.core.plugins.support.volume_topology import (
+    STORAGE,
+    affinity_terms,
+    allowed,
+    has_space,
+    lowest,
+    places,
+    reached,
+)
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.objects import StorageObjects
 from situate.core.state.view import View
