@@ -10,34 +10,34 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 SEEDS ?= 1..100
 
-# Of the interpreters on the path that are new enough and can make a venv, the quickest: one that was built without
-# optimisations, as pyenv builds them, is slower by a fifth in all that is measured here. Asked for only to set up.
+# The fastest interpreter on the path that is new enough and can make a venv. One built without optimisations, as pyenv
+# builds them, is a fifth slower in everything we measure. Evaluated only during set-up.
 PYTHON ?= $(shell IFS=:; for folder in $$PATH; do for python in "$$folder"/python3 "$$folder"/python3.1[1-9]; do \
 	test -x "$$python" && "$$python" -c '$(trial)' 2>/dev/null; done; done | sort -n | head -n 1 | cut -d" " -f2-)
 trial := import sys, timeit, ensurepip, ssl, venv; assert sys.version_info >= (3, 11); \
 	work = "for i in range(1000): known[str(i)] = f(i); known.get(i)"; \
 	print(int(1e6 * min(timeit.repeat(work, "known, f = {}, lambda i: (i, i + 1)", number=10, repeat=5))), sys.executable)
 
-# The parts of a real cluster, for tests/kubernetes: built here, or taken from where KUBE_ASSETS says (another clone's, say).
-# The version is the one of tests/kubernetes/go.mod.
+# Kubernetes' binaries, for tests/kubernetes: built here, or taken from KUBE_ASSETS (another clone's, say).
+# tests/kubernetes/go.mod sets the version.
 KUBE := tests/kubernetes
 KUBE_BIN := $(or $(KUBE_ASSETS),$(KUBE)/bin)
 KUBE_PARTS := $(addprefix $(KUBE_BIN)/,etcd kube-apiserver kube-scheduler kubectl kwok)
-# For the tests of the Helm chart only: where there is none, those are left out.
+# For the tests of the Helm chart only, which are left out without it.
 KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
 .PHONY: help demo test check bench bench-kubernetes bench-server bench-store kill-test oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
-help:  ## Say what there is to make
+help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready  ## A cluster in one command: run things on it, see where they went and why, and take it down again
+demo: $(VENV)/.ready  ## Start a cluster, run things on it, show where they went and why, and take it down
 	@sh examples/up/demo.sh $(BIN)/situate
 
-# The tests on a real cluster share it, in one process; and they measure time, so nothing else runs beside them. They
-# kill what they talk to, so a connection may be found unclosed when the run is over: that is no failure.
+# The tests on a real cluster share it, in one process. They measure time, so nothing else runs beside them. They kill
+# what they talk to, so an unclosed connection at the end of the run is no failure.
 test: $(VENV)/.ready-dev  ## Run the whole test suite
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE)
 	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE)
@@ -47,61 +47,61 @@ test: $(VENV)/.ready-dev  ## Run the whole test suite
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 
-format-check: $(VENV)/.ready-dev  ## (part of check) Is the code formatted?
+format-check: $(VENV)/.ready-dev  ## (part of check) Check the formatting
 	@echo "check: format"
 	@$(BIN)/ruff format --quiet --check .
 
-lint: $(VENV)/.ready-dev  ## (part of check) Does the linter agree?
+lint: $(VENV)/.ready-dev  ## (part of check) Run the linter
 	@echo "check: lint"
 	@$(BIN)/ruff check --quiet .
 
-types: $(VENV)/.ready-dev  ## (part of check) Do the types agree?
+types: $(VENV)/.ready-dev  ## (part of check) Check the types
 	@echo "check: types"
 	@$(BIN)/mypy --strict --no-error-summary
 
-contracts: $(VENV)/.ready-dev  ## (part of check) Do imports go the right way?
+contracts: $(VENV)/.ready-dev  ## (part of check) Check the import contracts
 	@echo "check: import contracts"
 	@$(BIN)/lint-imports --no-logo
 
-docs: $(VENV)/.ready-dev  ## (part of check) Do the docs say what the program does?
+docs: $(VENV)/.ready-dev  ## (part of check) Check the docs against the program
 	@echo "check: docs"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/docs
 
-bench: $(VENV)/.ready-dev  ## Measure, and print the table of docs/PERFORMANCE.md
+bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/PERFORMANCE.md
 	@$(BIN)/python bench/run.py
 
-bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## kube-scheduler and situate in turn on the same API server, 5,000 nodes, side by side
+bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Run kube-scheduler and situate in turn on the same API server, 5,000 nodes
 	@$(BIN)/python bench/real_cluster.py
 
 bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of docs/STORE.md
 	@$(BIN)/python bench/store.py
 
-bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## The control plane beside kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
+bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare the control plane with kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
 	@$(BIN)/python bench/server.py
 
-bench-nodes: $(VENV)/.ready-dev  ## How soon 1,000 nodes know what was committed for them, and what 5,000 idle ones cost
+bench-nodes: $(VENV)/.ready-dev  ## Measure how soon 1,000 nodes see their commits, and what 5,000 idle ones cost
 	@$(BIN)/python bench/nodes.py
 
-bench-recovery: $(VENV)/.ready-dev  ## 50 of 500 nodes vanish at once: how long until all pods run again, and how the API does meanwhile
+bench-recovery: $(VENV)/.ready-dev  ## Remove 50 of 500 nodes at once: time until all pods run again, and the API's latency meanwhile
 	@$(BIN)/python bench/recovery.py
 
-oracle:  ## Build kube-scheduler's own plugins into tests/kubernetes/oracle/oracle, to compare with and to time (needs Go)
+oracle:  ## Build kube-scheduler's own plugins as a program to compare with (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
 	@echo "building tests/kubernetes/oracle; the first time this takes a few minutes" >&2
 	@cd tests/kubernetes && go build -o oracle/oracle ./oracle
 
 COUNT ?= 5000
-fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT clusters nobody has seen: make fuzz-conformance COUNT=500 SEED=7
+fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT new random clusters: make fuzz-conformance COUNT=500 SEED=7
 	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.fuzz --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED))
 
-kubernetes: $(KUBE_PARTS)  ## Build the real parts to test with, once: etcd, kube-apiserver, kube-scheduler, kubectl, kwok (needs Go)
+kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go)
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
 
-helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart, which are left out without it (needs Go)
+helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart (needs Go)
 	@echo "helm is in $(KUBE_BIN)"
 
 basic-integration-test:  ## On a real API server: a pod is scheduled and runs
-priority-integration-test:  ## On a real API server: a high-priority pod takes the place of a low one
+priority-integration-test:  ## On a real API server: a high-priority pod preempts a low one
 group-integration-test:  ## On a real API server: a gang is scheduled whole or not at all
 
 JOURNEYS := basic-integration-test priority-integration-test group-integration-test
@@ -110,50 +110,50 @@ $(JOURNEYS): $(VENV)/.ready-dev $(KUBE_PARTS)
 	@$(BIN)/python -m pytest -q -s $(KUBE)/test_journeys.py -k "test_$(@:-integration-test=) and situate"
 
 # `make test` runs the same with fewer pods, shorter leases and three kills.
-fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: whatever breaks, no pod is lost, none is bound twice
+fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at length; no pod is lost, none is bound twice
 	@FAULTS=long $(BIN)/python -m pytest -q -s --durations=0 --durations-min=5 $(KUBE)/test_faults.py \
 		$(KUBE)/test_side_by_side.py $(KUBE)/test_outsiders.py $(KUBE)/test_bad_input.py
 
 .PHONY: fault-test
 .PHONY: bench-nodes bench-recovery sim-nodes
 
-# IMAGE, VARIANT, YES and WAIT: docs/DEPLOY.md says what they are.
-deploy-scheduler:  ## Put the scheduler into the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
+# docs/DEPLOY.md explains IMAGE, VARIANT, YES and WAIT.
+deploy-scheduler:  ## Install the scheduler in the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
 	@deploy/scheduler.sh deploy
 
-remove-scheduler:  ## Take it away again
+remove-scheduler:  ## Remove it again
 	@deploy/scheduler.sh remove
 
 .PHONY: deploy-scheduler remove-scheduler
 
-fleet-test: $(VENV)/.ready-dev  ## Three schedulers share the work, one is killed every ten seconds: the pace, and no pod twice, no node overfull
+fleet-test: $(VENV)/.ready-dev  ## Run three schedulers that share the work, and kill one every ten seconds
 	@$(BIN)/python tests/kubernetes/fleet.py --nodes 1000 --rate 150 --calm 30 --disturbed 100 --every 10
 	@$(BIN)/python tests/kubernetes/fleet.py --nodes 1000 --rate 150 --calm 30 --disturbed 60 --every 10 --pools
 
 .PHONY: fleet-test
 
 KILLS ?= 100
-kill-test: $(VENV)/.ready-dev  ## Kill the control plane's server KILLS times under load, and compare all that was answered with all that is there
+kill-test: $(VENV)/.ready-dev  ## Kill the API server KILLS times under load, and compare every answer with what is stored
 	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_kill.py
 
-sim: $(VENV)/.ready  ## Run virtual worlds full of faults: make sim SEEDS=1..3000
+sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
 
-sim-nodes: $(VENV)/.ready  ## The same with agents and the whole control plane: make sim-nodes SEEDS=1..2000
+sim-nodes: $(VENV)/.ready  ## The same with node agents and the whole control plane: make sim-nodes SEEDS=1..2000
 	@$(BIN)/situate sim --nodes --seeds $(SEEDS) --workers $(WORKERS)
 
-format: $(VENV)/.ready-dev  ## Format the code, and fix what can be fixed
+format: $(VENV)/.ready-dev  ## Format the code, and fix what the linter can fix
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
 hooks: $(VENV)/.ready-dev  ## Have git run `make check` before each commit
 	@$(BIN)/pre-commit install
 
-clean:  ## Remove everything made here, .venv too
+clean:  ## Remove everything that make made, .venv included
 	@rm -rf $(VENV) $(KUBE)/bin $(KUBE)/oracle/oracle build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# ── the parts of a real cluster ─────────────────────────────────────────────────────────────────────────────────────
+# ── Kubernetes' binaries ─────────────────────────────────────────────────────────────────────────────────────────────
 
 ifdef KUBE_ASSETS
 
@@ -162,7 +162,7 @@ $(KUBE_PARTS) $(KUBE_HELM):
 
 else
 
-# Unstamped, the server calls itself v0.0.0, and clients turn away from it.
+# Unstamped, the server calls itself v0.0.0, and clients refuse it.
 kube_stamp = -X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBE_VERSION:v%=%))) \
 	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION:v%=%)))
@@ -176,7 +176,7 @@ $(KUBE_BIN)/kwok: $(KUBE)/kwok/go.mod $(KUBE)/kwok/go.sum
 $(KUBE_HELM): $(KUBE)/helm/go.mod $(KUBE)/helm/go.sum
 $(filter-out %/kwok,$(KUBE_PARTS)): $(KUBE)/go.mod $(KUBE)/go.sum
 
-# Under another name first, so that a build cut short leaves nothing that looks whole.
+# Build under another name first, so that an interrupted build leaves nothing that looks complete.
 $(KUBE_PARTS) $(KUBE_HELM):
 	@command -v go >/dev/null || { echo "make kubernetes needs Go, and there is none on the path; install it (https://go.dev/dl), or say where the parts are: KUBE_ASSETS=dir" >&2; exit 1; }
 	@echo "kubernetes: building $(@F) from $(package); the first time this takes minutes" >&2
@@ -189,7 +189,7 @@ endif
 
 # ── set-up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# Run a command quietly; show all it said if it fails.
+# Run a command quietly; show its output if it fails.
 quietly = said=$$($(1) 2>&1) || { printf '%s\n' "$$said" >&2; echo "make: set-up failed at: $(strip $(1))" >&2; exit 1; }
 new_enough = -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
