@@ -14,7 +14,7 @@ from pathlib import Path
 from situate.store.contract import Store
 from situate.store.entries import ABSENT, Revision
 from situate.store.etcd.settings import EtcdSettings
-from situate.store.opening import open_store
+from situate.store.open import open_store
 from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.log import Log
 from situate.store.transactions import At, Committed, Guard, Present, Put, Transaction

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT / "tests")  # in place of this folder, whose server.py is not the one meant below
 
 from server.placing.world import World, opened  # noqa: E402 -- the tests' world is what is measured on
-from situate.server.asking import ListOptions, Target  # noqa: E402
+from situate.server.requests import ListOptions, Target  # noqa: E402
 from situate.server.resources import BY_KIND  # noqa: E402
 from situate.server.views.views import Views  # noqa: E402
 from situate.store.sqlite.store import SqliteStore  # noqa: E402

@@ -12,7 +12,7 @@ from situate.agent.machine import LEASES
 from situate.agent.plane import About, Renewal, StaleError, Taken, TakenError
 from situate.agent.wanted import Configuration, snapshot_of
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, Report
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 from situate.server.resources import BY_KIND
 
 Story = Callable[[World, RegistryPlane], Awaitable[None]]
@@ -178,7 +178,7 @@ def test_a_node_is_seen_as_it_changes() -> None:
 def test_the_same_event_again_counts() -> None:
     async def story(world: World, plane: RegistryPlane) -> None:
         from situate.agent.telling import event_body
-        from situate.server.asking import Target
+        from situate.server.requests import Target
         from situate.server.resources import BY_KIND
 
         event = event_body(world.read("p"), "n1", "Warning", "Unhealthy", "no answer", "c", world.now_ns)

@@ -10,11 +10,11 @@ from server.placing.world import World, tell
 from situate.agent.lines import LogWriter
 from situate.agent.podlogs import AgentLogs
 from situate.agent.runtime import Run
-from situate.server.asking import SYSTEM, Object, Target
-from situate.server.http.contracts import LogOptions
+from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
 from situate.server.placing.bind_transaction import NODES
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Object, Target
 
 
 class Runtime:

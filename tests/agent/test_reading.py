@@ -7,7 +7,7 @@ import pytest
 
 from situate.agent.lines import LogWriter
 from situate.agent.reading import Wanted, pieces, wanted_of
-from situate.server.http.contracts import LogOptions
+from situate.server.http.ports import LogOptions
 
 SECOND = 1_000_000_000
 

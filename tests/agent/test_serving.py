@@ -15,9 +15,9 @@ from situate.agent.direct import RegistryPlane
 from situate.agent.host import body_of, facts, pressure
 from situate.agent.podlogs import AgentLogs
 from situate.agent.serving import CERTIFICATE, SERVER, Endpoint, served
-from situate.server.http.contracts import LogOptions
+from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.problems import StatusError
 
 HERE = "127.0.0.1"
 

@@ -9,7 +9,7 @@ import pytest
 from situate.cli.control_plane.process import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
-from situate.server.http.metering import Meter
+from situate.server.http.metrics import Meter
 from situate.server.placing.lagging import SnapshotLag
 
 ROOT = Path(__file__).parent.parent.parent

@@ -13,7 +13,7 @@ from situate.core.effects import Bind
 from situate.core.engine.engine import BATCH
 from situate.loop.history import History
 from situate.loop.journal import SYNC_EVERY_MS, Journal, Keep, segment_name
-from situate.wire.changes import Header, Heard, decode_record, digest_of, fingerprint
+from situate.wire.journal import Header, Heard, decode_record, digest_of, fingerprint
 
 CONFIG = default_configuration()
 REF = PodRef("default", "web", "u1")

@@ -15,8 +15,8 @@ from situate.loop.history import History
 from situate.loop.journal import Journal, Keep, segment_name
 from situate.loop.replay import Difference, Elsewhere, Replay, Shadow
 from situate.loop.run import turn
-from situate.wire.changes import Heard, decode_record, encode_record
 from situate.wire.config import load_config
+from situate.wire.journal import Heard, decode_record, encode_record
 
 CONFIG = default_configuration()
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

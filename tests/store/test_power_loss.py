@@ -12,7 +12,7 @@ import pytest
 from situate.store.entries import Revision
 from situate.store.sqlite import log as log_module
 from situate.store.sqlite.log import Log
-from situate.store.sqlite.reading import listed
+from situate.store.sqlite.queries import listed
 from situate.store.sqlite.schema import prepare
 from situate.store.transactions import Committed, Delete, Put, Transaction
 from store.disk import Disk

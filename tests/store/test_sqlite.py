@@ -15,7 +15,7 @@ from situate.store.errors import CompactedError, CorruptError, InUseError, Store
 from situate.store.single import create, delete, get, update
 from situate.store.sqlite import log as log_module
 from situate.store.sqlite.file import open_writer
-from situate.store.sqlite.reading import heads
+from situate.store.sqlite.queries import heads
 from situate.store.sqlite.schema import check_sqlite
 from situate.store.sqlite.store import SqliteStore
 from situate.store.sqlite.writer import MOST_AT_ONCE

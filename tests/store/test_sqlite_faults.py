@@ -15,7 +15,7 @@ from situate.store.entries import Batch, Revision
 from situate.store.errors import FailedError, StoreError, StoreFullError
 from situate.store.single import create, delete, get
 from situate.store.sqlite.log import Log
-from situate.store.sqlite.reading import listed
+from situate.store.sqlite.queries import listed
 from situate.store.sqlite.schema import prepare
 from situate.store.sqlite.store import SqliteStore
 from situate.store.sqlite.writer import Answers, Commit, Writer

@@ -23,12 +23,12 @@ from situate.agent.plane import (
 )
 from situate.agent.statuses import merged
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, Report
-from situate.server.asking import Caller, DeleteOptions, Object, Target, WatchOptions
+from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BINDING_VERSION
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
-from situate.server.registry.watching import WatchEvent
+from situate.server.registry.stored_object import Held
+from situate.server.registry.watchers import WatchEvent
+from situate.server.requests import Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
 

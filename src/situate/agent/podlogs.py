@@ -13,8 +13,8 @@ import msgspec
 from situate.agent.agent import NodeAgent
 from situate.agent.reading import opened
 from situate.agent.serving import CERTIFICATE, log_path
-from situate.server.http.contracts import LogOptions
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
 from situate.server.registry.registry import Registry
 from situate.server.resources import BY_KIND
 
@@ -32,7 +32,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class AgentLogs:
-    """A situate.server.http.contracts.LogSource. Agents of this process are added as they begin."""
+    """A situate.server.http.ports.LogSource. Agents of this process are added as they begin."""
 
     def __init__(self, registry: Registry, tls: ssl.SSLContext | None = None) -> None:
         """`tls`: with the certificate that agents elsewhere know this server by; None: they are not asked."""

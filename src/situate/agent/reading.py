@@ -17,8 +17,8 @@ from typing import BinaryIO, Final
 
 from situate.agent.lines import rotated
 from situate.agent.runtime import Runtime
-from situate.server.http.contracts import LogOptions
-from situate.server.problems import bad_request
+from situate.server.errors import bad_request
+from situate.server.http.ports import LogOptions
 
 __all__ = ["Wanted", "opened", "pieces", "wanted_of"]
 

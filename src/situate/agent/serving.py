@@ -27,8 +27,8 @@ from cryptography.x509.oid import NameOID
 from situate.agent.reading import opened
 from situate.agent.runtime import Runtime
 from situate.loop.logs import Log
-from situate.server.http.contracts import LogOptions
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
 
 __all__ = ["CERTIFICATE", "SERVER", "Endpoint", "log_path", "served"]
 

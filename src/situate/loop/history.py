@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from situate.core.changes import Change, Millis
 from situate.core.effects import Effect
 from situate.loop.journal import SUFFIX, segment_name
-from situate.wire.changes import Decided, Header, Heard, Record, decode_record
 from situate.wire.errors import InputError
+from situate.wire.journal import Decided, Header, Heard, Record, decode_record
 
 RECORD_BYTES: Final = 1 << 30
 """The longest record that is read: a first step may well bring a whole cluster."""

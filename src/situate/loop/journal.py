@@ -28,7 +28,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH
 from situate.core.queue.queue import PARKED_LIMIT_MS
-from situate.wire.changes import Decided, Header, Heard, Record, digest_of, encode_record
+from situate.wire.journal import Decided, Header, Heard, Record, digest_of, encode_record
 
 SEGMENT_BYTES: Final = 64 << 20
 """A file that has reached this is closed, and the next begun."""

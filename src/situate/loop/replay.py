@@ -21,7 +21,7 @@ from situate.core.plugins.support.errors import PluginError
 from situate.core.queue.queue import DEFAULT_BACKOFF
 from situate.core.queue.waiting import Waiting
 from situate.loop.history import History, Step
-from situate.wire.changes import digest_of
+from situate.wire.journal import digest_of
 
 
 @dataclass(frozen=True, slots=True)

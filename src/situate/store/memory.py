@@ -18,9 +18,9 @@ from situate.store.errors import (
     InvalidRequestError,
     LeaseNotFoundError,
 )
-from situate.store.expiry import Expiry
 from situate.store.feed import Feed, FeedWatch
 from situate.store.keys import first_after, prefix_end
+from situate.store.lease_expiry import Expiry
 from situate.store.transactions import Committed, Delete, Guard, Outcome, Put, Write, changes, checked, refusal
 
 FIRST = Revision(1)

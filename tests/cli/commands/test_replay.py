@@ -16,8 +16,8 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Bind, Effect
 from situate.core.engine.engine import Engine
 from situate.loop.journal import Journal, Keep, segment_name
-from situate.wire.changes import Decided, Header, Heard, decode_record, encode_record, plain
 from situate.wire.config import load_config
+from situate.wire.journal import Decided, Header, Heard, decode_record, encode_record, plain
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PACKING = f"""{HEAD}profiles:

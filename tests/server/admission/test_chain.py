@@ -19,7 +19,7 @@ from server.registry.stories import (
     tell,
 )
 from situate.server.admission.chain import chain
-from situate.server.asking import Object, Target
+from situate.server.requests import Object, Target
 from situate.server.resources import BY_KIND
 
 CLAIM = BY_KIND["v1", "PersistentVolumeClaim"]

@@ -19,12 +19,12 @@ from situate.agent.machine import Shape, hollow_shapes
 from situate.agent.wanted import Configuration
 from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.admission.chain import chain
-from situate.server.asking import SYSTEM, Object, Target
 from situate.server.controllers.running import RegistryControllers
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.scheduler import Settings, open_scheduler
 from situate.store.memory import MemoryStore

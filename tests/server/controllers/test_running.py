@@ -15,13 +15,13 @@ from situate.agent.direct import RegistryPlane
 from situate.agent.fleet import Fleet
 from situate.agent.machine import Shape, hollow_shapes
 from situate.server.admission.chain import chain
-from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
 from situate.server.controllers.running import RegistryControllers
+from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.problems import StatusError
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.scheduler import Settings, open_scheduler
 from situate.store.memory import MemoryStore

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from server.http.world import PODS, told, world
-from situate.server.http import answers, connection, heap
+from situate.server.http import connection, heap, responses
 from situate.server.http.settings import Limits
 
 
@@ -128,7 +128,7 @@ def test_requests_on_one_connection_are_answered_in_their_order() -> None:
 
 
 def test_a_client_that_asks_and_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SLOW_S", 0.05)
+    monkeypatch.setattr(responses, "SLOW_S", 0.05)
 
     async def story() -> None:
         async with world() as here, here.line(limit=1024) as line:

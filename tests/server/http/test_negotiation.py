@@ -1,7 +1,7 @@
 import pytest
 
+from situate.server.errors import StatusError
 from situate.server.http.negotiation import Form, accepted, body_type, patch_type, wants_discovery
-from situate.server.problems import StatusError
 
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from server.http.world import PODS, World, deployment, pod, told, world
-from situate.server.asking import Object
-from situate.server.http import showing
-from situate.server.http.contracts import Asked, Special
+from situate.server.errors import conflict
+from situate.server.http import rendering
+from situate.server.http.ports import Asked, Special
 from situate.server.http.settings import Limits
-from situate.server.problems import conflict
-from situate.server.registry import held
+from situate.server.registry import stored_object
+from situate.server.requests import Object
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -92,8 +92,8 @@ def test_lists_go_on_where_they_ended() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
 def test_a_long_list_is_made_in_slices_and_is_the_same(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "SLICE", 2)
-    for module in (showing, held):
+    monkeypatch.setattr(rendering, "SLICE", 2)
+    for module in (rendering, stored_object):
         monkeypatch.setattr(module, "TOGETHER", 2)
 
     async def story() -> None:

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from situate.server.asking import DeleteOptions, ListOptions, WatchOptions, WriteOptions
+from situate.server.errors import StatusError
 from situate.server.http.query import (
     delete_options,
     flag,
@@ -13,7 +13,7 @@ from situate.server.http.query import (
     watch_options,
     write_options,
 )
-from situate.server.problems import StatusError
+from situate.server.requests import DeleteOptions, ListOptions, WatchOptions, WriteOptions
 
 
 def refusal_of(options: str, kind: str = "list", how: str = "") -> StatusError:

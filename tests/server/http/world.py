@@ -10,13 +10,13 @@ from itertools import count
 from typing import Any
 
 from situate.server import tables
-from situate.server.asking import SYSTEM, Caller, Object, Target
-from situate.server.http.contracts import Check, LogSource, Special
-from situate.server.http.serving import Server, serve
+from situate.server.errors import StatusError
+from situate.server.http.ports import Check, LogSource, Special
+from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, Settings
 from situate.server.identity.attributes import Attributes, refusal
-from situate.server.problems import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.views.views import Views
 from situate.store.memory import MemoryStore

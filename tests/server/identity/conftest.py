@@ -9,7 +9,7 @@ import pytest
 
 from server.identity.memory import Memory
 from server.identity.world import objects
-from situate.server.identity import files
+from situate.server.identity import secret_files
 from situate.server.identity.bootstrap import begin
 
 
@@ -32,4 +32,4 @@ def world() -> Memory:
 @pytest.fixture(autouse=True)
 def every_look_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are looked at whenever somebody asks, so that no test has to wait."""
-    monkeypatch.setattr(files, "LOOK_S", 0.0)
+    monkeypatch.setattr(secret_files, "LOOK_S", 0.0)

@@ -5,8 +5,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from situate.server.asking import Caller, Object, Target
-from situate.server.problems import already_exists
+from situate.server.errors import already_exists
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND, Resource
 
 

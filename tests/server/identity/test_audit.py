@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from situate.server.asking import Caller
 from situate.server.identity import audit
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.audit import AuditLog, Policy, level_of
+from situate.server.requests import Caller
 
 JANE = Caller("jane", ("dev",), "7", {"k": ("v",)})
 CREATE = Attributes("create", "apps", "deployments", "", "shop", "web")

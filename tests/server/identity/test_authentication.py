@@ -7,11 +7,11 @@ from cryptography.hazmat.primitives import serialization
 
 from server.identity.clock import Clock
 from server.identity.signing import request
+from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.joining import Joining
-from situate.server.identity.tokens import JoinTokens, UserTokens
-from situate.server.problems import StatusError
+from situate.server.identity.node_join import Joining
+from situate.server.identity.token_files import JoinTokens, UserTokens
 
 
 @pytest.fixture

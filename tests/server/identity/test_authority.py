@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from server.identity.signing import request
 from situate.server.identity import certificates
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.files import IdentityError
+from situate.server.identity.secret_files import IdentityError
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 FILES = ("ca.crt", "ca.key", "service-accounts.key")

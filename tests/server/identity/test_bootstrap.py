@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from server.identity.memory import Memory
-from situate.server.asking import Object
 from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, begin
-from situate.server.identity.objects import served
+from situate.server.identity.ports import served
 from situate.server.identity.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
+from situate.server.requests import Object
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

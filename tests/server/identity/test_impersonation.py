@@ -1,11 +1,11 @@
 import pytest
 
 from server.identity.memory import Memory
-from situate.server.asking import Caller
+from situate.server.errors import StatusError
 from situate.server.identity.attributes import refusal
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.impersonation import MOST, impersonated
-from situate.server.problems import StatusError
+from situate.server.requests import Caller
 
 ROOT = Caller("root", ("system:masters",), agent="kubectl/1")
 PAUL = Caller("paul", ("system:authenticated",))

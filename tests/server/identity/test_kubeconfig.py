@@ -8,8 +8,8 @@ import yaml
 
 from server.identity.clock import Clock
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.files import IdentityError
 from situate.server.identity.kubeconfig import ensure_kubeconfig
+from situate.server.identity.secret_files import IdentityError
 
 URL = "https://127.0.0.1:6443"
 

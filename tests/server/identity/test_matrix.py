@@ -4,9 +4,9 @@ from typing import Any
 
 from server.identity.memory import Memory
 from server.identity.world import ASKERS, Question, questions
-from situate.server.asking import Caller
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.authorization import Authorization
+from situate.server.requests import Caller
 
 LEAST_CELLS = 20_000
 

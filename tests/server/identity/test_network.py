@@ -1,7 +1,7 @@
 import pytest
 
-from situate.server.identity.files import IdentityError
 from situate.server.identity.network import check_listening, is_loopback
+from situate.server.identity.secret_files import IdentityError
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 
 from server.identity.memory import Memory
 from server.identity.probes import PROBES, Probe
-from situate.server.asking import Caller, Object, Target
+from situate.server.errors import StatusError, not_found
 from situate.server.identity.attributes import Attributes, refusal
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.escalation import NoEscalation
-from situate.server.identity.restriction import NodeRestriction
-from situate.server.problems import StatusError, not_found
+from situate.server.identity.node_restriction import NodeRestriction
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_PATH
 from situate.wire.patching import merge_patched
 

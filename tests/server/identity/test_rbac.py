@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.identity.memory import Kept, Memory
-from situate.server.asking import Caller, Object
 from situate.server.identity import rbac
 from situate.server.identity.attributes import Attributes, refusal
 from situate.server.identity.authorization import Authorization, named_by_fields
-from situate.server.identity.objects import served
+from situate.server.identity.ports import served
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.rules import Rule, aggregated, matches, uncovered
+from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
 API = "rbac.authorization.k8s.io/v1"

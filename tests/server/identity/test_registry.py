@@ -10,15 +10,15 @@ import pytest
 
 from server.identity.test_matrix import bits
 from server.identity.world import ASKERS, objects, questions
-from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.errors import StatusError
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.bootstrap import begin
 from situate.server.identity.escalation import NoEscalation
-from situate.server.identity.objects import Objects, served
-from situate.server.identity.restriction import NodeRestriction
-from situate.server.problems import StatusError
+from situate.server.identity.node_restriction import NodeRestriction
+from situate.server.identity.ports import Objects, served
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.store.memory import MemoryStore
 

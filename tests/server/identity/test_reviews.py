@@ -6,18 +6,18 @@ import pytest
 
 from server.identity.clock import Clock
 from server.identity.memory import Memory
-from situate.server.asking import Caller, Object, Target
-from situate.server.http.contracts import Asked, Special
-from situate.server.identity.accounts import ISSUER, AccountTokens
+from situate.server.errors import StatusError
+from situate.server.http.ports import Asked, Special
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
-from situate.server.identity.restriction import NodeRestriction
+from situate.server.identity.create_handlers import specials
+from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.reviews import Reviews
-from situate.server.identity.specials import specials
+from situate.server.identity.service_account_tokens import ISSUER, AccountTokens
+from situate.server.identity.token_files import UserTokens
 from situate.server.identity.token_requests import TokenRequests
-from situate.server.identity.tokens import UserTokens
-from situate.server.problems import StatusError
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND, RESOURCES
 
 KATE = Caller("kate", ("system:authenticated",))

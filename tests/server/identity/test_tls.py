@@ -12,11 +12,11 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 
 from server.identity.clock import Clock
+from situate.server.errors import StatusError
 from situate.server.identity import certificates
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.identity.certificates import Credential
-from situate.server.problems import StatusError
 
 TIMEOUT_S = 10.0
 

@@ -4,9 +4,9 @@ import copy
 from functools import cache
 
 from server.kinds.corpus import Case, Json, bases, causes_of, changed, told
+from situate.server.errors import Cause, invalid
 from situate.server.kinds import STRATEGIES, Strategy
 from situate.server.kinds.metadata import validate_metadata, validate_metadata_update
-from situate.server.problems import Cause, invalid
 from situate.wire.schema import DecodeError, normalised
 
 NOW, UID, REVISION = "2026-01-01T00:00:00Z", "00000000-0000-0000-0000-000000000001", "7"

@@ -4,10 +4,10 @@ import copy
 from dataclasses import dataclass
 
 from server.kinds.corpus_groups import Case, Json, merged
+from situate.server.errors import Cause
 from situate.server.kinds import strategy_of
 from situate.server.kinds.metadata import validate_metadata, validate_metadata_update
 from situate.server.kinds.strategy import Strategy
-from situate.server.problems import Cause
 from situate.server.resources import BY_KIND, Resource
 from situate.wire.schema import normalised
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from situate.server.asking import Object
 from situate.server.kinds.events import NEW_STRATEGY, STRATEGY
+from situate.server.requests import Object
 
 TOLD: Object = {
     "metadata": {"name": "e", "namespace": "default"},

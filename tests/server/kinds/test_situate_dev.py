@@ -1,7 +1,7 @@
 import pytest
 
-from situate.server.asking import Object
 from situate.server.kinds import strategy_of
+from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 
 DECISIONS = strategy_of(BY_KIND["situate.dev/v1alpha1", "PlacementDecision"])

@@ -8,11 +8,11 @@ import pytest
 
 from server.placing.witness import witnessed
 from server.placing.world import World, tell
-from situate.server.asking import SYSTEM, Target
+from situate.server.errors import StatusError
 from situate.server.placing.audit import audit
 from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, decoded, encoded
-from situate.server.problems import StatusError
+from situate.server.requests import SYSTEM, Target
 from situate.store.transactions import Put
 
 NAMES, NODE_NAMES = [f"p{at}" for at in range(12)], ["n1", "n2", "n3"]

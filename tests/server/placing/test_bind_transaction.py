@@ -10,11 +10,11 @@ from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
 from server.placing.witness import witnessed
 from server.placing.world import World, pod_object
-from situate.server.asking import SYSTEM, Object, Target
 from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
-from situate.server.registry.held import Held, hold
+from situate.server.registry.stored_object import Held, hold
+from situate.server.requests import SYSTEM, Object, Target
 
 
 def owned_by(kind: str, name: str = "o", uid: str = "o") -> dict[str, Any]:

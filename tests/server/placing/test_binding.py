@@ -9,12 +9,12 @@ from server.placing.conftest import Tell
 from server.placing.witness import witnessed
 from server.placing.world import World
 from server.placing.world import tell as in_memory
-from situate.server.asking import SYSTEM, Caller, Object, Target
-from situate.server.http.contracts import Asked
+from situate.server.errors import StatusError
+from situate.server.http.ports import Asked
 from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
 from situate.server.placing.specials import specials
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 BINDINGS = BY_KIND["v1", "Binding"]

@@ -6,14 +6,14 @@ from typing import Any
 from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
 from server.placing.world import World
-from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
-from situate.server.http.contracts import Asked
+from situate.server.errors import StatusError
+from situate.server.http.ports import Asked
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import with_condition
 from situate.server.placing.eviction import BUDGETS, EVICTED
 from situate.server.placing.specials import specials
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 

@@ -8,9 +8,9 @@ import pytest
 from server.placing.world import World, tell
 from situate.agent.direct import RegistryPlane
 from situate.agent.plane import Renewal
-from situate.server.asking import Target
 from situate.server.placing import lagging
 from situate.server.placing.lagging import LAGGING, SnapshotLag
+from situate.server.requests import Target
 from situate.server.resources import BY_KIND
 
 EVENTS = BY_KIND["v1", "Event"]

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from situate.server.errors import StatusError
 from situate.server.placing.node_locks import NodeLocks
-from situate.server.problems import StatusError
 
 
 def test_who_asks_for_the_same_node_waits_and_who_asks_for_another_does_not() -> None:

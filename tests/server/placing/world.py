@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
 from situate.server.placing.bind_transaction import NODES, PODS, BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
@@ -15,8 +14,9 @@ from situate.server.placing.eviction import Evictor
 from situate.server.placing.ledger import Ledger
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_decoded
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.store.contract import Store
 from situate.store.memory import MemoryStore

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from situate.server.asking import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.registry import Registry
-from situate.server.registry.watching import WatchEvent, Watching
+from situate.server.registry.watchers import WatchEvent, Watching
+from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.resources import BY_KIND, Resource
 from situate.store.contract import Store
 from situate.store.memory import MemoryStore

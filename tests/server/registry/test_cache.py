@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, no, ready, tell
-from situate.server.asking import Target
 from situate.server.registry import cache as cache_module
 from situate.server.registry.cache import Cache
-from situate.server.registry.selectable import plain
+from situate.server.registry.selectable_fields import plain
+from situate.server.requests import Target
 from situate.store.entries import Batch, Page, Revision
 from situate.store.errors import (
     CompactedError,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from server.registry.stories import ANN, World, tell
-from situate.server.asking import Target, WriteOptions
 from situate.server.registry.conversion import from_stored, to_stored
+from situate.server.requests import Target, WriteOptions
 from situate.server.resources import BY_KIND
 
 CORE_EVENT = BY_KIND["v1", "Event"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from server.registry.stories import CONFIG_MAP, NODE
 from situate.server.registry.keys import Place, key_of, place_of, prefix_of
-from situate.server.registry.ordered import LONGEST, OrderedKeys
+from situate.server.registry.sorted_keys import LONGEST, OrderedKeys
 from situate.server.resources import BY_KIND, Resource
 
 KEYS = st.text(alphabet="abc/-", min_size=1, max_size=6)

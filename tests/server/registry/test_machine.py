@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, tell
-from situate.server.asking import DeleteOptions, ListOptions, Target, WatchOptions
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
-from situate.server.registry.watching import Watching
+from situate.server.errors import StatusError
+from situate.server.registry.stored_object import Held
+from situate.server.registry.watchers import Watching
+from situate.server.requests import DeleteOptions, ListOptions, Target, WatchOptions
 
 NAMES = st.sampled_from("abcde")
 SPACES = st.sampled_from(["default", "other"])

@@ -3,9 +3,9 @@
 import pytest
 
 from server.registry.stories import CONFIG_MAP, World, config_map, no, ready, tell
-from situate.server.asking import Target, WatchOptions
 from situate.server.registry import cache as cache_module
 from situate.server.registry.registry import Registry
+from situate.server.requests import Target, WatchOptions
 from situate.store.entries import Revision
 
 

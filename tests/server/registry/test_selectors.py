@@ -4,11 +4,11 @@ import pytest
 
 from server.registry.stories import CONFIG_MAP, JOB, NODE, POD, refused
 from situate.core.model.labels import Selector
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held, hold
-from situate.server.registry.selectable import names_of
+from situate.server.errors import StatusError
+from situate.server.registry.codec import encoded
+from situate.server.registry.selectable_fields import names_of
 from situate.server.registry.selectors import parse_labels, selection
-from situate.server.registry.stored import encoded
+from situate.server.registry.stored_object import Held, hold
 from situate.server.resources import BY_KIND, Resource
 
 EVENT = BY_KIND["v1", "Event"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from server.registry.stories import ANN, CONFIG_MAP, config_map, no
-from situate.server.asking import ListOptions, Object, Target, WatchOptions
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.store.contract import Store
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from server.placing.world import World
 from server.scheduling.stories import tell, until
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
-from situate.server.asking import SYSTEM, Target
 from situate.server.placing.bind_transaction import NODES
+from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.feed import KINDS, Feed
 from situate.store.transactions import Put

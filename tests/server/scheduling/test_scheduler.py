@@ -13,9 +13,9 @@ from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Nominate, SetCondition
 from situate.core.engine.engine import Engine
 from situate.loop.metrics import Metrics
-from situate.server.asking import Object
 from situate.server.placing.bind_transaction import PODS
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
 from situate.server.scheduling.performer import RegistryPerformer

@@ -6,8 +6,8 @@ from server.placing.test_binding import refusal
 from server.placing.world import World
 from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import node_of
-from situate.server.asking import SYSTEM
 from situate.server.placing.bind_transaction import LEASE, LEASES
+from situate.server.requests import SYSTEM
 from situate.server.scheduling.scheduler import Settings
 from situate.server.scheduling.term import Term
 

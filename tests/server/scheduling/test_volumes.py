@@ -5,8 +5,8 @@ from typing import Any
 from server.placing.world import World
 from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import events, node_of
-from situate.server.asking import SYSTEM, Object, Target
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Object, Target
 from situate.server.resources import BY_KIND
 
 VOLUMES, CLAIMS = BY_KIND["v1", "PersistentVolume"], BY_KIND["v1", "PersistentVolumeClaim"]

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from server.placing.world import World, tell
-from situate.server.asking import SYSTEM, DeleteOptions, ListOptions, Object, Target
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
+from situate.server.requests import SYSTEM, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import BY_KIND
-from situate.server.views import tally
+from situate.server.views import pod_counts
 from situate.server.views.views import Views
 
 GROUP = "situate.dev/v1alpha1"
@@ -144,7 +144,7 @@ def test_selectors_choose_among_them() -> None:
 
 def test_they_cannot_be_watched() -> None:
     async def work(world: World, views: Views) -> None:
-        from situate.server.asking import WatchOptions
+        from situate.server.requests import WatchOptions
 
         with pytest.raises(StatusError) as caught:
             await views.watch(Target(WORKLOADS), WatchOptions())
@@ -154,7 +154,7 @@ def test_they_cannot_be_watched() -> None:
 
 
 def test_what_was_let_go_of_is_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "BACKLOG", 2)
+    monkeypatch.setattr(pod_counts, "BACKLOG", 2)
 
     async def work(world: World, views: Views) -> None:
         await world.pod("p0")

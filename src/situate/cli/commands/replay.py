@@ -121,7 +121,7 @@ def _differences(replayed: Replay, journal: Path) -> list[Difference]:
 
 def _note(history: History, replayed: Replay) -> None:
     """What may explain a difference, or is missing from what was compared."""
-    from situate.wire.changes import fingerprint
+    from situate.wire.journal import fingerprint
 
     if history.header.format != fingerprint():
         by = f"was recorded by situate {history.header.situate}, whose changes and effects are not the same as ours"
@@ -232,6 +232,6 @@ def _values(
 
 
 def _plain(effect: Effect) -> dict[str, Any]:
-    from situate.wire.changes import plain
+    from situate.wire.journal import plain
 
     return plain(effect)

@@ -44,16 +44,15 @@ from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
 from situate.server import tables
 from situate.server.admission.chain import chain
-from situate.server.asking import SYSTEM
 from situate.server.controllers.running import RegistryControllers
-from situate.server.http.contracts import Check
-from situate.server.http.serving import Server, serve
+from situate.server.http.ports import Check
+from situate.server.http.server import Server, serve
 from situate.server.http.settings import Settings as HttpSettings
 from situate.server.identity.bootstrap import begin
-from situate.server.identity.files import IdentityError
+from situate.server.identity.create_handlers import restricted
 from situate.server.identity.kubeconfig import ensure_kubeconfig
-from situate.server.identity.opening import Opened, open_identity
-from situate.server.identity.specials import restricted
+from situate.server.identity.secret_files import IdentityError
+from situate.server.identity.setup import Opened, open_identity
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.placing.configuring import configure
@@ -62,15 +61,16 @@ from situate.server.placing.lagging import BOUND_S, SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM
 from situate.server.scheduling.scheduler import LostTermError, open_scheduler
 from situate.server.scheduling.scheduler import Settings as SchedulerSettings
 from situate.server.scheduling.term import Term
 from situate.server.uids import new_uid
 from situate.server.views.views import Views
-from situate.store.compacting import compact_regularly
+from situate.store.compaction import compact_regularly
 from situate.store.contract import Store
 from situate.store.errors import StoreError
-from situate.store.opening import open_store
+from situate.store.open import open_store
 from situate.wire.errors import InputError
 
 __all__ = ["Settings", "run"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.asking import Caller, Object, Target
-from situate.server.problems import Cause, StatusError, forbidden, not_found
+from situate.server.errors import Cause, StatusError, forbidden, not_found
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
-from situate.server.registry.selectable import names_of
+from situate.server.registry.selectable_fields import names_of
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["IMMORTAL", "NamespaceLifecycle"]

@@ -9,10 +9,10 @@ import msgspec
 from situate.core.model.policy import PriorityClass
 from situate.core.model.priority import PriorityClasses, priority_classes
 from situate.core.reconcile.admission import AdmissionError, with_pod_priority
-from situate.server.asking import Caller, Object, Target
-from situate.server.problems import forbidden
+from situate.server.errors import forbidden
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["Priority"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.asking import Caller, Object, Target
+from situate.server.errors import Cause, invalid
 from situate.server.kinds.services.preparing import allocate
-from situate.server.problems import Cause, invalid
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["ServiceAddresses"]

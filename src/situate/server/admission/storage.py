@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.asking import Caller, Object, Target
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["DefaultStorageClass"]

@@ -6,8 +6,8 @@ from typing import Final
 
 from situate.core.reconcile.admission import with_default_tolerations
 from situate.core.reconcile.nodes.fencing import KUBERNETES
-from situate.server.asking import Caller, Object, Target
 from situate.server.registry.ports import Action
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["DefaultTolerations"]

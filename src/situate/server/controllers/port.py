@@ -20,10 +20,10 @@ from situate.core.reconcile.effects import (
 )
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.runner import RefusedError, Written
-from situate.server.asking import Caller, DeleteOptions, ListOptions, Target
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, DeleteOptions, ListOptions, Target
 from situate.server.resources import BY_KIND, RESOURCES
 from situate.wire.bodies import seconds_time
 from situate.wire.patching import merge_patched

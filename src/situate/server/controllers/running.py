@@ -13,10 +13,10 @@ from situate.loop.controllers.runner import Runner
 from situate.loop.controllers.view import Served
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
-from situate.server.asking import Target, WatchOptions
 from situate.server.controllers.port import UNTOLD, RegistryPort
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.requests import Target, WatchOptions
 from situate.server.resources import BY_KIND, RESOURCES, Resource
 
 __all__ = ["RegistryControllers"]

@@ -9,11 +9,11 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from situate.server.asking import Object, WriteOptions
-from situate.server.http.answers import encode
+from situate.server.errors import StatusError, bad_request
 from situate.server.http.negotiation import body_type
-from situate.server.problems import StatusError, bad_request
+from situate.server.http.responses import encode
 from situate.server.registry.warning import warn
+from situate.server.requests import Object, WriteOptions
 from situate.wire.errors import InputError
 from situate.wire.protobuf import from_protobuf
 from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal

@@ -11,9 +11,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
-from situate.server.http.answers import of_status
-from situate.server.problems import StatusError, bad_request
+from situate.server.http.responses import of_status
 
 __all__ = ["Connection", "Listener"]
 

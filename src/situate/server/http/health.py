@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
-from situate.server.http.answers import TEXT, Answer
-from situate.server.http.contracts import Check
-from situate.server.http.paths import no_such_path
+from situate.server.http.ports import Check
 from situate.server.http.query import Query
+from situate.server.http.responses import TEXT, Answer
+from situate.server.http.urls import no_such_path
 
 __all__ = ["PING", "Health"]
 

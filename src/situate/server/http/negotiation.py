@@ -7,7 +7,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 
 __all__ = ["JSON", "Form", "accepted", "body_type", "not_acceptable", "patch_type", "wants_discovery"]
 

@@ -7,15 +7,15 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from situate.server.asking import Object
+from situate.server.errors import bad_request
 from situate.server.http import bodies, query
-from situate.server.http.answers import Answer, of_object
-from situate.server.http.contracts import Asked, Computed, Special, Tables
-from situate.server.http.incoming import Incoming
 from situate.server.http.negotiation import body_type
-from situate.server.http.showing import Shower, included
-from situate.server.problems import bad_request
+from situate.server.http.ports import Asked, Computed, Special, Tables
+from situate.server.http.rendering import Shower, included
+from situate.server.http.request import Incoming
+from situate.server.http.responses import Answer, of_object
 from situate.server.registry.registry import PatchType, Registry
+from situate.server.requests import Object
 
 __all__ = ["Objects", "check_names"]
 

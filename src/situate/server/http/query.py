@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import unquote_plus
 
-from situate.server.asking import DeleteOptions, FieldValidation, ListOptions, WatchOptions, WriteOptions
-from situate.server.http.contracts import LogOptions
-from situate.server.problems import Cause, StatusError, bad_request, invalid
+from situate.server.errors import Cause, StatusError, bad_request, invalid
+from situate.server.http.ports import LogOptions
+from situate.server.requests import DeleteOptions, FieldValidation, ListOptions, WatchOptions, WriteOptions
 
 __all__ = [
     "Query",

@@ -10,23 +10,23 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from situate.server.asking import Caller
 from situate.server.discovery import Discovery, Document, subresource_verbs
-from situate.server.http.answers import JSON, Answer, of_object
-from situate.server.http.contracts import Computed, Specials
 from situate.server.http.health import Health
-from situate.server.http.incoming import Incoming
-from situate.server.http.metering import CONTENT_TYPE, Meter
+from situate.server.http.metrics import CONTENT_TYPE, Meter
 from situate.server.http.negotiation import patch_type, wants_discovery
 from situate.server.http.objects import Objects
-from situate.server.http.paths import Place, no_such_path, wrong_method
-from situate.server.http.podlogs import PodLogs
+from situate.server.http.pod_logs import PodLogs
+from situate.server.http.ports import Computed, Specials
 from situate.server.http.query import Query
+from situate.server.http.request import Incoming
+from situate.server.http.responses import JSON, Answer, of_object
 from situate.server.http.scale import Scale
 from situate.server.http.settings import Settings
-from situate.server.http.watching import Watches
+from situate.server.http.urls import Place, no_such_path, wrong_method
+from situate.server.http.watches import Watches
 from situate.server.openapi import PROTOBUF_V2, OpenApi
 from situate.server.registry.warning import warn
+from situate.server.requests import Caller
 
 __all__ = ["Routing"]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from situate.server.asking import Object, Target
+from situate.server.errors import Cause, bad_request, conflict, invalid
 from situate.server.http import bodies, query
-from situate.server.http.answers import Answer, of_object
-from situate.server.http.incoming import Incoming
-from situate.server.problems import Cause, bad_request, conflict, invalid
-from situate.server.registry.held import Held
+from situate.server.http.request import Incoming
+from situate.server.http.responses import Answer, of_object
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object, Target
 from situate.server.tables.words import selector
 from situate.wire.patching import PatchError, json_patched, merge_patched
 from situate.wire.schema import DecodeError, normalised

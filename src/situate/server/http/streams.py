@@ -9,8 +9,8 @@ from typing import Final
 
 from aiohttp import web
 
-from situate.server.http.answers import Answer, head
 from situate.server.http.connection import Connection
+from situate.server.http.responses import Answer, head
 
 __all__ = ["Stream"]
 

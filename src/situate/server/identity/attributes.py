@@ -5,8 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final, NamedTuple, Protocol
 
-from situate.server.asking import Caller, Target
-from situate.server.problems import StatusError, forbidden
+from situate.server.errors import StatusError, forbidden
+from situate.server.requests import Caller, Target
 
 __all__ = ["NO", "YES", "Asking", "Attributes", "Decision", "Requirement", "of_target", "refusal", "requirements"]
 

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from situate.server.asking import Caller
 from situate.server.identity.attributes import Asking
-from situate.server.identity.files import PRIVATE
+from situate.server.identity.secret_files import PRIVATE
+from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
 
 __all__ = ["AuditLog", "Level", "Policy", "level_of"]

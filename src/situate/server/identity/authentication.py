@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from situate.server.asking import Caller
-from situate.server.identity.accounts import AccountTokens, Seen, TokenError
-from situate.server.identity.files import IdentityError
-from situate.server.identity.tokens import JoinTokens, UserTokens
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
+from situate.server.identity.secret_files import IdentityError
+from situate.server.identity.service_account_tokens import AccountTokens, Seen, TokenError
+from situate.server.identity.token_files import JoinTokens, UserTokens
+from situate.server.requests import Caller
 
 __all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
 

@@ -30,7 +30,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from situate.server.identity import certificates
 from situate.server.identity.certificates import Credential
-from situate.server.identity.files import PRIVATE_FOLDER, IdentityError, Watched, private_text, replace, sync_folder
+from situate.server.identity.secret_files import (
+    PRIVATE_FOLDER,
+    IdentityError,
+    Watched,
+    private_text,
+    replace,
+    sync_folder,
+)
 
 __all__ = ["Authority", "Revocations", "open_authority"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from situate.server.asking import Caller
 from situate.server.identity.attributes import Asking, Attributes, Decision, requirements
-from situate.server.identity.node import NODES, NodeAuthorizer
-from situate.server.identity.objects import Objects
+from situate.server.identity.node_authorizer import NODES, NodeAuthorizer
+from situate.server.identity.ports import Objects
 from situate.server.identity.rbac import Rbac
+from situate.server.requests import Caller
 
 __all__ = ["Authorization", "named_by_fields"]
 

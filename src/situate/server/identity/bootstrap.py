@@ -12,12 +12,12 @@ from copy import deepcopy
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from situate.server.asking import SYSTEM, Caller, Object, Target
-from situate.server.identity.objects import Objects, served
+from situate.server.errors import StatusError
+from situate.server.identity.ports import Objects, served
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
 from situate.server.identity.rules import rules_of, uncovered
-from situate.server.problems import StatusError
+from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 __all__ = ["Writing", "begin", "gather", "objects_at_start"]

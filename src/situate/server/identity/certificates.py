@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from situate.server.identity.files import IdentityError
+from situate.server.identity.secret_files import IdentityError
 
 __all__ = [
     "AUTHORITY_LIFE",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from situate.server.asking import Caller, Object, Target
+from situate.server.errors import forbidden
 from situate.server.identity.attributes import Attributes
+from situate.server.identity.node_restriction import MayAsk
 from situate.server.identity.rbac import GROUP, MASTERS, Rbac
-from situate.server.identity.restriction import MayAsk
 from situate.server.identity.rules import EVERYTHING, Rule, described, quoted, rules_of, uncovered
-from situate.server.problems import forbidden
+from situate.server.requests import Caller, Object, Target
 
 __all__ = ["NoEscalation"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from situate.server.asking import Caller
 from situate.server.identity.attributes import Asking, Decision, refusal
 from situate.server.identity.audit import AuditLog
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization, named_by_fields
 from situate.server.identity.impersonation import impersonated
+from situate.server.requests import Caller
 
 __all__ = ["Identity"]
 

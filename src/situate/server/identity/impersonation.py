@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from urllib.parse import unquote
 
-from situate.server.asking import Caller
-from situate.server.identity.accounts import account_groups
+from situate.server.errors import bad_request
 from situate.server.identity.attributes import Attributes
-from situate.server.problems import bad_request
+from situate.server.identity.service_account_tokens import account_groups
+from situate.server.requests import Caller
 
 __all__ = ["impersonated"]
 

@@ -13,7 +13,7 @@ from cryptography import x509
 
 from situate.server.identity.authority import Authority
 from situate.server.identity.certificates import Credential, due
-from situate.server.identity.files import IdentityError, private_text, replace
+from situate.server.identity.secret_files import IdentityError, private_text, replace
 
 __all__ = ["ensure_kubeconfig", "kubeconfig"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from situate.server.identity.files import IdentityError
+from situate.server.identity.secret_files import IdentityError
 
 __all__ = ["check_listening", "is_loopback"]
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from situate.server.asking import Caller, Object
+from situate.server.errors import not_found
 from situate.server.identity.attributes import NO, YES, Asking, Decision
-from situate.server.identity.objects import Objects, served
+from situate.server.identity.ports import Objects, served
 from situate.server.identity.rules import Rule, aggregated, matches, rules_of
-from situate.server.problems import not_found
+from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
 __all__ = ["MASTERS", "Rbac"]

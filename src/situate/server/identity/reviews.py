@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from situate.server.asking import Caller, Object
-from situate.server.identity.accounts import TokenError
+from situate.server.errors import Cause, bad_request, invalid
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
-from situate.server.identity.node import node_of
-from situate.server.problems import Cause, bad_request, invalid
+from situate.server.identity.node_authorizer import node_of
+from situate.server.identity.service_account_tokens import TokenError
+from situate.server.requests import Caller, Object
 
 __all__ = ["Reviews"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from situate.server.asking import Object
 from situate.server.identity.rules import Rule
+from situate.server.requests import Object
 
 __all__ = ["AUTOUPDATE", "BINDINGS", "NODE_RULES", "ROLES", "BootstrapBinding", "BootstrapRole"]
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from situate.server.asking import Object
 from situate.server.identity.attributes import Asking
+from situate.server.requests import Object
 
 __all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parsed", "quoted", "rules_of", "uncovered"]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from situate.server.asking import Caller, Object, Target
-from situate.server.identity.accounts import ACCOUNTS, AccountTokens, Bound
-from situate.server.identity.objects import Objects, served, uid_of
-from situate.server.identity.restriction import NodeRestriction
-from situate.server.problems import Cause, bad_request, conflict, invalid, not_found
+from situate.server.errors import Cause, bad_request, conflict, invalid, not_found
+from situate.server.identity.node_restriction import NodeRestriction
+from situate.server.identity.ports import Objects, served, uid_of
+from situate.server.identity.service_account_tokens import ACCOUNTS, AccountTokens, Bound
+from situate.server.requests import Caller, Object, Target
 
 __all__ = ["TokenRequests"]
 

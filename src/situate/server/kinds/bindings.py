@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.asking import Object
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, not_supported, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

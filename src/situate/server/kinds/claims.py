@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.resources import (
@@ -31,6 +30,7 @@ from situate.server.kinds.validating import (
     not_supported,
     required,
 )
+from situate.server.requests import Object
 
 __all__ = ["ACCESS_MODES", "STRATEGY", "access_modes", "claim_template", "default_claim_spec", "validate_claim_spec"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, forbidden, invalid, too_long
+from situate.server.requests import Object
 
 __all__ = ["LOCKED", "MAX_SIZE", "STRATEGY", "decoded_size", "locked"]
 

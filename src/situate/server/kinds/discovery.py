@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.addresses import endpoint_ip, ip, is_ipv6
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -21,7 +21,7 @@ from situate.server.kinds.validating import (
     required,
     too_many,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

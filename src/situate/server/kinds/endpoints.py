@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
 from situate.server.kinds.addresses import endpoint_ip, ip
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.kinds.pods.containers import PROTOCOLS
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, not_supported, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

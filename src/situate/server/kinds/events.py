@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, immutable, invalid, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["NEW_STRATEGY", "STRATEGY"]
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO
-from situate.server.asking import Object
 from situate.server.kinds.resources import (
     STORAGE,
     amounts_rounded,
@@ -19,6 +18,7 @@ from situate.server.kinds.resources import (
 )
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, duplicate, forbidden, invalid, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

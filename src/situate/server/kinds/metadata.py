@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.naming import NameRule, dns_label, prefix_problems
 from situate.server.kinds.validating import (
     NOT_NEGATIVE,
@@ -22,7 +22,7 @@ from situate.server.kinds.validating import (
     required,
     too_long,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["MAX_ANNOTATIONS", "kube_finalizer", "validate_annotations", "validate_metadata", "validate_metadata_update"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
 from situate.server.kinds.metadata import kube_finalizer
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.validating import Causes, check, invalid
+from situate.server.requests import Object
 
 __all__ = ["NAME_LABEL", "STRATEGY", "validate_finalize"]
 

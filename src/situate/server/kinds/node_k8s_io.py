@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.internals import TOLERATION, inside
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.pods.placing import tolerations
 from situate.server.kinds.resources import resources
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, duplicate, immutable, labels, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.addresses import cidr, is_dual_stack
 from situate.server.kinds.pods.placing import taint_effect
 from situate.server.kinds.resources import amount, amounts_rounded
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.kinds.validating import Causes, check, duplicate, forbidden, invalid, positive, quoted
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY", "taints"]
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from posixpath import normpath
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.claims import VOLUME_MODES, access_modes
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.pods.paths import no_backsteps
@@ -18,6 +17,7 @@ from situate.server.kinds.resources import STORAGE, amounts_rounded, basic_amoun
 from situate.server.kinds.selecting import node_selector
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.kinds.validating import Causes, check, forbidden, immutable, invalid, not_supported, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
 from situate.server.kinds.naming import path_segment
 from situate.server.kinds.portions import at_most_all, portion
 from situate.server.kinds.states import counts, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.validating import Causes, invalid, label_selector, not_supported
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

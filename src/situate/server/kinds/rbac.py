@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.matching import usable_selector
 from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, invalid, not_supported, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import subdomain_problems
-from situate.server.asking import Object
 from situate.server.kinds.strategy import Strategy, drop_status, keep_status
 from situate.server.kinds.templates import default_template, template_warnings, validate_template
 from situate.server.kinds.validating import Causes, at_least_zero, forbidden, invalid, not_supported, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

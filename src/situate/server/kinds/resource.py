@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.internals import CLAIM, inside
 from situate.server.kinds.naming import MAX_SUBDOMAIN, dns_label, subdomain, too_long_text
 from situate.server.kinds.selecting import node_selector
@@ -31,7 +31,7 @@ from situate.server.kinds.validating import (
     too_long,
     too_many,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.resources import amount, amounts_rounded, is_quota_name, quota_resource_name
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.validating import IMMUTABLE, Causes, invalid, required
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

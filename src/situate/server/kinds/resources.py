@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO, QuantityError, parse_milli, parse_quantity
+from situate.server.errors import Cause
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.validating import (
     NOT_NEGATIVE,
@@ -24,7 +25,6 @@ from situate.server.kinds.validating import (
     quoted,
     required,
 )
-from situate.server.problems import Cause
 
 __all__ = [
     "ResourceList",

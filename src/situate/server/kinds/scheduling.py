@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.states import reset_status
@@ -28,7 +28,7 @@ from situate.server.kinds.validating import (
     required,
     too_many,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES"]
 

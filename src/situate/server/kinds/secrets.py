@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.server.asking import Object
 from situate.server.kinds.configmaps import MAX_SIZE, decoded_size, locked
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, check, immutable, invalid, required, too_long
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

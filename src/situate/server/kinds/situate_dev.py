@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, at_least_zero, not_supported, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["PHASES", "STRATEGIES"]
 

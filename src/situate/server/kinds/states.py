@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from situate.server.asking import Object
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.validating import Causes, at_least_zero, invalid
+from situate.server.requests import Object
 
 __all__ = ["counts", "name_warnings", "never_less", "not_more", "reset_status"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.naming import subdomain
 from situate.server.kinds.resources import nanos, text_of
 from situate.server.kinds.selecting import topology_selector_term
@@ -25,7 +25,7 @@ from situate.server.kinds.validating import (
     required,
     too_long,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGIES", "driver_name"]
 

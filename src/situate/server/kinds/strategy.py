@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.naming import NameRule, subdomain
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["NOTHING", "Strategy", "drop_status", "keep_all_but_status", "keep_status"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.pods import default_spec, pod_annotations, template_warnings, validate_spec
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, forbidden, immutable, labels
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY", "default_template", "template_warnings", "validate_template", "validate_template_update"]
 

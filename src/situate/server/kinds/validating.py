@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.problems import Cause
+from situate.server.errors import Cause
 
 __all__ = [
     "IMMUTABLE",

@@ -29,7 +29,6 @@ from situate.core.model.pod import Pod
 from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
 from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import REPORT, stale
-from situate.server.asking import Object
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
 from situate.server.placing.demands import Demands
@@ -63,9 +62,10 @@ from situate.server.placing.refusing import (
 )
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
-from situate.server.registry.held import Held
 from situate.server.registry.keys import key_of
-from situate.server.registry.selectable import plain
+from situate.server.registry.selectable_fields import plain
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object
 from situate.server.resources import BY_KIND, Resource
 from situate.store.entries import ABSENT, Revision
 from situate.store.transactions import At, Delete, Guard, Put, Write

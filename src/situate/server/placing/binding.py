@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.server.asking import SYSTEM, Caller, Object, Target
+from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import BINDING_VERSION, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusing import already_assigned, being_deleted, gated, other_revision, other_uid
 from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
-from situate.server.problems import Cause, StatusError, bad_request, invalid
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.wire.bodies import seconds_time
 
 if TYPE_CHECKING:
-    from situate.server.http.contracts import Asked
+    from situate.server.http.ports import Asked
 
 __all__ = ["SUCCESS", "TERM", "Binder", "with_condition"]
 

@@ -7,13 +7,13 @@ from http import HTTPStatus
 import msgspec
 
 from situate.loop.logs import Log
-from situate.server.asking import SYSTEM, Object, Target
+from situate.server.errors import StatusError
 from situate.server.placing import snapshots
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Object, Target
 
 __all__ = ["configure"]
 

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 
 from situate.core.model.base import EMPTY
 from situate.server.placing.life import Phase
-from situate.server.registry.stored import kept
+from situate.server.registry.codec import kept
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = [

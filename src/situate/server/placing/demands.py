@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from situate.core.model.pod import Pod
-from situate.server.asking import Object
 from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
+from situate.server.requests import Object
 
 __all__ = ["MOST", "Demand", "Demands"]
 

@@ -19,23 +19,23 @@ import msgspec
 from situate.core.model.managed import Budget, ManagedPod
 from situate.core.reconcile.disruption import CAUSE, Answer, budgets_of, granted, may_evict
 from situate.core.reconcile.objects import written
-from situate.server.asking import Caller, DeleteOptions, Object, Target
+from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.validating import not_supported
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import SUCCESS, with_condition
 from situate.server.placing.refusing import other_revision, other_uid
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
-from situate.server.problems import Cause, StatusError, bad_request, invalid
-from situate.server.registry import stored
-from situate.server.registry.held import Held
+from situate.server.registry import codec
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.store.entries import Revision
 from situate.store.transactions import At, Guard, Put, Write
 from situate.wire.bodies import seconds_time
 
 if TYPE_CHECKING:
-    from situate.server.http.contracts import Asked
+    from situate.server.http.ports import Asked
 
 __all__ = ["Evictor"]
 
@@ -122,7 +122,7 @@ class Evictor:
         status = granted(one, pod.metadata.name, self._wall_ns() // MILLION)
         body = held.object(BUDGETS)
         body["status"] = dict(written(status, *NUMBERS))
-        return [At(held.key, Revision(held.revision))], [Put(held.key, stored.encoded(body))]
+        return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encoded(body))]
 
     async def create_eviction(self, asked: Asked) -> Object:
         """POST of an Eviction of policy/v1 to a pod."""

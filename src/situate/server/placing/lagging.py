@@ -22,15 +22,15 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_late
 from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
 from situate.loop.logs import Log
-from situate.server.asking import SYSTEM, Object, Target, WatchOptions
+from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASES, NODES
 from situate.server.placing.binding import with_condition
 from situate.server.placing.lags import Lags
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
-from situate.server.registry.watching import WatchEvent
+from situate.server.registry.stored_object import Held
+from situate.server.registry.watchers import WatchEvent
+from situate.server.requests import SYSTEM, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND, Resource
 from situate.wire.bodies import seconds_time
 

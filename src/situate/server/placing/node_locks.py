@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final
 
-from situate.server.problems import too_many_requests
+from situate.server.errors import too_many_requests
 
 __all__ = ["MOST_WAITING", "NodeLocks"]
 

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from typing import Final
 
 from situate.core.reconcile.nodes.reports import REPORT
+from situate.server.errors import Cause, StatusError
 from situate.server.placing.ledger import Bound, Port, Short
-from situate.server.problems import Cause, StatusError
 
 __all__ = [
     "already_assigned",

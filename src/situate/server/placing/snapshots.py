@@ -13,7 +13,7 @@ from situate.core.model.base import EMPTY
 from situate.core.reconcile.nodes.fencing import Profile
 from situate.core.reconcile.reckon import SECOND
 from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
-from situate.server.registry.stored import kept
+from situate.server.registry.codec import kept
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = ["NODE_SNAPSHOTS", "Identity", "configuration", "configuration_of", "decoded", "encoded"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situate.server.http.contracts import Special, Specials
+from situate.server.http.ports import Special, Specials
 from situate.server.placing.binding import Binder
 from situate.server.placing.eviction import Evictor
 

@@ -11,10 +11,10 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from situate.server.asking import Object
 from situate.server.placing.decisions import Details
-from situate.server.registry.held import Held
-from situate.server.registry.selectable import Seen
+from situate.server.registry.selectable_fields import Seen
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.store.transactions import Guard, Write
 

@@ -15,13 +15,13 @@ from heapq import heapify, heappop, heappush
 from itertools import count, groupby
 from typing import Final
 
-from situate.server.problems import expired
-from situate.server.registry.held import Held, hold, hold_at
+from situate.server.errors import expired
 from situate.server.registry.keys import OBJECTS, Place, key_of, place_of, prefix_of
-from situate.server.registry.selectable import PODS, Seen
-from situate.server.registry.shelf import Shelf
-from situate.server.registry.troubles import failed, took_too_long
-from situate.server.registry.watching import Change, WatchEvent
+from situate.server.registry.resource_cache import Shelf
+from situate.server.registry.selectable_fields import PODS, Seen
+from situate.server.registry.store_errors import failed, took_too_long
+from situate.server.registry.stored_object import Held, hold, hold_at
+from situate.server.registry.watchers import Change, WatchEvent
 from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Revision

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from situate.server.asking import Object
+from situate.server.requests import Object
 from situate.server.resources import Resource
 
 __all__ = ["ENCODE", "from_stored", "to_stored"]

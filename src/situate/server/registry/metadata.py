@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from situate.server.asking import Object, Target
-from situate.server.problems import bad_request, conflict
-from situate.server.registry.held import Held
+from situate.server.errors import bad_request, conflict
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object, Target
 from situate.wire.patching.schema import resets
 
 __all__ = [

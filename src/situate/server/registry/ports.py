@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from situate.server.asking import Caller, Object, Target
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import Resource
 from situate.store.transactions import Guard, Write
 

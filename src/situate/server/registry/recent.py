@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from situate.server.asking import Object
-from situate.server.registry.held import Held
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object
 
 __all__ = ["MOST", "Recent"]
 

@@ -12,29 +12,29 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from situate.server.asking import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
+from situate.server.errors import not_found
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
-from situate.server.problems import not_found
-from situate.server.registry.asked import revision_of
 from situate.server.registry.cache import Cache
-from situate.server.registry.creating import Decode, created
-from situate.server.registry.deleting import collection_deleted, deleted
-from situate.server.registry.expiring import Expiring
-from situate.server.registry.held import Deleted, Held, Listing, Patched
-from situate.server.registry.listing import listed, wait_for
-from situate.server.registry.means import Means
+from situate.server.registry.context import Means
+from situate.server.registry.create import Decode, created
+from situate.server.registry.create_cache import Moulds
+from situate.server.registry.delete import collection_deleted, deleted
+from situate.server.registry.event_leases import Expiring
+from situate.server.registry.list import listed, wait_for
+from situate.server.registry.list_options import revision_of
+from situate.server.registry.managed_fields import Owners
 from situate.server.registry.metadata import random_suffix
-from situate.server.registry.moulds import Moulds
-from situate.server.registry.observing import watched
-from situate.server.registry.own import encode, own
-from situate.server.registry.owners import Owners
-from situate.server.registry.patching import PatchType, patched
+from situate.server.registry.normalize import encode, own
+from situate.server.registry.patch import PatchType, patched
 from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.recent import Recent
-from situate.server.registry.updating import Made, modified, replaced
+from situate.server.registry.stored_object import Deleted, Held, Listing, Patched
+from situate.server.registry.update import Made, modified, replaced
 from situate.server.registry.warning import collecting, warn
-from situate.server.registry.watching import Watching
+from situate.server.registry.watch import watched
+from situate.server.registry.watchers import Watching
+from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.store.contract import Store
 from situate.wire.patching import Writer
 

@@ -21,10 +21,10 @@ from situate.core.model.labels import (
     selector_of,
 )
 from situate.core.model.names import label_value_problems, qualified_name_problems
+from situate.server.errors import bad_request
 from situate.server.kinds.validating import quoted
-from situate.server.problems import bad_request
-from situate.server.registry.held import Held
-from situate.server.registry.selectable import NAME, NAMESPACE, NODE_NAME, PODS, column_of, names_of
+from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME, PODS, column_of, names_of
+from situate.server.registry.stored_object import Held
 from situate.server.resources import Resource
 
 __all__ = ["Selection", "parse_labels", "selection"]

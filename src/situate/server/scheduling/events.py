@@ -18,13 +18,13 @@ import msgspec
 
 from situate.core.changes import PodRef
 from situate.core.effects import Report
-from situate.server.asking import Caller, Object, Target
+from situate.server.errors import StatusError
 from situate.server.placing.write_request import CacheReader, ExtraWrites
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.registry.codec import kept
 from situate.server.registry.keys import key_of
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored import kept
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
 from situate.server.uids import new_uid

@@ -38,15 +38,15 @@ from situate.core.engine.engine import Engine
 from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
-from situate.server.asking import Caller, DeleteOptions, Object, Target
+from situate.server.errors import StatusError
 from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import Binder, with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
 from situate.server.placing.write_request import PodWriteRequest
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
 from situate.server.scheduling.events import Events

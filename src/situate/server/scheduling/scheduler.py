@@ -20,9 +20,9 @@ from situate.loop.extenders import EngineObjects, Extenders
 from situate.loop.journal import Journal
 from situate.loop.latencies import LatencyFiles
 from situate.loop.metrics import Metrics
-from situate.server.asking import Caller
 from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
+from situate.server.requests import Caller
 from situate.server.scheduling.explaining import Explainer
 from situate.server.scheduling.feed import Feed
 from situate.server.scheduling.performer import SCHEDULER, RegistryPerformer

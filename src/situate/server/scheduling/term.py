@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Final
 
 from situate.loop.logs import Log
-from situate.server.asking import Caller, Object, Target
+from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASE, LEASES
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, Object, Target
 from situate.wire.bodies import micro_time
 
 __all__ = ["DURATION_S", "RENEW_S", "Term"]

@@ -18,10 +18,10 @@ from situate.core.changes import VolumesBound, VolumesFailed
 from situate.core.effects import BindVolumes
 from situate.core.engine.engine import Engine
 from situate.core.plugins.volume_binding import BIND_COMPLETED
-from situate.server.asking import Caller, Object, Target
-from situate.server.problems import StatusError
-from situate.server.registry.held import Held
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
 from situate.wire.patches import BOUND_BY_CONTROLLER, SELECTED_NODE

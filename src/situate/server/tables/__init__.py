@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from situate.server.asking import Object
+from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.server.tables.ages import human_duration
 from situate.server.tables.columns import COLUMNS, PLAIN

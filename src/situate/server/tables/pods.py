@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
-from situate.server.asking import Object
+from situate.server.requests import Object
 from situate.server.tables.ages import human_duration, since
 from situate.server.tables.words import NONE, condition
 

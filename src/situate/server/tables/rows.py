@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from situate.server.asking import Object
+from situate.server.requests import Object
 from situate.server.tables.ages import UNKNOWN, between, since
 from situate.server.tables.pods import pod_cells
 from situate.server.tables.words import NONE, UNSET, condition, containers, images, labels, selector, shortened

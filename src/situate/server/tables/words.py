@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.requests import Object
 
 __all__ = ["NONE", "UNSET", "condition", "containers", "images", "labels", "selector", "shortened"]
 

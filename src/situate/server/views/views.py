@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from situate.server.asking import ListOptions, Object, Target, WatchOptions
-from situate.server.problems import method_not_allowed, not_found
-from situate.server.registry.asked import check_list
+from situate.server.errors import method_not_allowed, not_found
 from situate.server.registry.cache import Cache
-from situate.server.registry.held import Held, Listing
+from situate.server.registry.codec import encoded
 from situate.server.registry.keys import key_of
+from situate.server.registry.list_options import check_list
 from situate.server.registry.selectors import selection
-from situate.server.registry.stored import encoded
+from situate.server.registry.stored_object import Held, Listing
+from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.server.resources import Resource
-from situate.server.views.following import Following, PlacementLog
 from situate.server.views.pace import Pace
-from situate.server.views.placements import PLACEMENT_EVENTS
-from situate.server.views.standing import VIEWS
-from situate.server.views.tally import Tally
+from situate.server.views.placement_events import PLACEMENT_EVENTS
+from situate.server.views.placement_log import Following, PlacementLog
+from situate.server.views.pod_counts import Tally
+from situate.server.views.summaries import VIEWS
 from situate.store.contract import Store
 
 __all__ = ["Views"]

@@ -25,9 +25,9 @@ from situate.agent.plane import PlaneError, Renewal, Taken
 from situate.agent.remote import ClientPlane
 from situate.kube.client import Client
 from situate.kube.problems import LOST, TIMEOUT, ApiError
-from situate.server.asking import SYSTEM, Target
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Target
 from situate.sim.nodes.plant import Plant, Process
 from situate.sim.nodes.virtual import VirtualLoop
 

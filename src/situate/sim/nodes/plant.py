@@ -15,13 +15,13 @@ from typing import Final
 from situate.agent.direct import RegistryPlane
 from situate.core.reconcile.nodes.fencing import Profile
 from situate.server.admission.chain import chain
-from situate.server.asking import SYSTEM, Target
 from situate.server.controllers.running import RegistryControllers
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache
 from situate.server.registry.metadata import LETTERS, SUFFIX
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.scheduler import LostTermError, Settings, open_scheduler
 from situate.sim.nodes.story import Story

@@ -9,9 +9,9 @@ from random import Random
 from typing import Any, Final
 
 from situate.core.reconcile.nodes.taints import NOT_READY, OUT_OF_SERVICE, UNREACHABLE
-from situate.server.asking import SYSTEM, DeleteOptions, Object, Target
-from situate.server.problems import StatusError
+from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.sim.nodes.plant import Plant
 from situate.sim.nodes.story import Story

@@ -12,7 +12,7 @@ from typing import Any, Final
 import grpc
 
 from situate.store.errors import ClosedError, UnavailableError
-from situate.store.etcd.faults import explained, is_final, wants_new_token
+from situate.store.etcd.errors import explained, is_final, wants_new_token
 from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, Method
 from situate.store.etcd.settings import RECEIVE_BYTES, EtcdSettings
 

@@ -19,13 +19,13 @@ from situate.store.errors import (
     StoreError,
     UnavailableError,
 )
-from situate.store.etcd import faults
+from situate.store.etcd import errors
 from situate.store.etcd.client import PAUSE_S, Client
-from situate.store.etcd.marks import Mark, Marks
+from situate.store.etcd.commit_markers import Mark, Marks
 from situate.store.etcd.protocol import COMPACT, LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.translation import Keys, comparison, found_in, operation, reading
-from situate.store.etcd.watching import EtcdWatch
+from situate.store.etcd.watch import EtcdWatch
 from situate.store.keys import first_after
 from situate.store.transactions import (
     OPERATIONS,
@@ -114,18 +114,18 @@ class EtcdStore:
         self, asked: Transaction, mark: Mark, token: bytes, error: grpc.aio.AioRpcError
     ) -> Revision | None:
         """The revision at which it happened after all; None: it did not, and may be sent again."""
-        if faults.lease_is_gone(error):
+        if errors.lease_is_gone(error):
             await self._blame(asked, mark)
             return None
-        if faults.says(error, faults.NO_SPACE):
+        if errors.says(error, errors.NO_SPACE):
             # Refused before it was tried, or after it was done: etcd says the same of both.
             revision = await self._marks.look(mark, token)
             if revision is None:
-                raise faults.explained(error) from None
+                raise errors.explained(error) from None
             return revision
-        if faults.is_final(error):
+        if errors.is_final(error):
             self._marks.give_back(mark, mark.modified)
-            raise faults.explained(error) from None
+            raise errors.explained(error) from None
         return await self._marks.resolve(mark, token)
 
     async def _blame(self, asked: Transaction, mark: Mark) -> None:
@@ -173,9 +173,9 @@ class EtcdStore:
         try:
             return await self._client.ask(method, request)
         except InvalidRequestError as error:
-            if faults.COMPACTED in str(error):
+            if errors.COMPACTED in str(error):
                 raise CompactedError(at or Revision(0), Revision((at or 0) + 1)) from None
-            if faults.FUTURE in str(error):
+            if errors.FUTURE in str(error):
                 raise FutureRevisionError(at or Revision(0), await self.revision()) from None
             raise
 
@@ -207,7 +207,7 @@ class EtcdStore:
         try:
             await self._client.ask(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
         except StoreError as error:
-            if faults.NO_LEASE not in str(error):
+            if errors.NO_LEASE not in str(error):
                 raise
 
     async def _lives(self, lease: LeaseId) -> bool:

@@ -17,9 +17,9 @@ import apsw
 from situate.store.entries import ABSENT, NO_LEASE, Batch, Event, LeaseId, Revision
 from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
 from situate.store.sqlite import schema
-from situate.store.sqlite.reading import heads
+from situate.store.sqlite.key_cache import Standing
+from situate.store.sqlite.queries import heads
 from situate.store.sqlite.rows import NO_ROW, PLACES, checksum, last_number, number, one
-from situate.store.sqlite.standing import Standing
 from situate.store.transactions import (
     At,
     Committed,

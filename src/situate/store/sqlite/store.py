@@ -15,9 +15,9 @@ import apsw
 
 from situate.store.entries import Batch, LeaseId, Page, Reading, Revision
 from situate.store.errors import ClosedError, CorruptError, FailedError, StoreError, StoreFullError
-from situate.store.expiry import Expiry
 from situate.store.feed import Feed, FeedWatch
-from situate.store.sqlite import file, reading, schema
+from situate.store.lease_expiry import Expiry
+from situate.store.sqlite import file, queries, schema
 from situate.store.sqlite.log import Log
 from situate.store.sqlite.writer import Answers, Commit, Task, Writer
 from situate.store.transactions import Guard, Outcome, Write, checked
@@ -117,12 +117,12 @@ class SqliteStore:
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
-        found = await self._ask(reading.read, tuple(keys), at)
+        found = await self._ask(queries.read, tuple(keys), at)
         self._newest = max(self._newest, found.revision)
         return found
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
-        found = await self._ask(reading.listed, prefix, at, after, limit)
+        found = await self._ask(queries.listed, prefix, at, after, limit)
         self._newest = max(self._newest, found.revision)
         return found
 
@@ -135,7 +135,7 @@ class SqliteStore:
         return self._feed.watch(prefix, after)
 
     async def _history(self, prefix: str, after: Revision, until: Revision) -> tuple[list[Batch], Revision]:
-        return await self._ask(reading.history, prefix, after, until)
+        return await self._ask(queries.history, prefix, after, until)
 
     async def _ask(self, question: Callable[..., T], *words: Any) -> T:
         self._still_open()

@@ -49,7 +49,7 @@ def drain(asked: Asked, nodes: tuple[str, ...], selector: str | None, force: boo
 
 
 def _selected(world: World, text: str) -> list[str]:
-    from situate.server.problems import StatusError
+    from situate.server.errors import StatusError
     from situate.server.registry.selectors import parse_labels
 
     try:

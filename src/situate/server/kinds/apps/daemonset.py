@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
 from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
 from situate.server.kinds.portions import at_most_all, how_many, portion
@@ -13,7 +13,7 @@ from situate.server.kinds.states import counts, never_less, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.templates import validate_template
 from situate.server.kinds.validating import Causes, at_least_zero, immutable, invalid, not_supported, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

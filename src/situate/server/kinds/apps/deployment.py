@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL, validate_pods
 from situate.server.kinds.portions import at_most_all, how_many, portion
 from situate.server.kinds.states import counts, never_less, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.kinds.validating import Causes, at_least_zero, forbidden, immutable, invalid, not_supported
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

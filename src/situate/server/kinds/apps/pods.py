@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from situate.server.asking import Object
 from situate.server.kinds.states import name_warnings
 from situate.server.kinds.templates import default_template, template_warnings
 from situate.server.kinds.validating import Causes, forbidden, not_supported
+from situate.server.requests import Object
 
 __all__ = ["default_pods", "name_and_pod_warnings", "pod_warnings", "spec_of", "that_stay"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of, that_stay
 from situate.server.kinds.matching import own_selector
 from situate.server.kinds.states import counts, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.templates import validate_template
 from situate.server.kinds.validating import Causes, at_least_zero, immutable
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["MORE_THAN_ALL", "STRATEGY", "validate_pods"]
 

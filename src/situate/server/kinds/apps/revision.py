@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.strategy import Strategy
 from situate.server.kinds.validating import Causes, at_least_zero, immutable, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL
 from situate.server.kinds.claims import default_claim_spec, validate_claim_spec
@@ -25,7 +25,7 @@ from situate.server.kinds.validating import (
     not_supported,
     required,
 )
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

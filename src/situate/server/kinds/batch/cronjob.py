@@ -9,13 +9,13 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.batch.wording import schedule_problem
 from situate.server.kinds.states import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.validating import Causes, at_least_zero, invalid, not_supported, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.batch.jobstatus import validate_status
 from situate.server.kinds.batch.spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
 from situate.server.kinds.conditions import is_true
@@ -17,7 +17,7 @@ from situate.server.kinds.states import name_warnings
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.kinds.templates import validate_template_update
 from situate.server.kinds.validating import IMMUTABLE, Causes, immutable, invalid, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["STRATEGY"]
 

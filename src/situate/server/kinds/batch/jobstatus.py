@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
-from situate.server.asking import Object
+from situate.server.errors import Cause
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
 from situate.server.kinds.batch.policies import invalid_as_a_whole
 from situate.server.kinds.batch.spec import INDEXED
 from situate.server.kinds.conditions import is_true
 from situate.server.kinds.states import counts
 from situate.server.kinds.validating import IMMUTABLE, Causes, duplicate, invalid, required
-from situate.server.problems import Cause
+from situate.server.requests import Object
 
 __all__ = ["validate_status"]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
+from situate.server.errors import Cause
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes
 from situate.server.kinds.validating import (
     Causes,
@@ -19,7 +20,6 @@ from situate.server.kinds.validating import (
     too_long,
     too_many,
 )
-from situate.server.problems import Cause
 
 __all__ = ["failure_policy", "invalid_as_a_whole", "success_policy"]
 

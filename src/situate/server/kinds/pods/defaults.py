@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from situate.core.model.amounts import Amounts, together
-from situate.server.asking import Object
 from situate.server.kinds.claims import default_claim_spec
 from situate.server.kinds.resources import (
     CPU,
@@ -19,6 +18,7 @@ from situate.server.kinds.resources import (
     nanos,
     written,
 )
+from situate.server.requests import Object
 
 __all__ = ["default_pod", "default_spec", "pull_policy"]
 

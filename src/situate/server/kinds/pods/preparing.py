@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.resources import CPU, MEMORY, nanos
 from situate.server.kinds.strategy import keep_status
+from situate.server.requests import Object
 
 __all__ = ["grace", "is_nameless", "prepare_create", "prepare_status", "prepare_update", "qos_class", "selectable"]
 

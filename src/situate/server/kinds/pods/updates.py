@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
 from situate.server.kinds.addresses import ip, is_dual_stack
 from situate.server.kinds.naming import between_text, subdomain
 from situate.server.kinds.pods.containers import images_trimmed
 from situate.server.kinds.pods.placing import REQUIRED
 from situate.server.kinds.pods.spec import MIRROR, pod_annotations, validate_spec
 from situate.server.kinds.validating import Causes, check, duplicate, forbidden, immutable, invalid
+from situate.server.requests import Object
 
 __all__ = ["validate", "validate_status", "validate_update"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.asking import Object
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.pods.placing import PREFERRED, REQUIRED
 from situate.server.kinds.pods.security import every_container
 from situate.server.kinds.resources import fractions
 from situate.server.kinds.validating import quoted
+from situate.server.requests import Object
 
 __all__ = ["pod_warnings", "template_warnings"]
 

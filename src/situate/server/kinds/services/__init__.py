@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from situate.server.asking import Object
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.services.preparing import (
     ADDRESSES,
@@ -17,6 +16,7 @@ from situate.server.kinds.services.preparing import (
 )
 from situate.server.kinds.services.validation import validate, validate_status, validate_update
 from situate.server.kinds.strategy import Strategy
+from situate.server.requests import Object
 
 __all__ = ["ADDRESSES", "NODE_PORTS", "STRATEGY", "allocate"]
 

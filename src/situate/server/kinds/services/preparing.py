@@ -12,7 +12,6 @@ from ipaddress import IPv4Network
 from typing import Any, Final
 from zlib import crc32
 
-from situate.server.asking import Object
 from situate.server.kinds.addresses import is_ipv6
 from situate.server.kinds.services.shape import (
     NONE,
@@ -24,6 +23,7 @@ from situate.server.kinds.services.shape import (
     type_of,
 )
 from situate.server.kinds.strategy import drop_status, keep_status
+from situate.server.requests import Object
 
 __all__ = ["ADDRESSES", "NODE_PORTS", "allocate", "default", "prepare_create", "prepare_update"]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.asking import Object
 from situate.server.kinds.addresses import cidr, endpoint_ip, ip, is_dual_stack, is_ipv6, parse_ip
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.kinds.pods.containers import PROTOCOLS
@@ -29,6 +28,7 @@ from situate.server.kinds.validating import (
     not_supported,
     required,
 )
+from situate.server.requests import Object
 
 __all__ = ["TYPES", "validate", "validate_status", "validate_update"]
 

@@ -1,0 +1,45 @@
+"""The Host allow-list: a page in a browser must not reach the server under a name of its own choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from situate.server.errors import StatusError
+
+__all__ = ["Hosts"]
+
+ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+ANY: Final = "*"
+
+
+class Hosts:
+    """Names by which the server may be called."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(name.lower().strip("[]").rstrip(".") for name in (*ALWAYS, *names))
+        self._known: dict[str, bool] = {}
+
+    def check(self, header: str) -> None:
+        """Raises StatusError (403, or 400 if there is no Host)."""
+        known = self._known.get(header)
+        if known is None:
+            known = self._allowed(header)
+            if len(self._known) < 1024:
+                self._known[header] = known
+        if not known:
+            text = "the server may not be reached by the host name of this request"
+            raise StatusError(HTTPStatus.FORBIDDEN, "Forbidden", text)
+
+    def _allowed(self, header: str) -> bool:
+        if not header:
+            return False
+        if header.startswith("["):
+            name, _, port = header[1:].partition("]")
+            port = port.removeprefix(":")
+        else:
+            name, _, port = header.partition(":")
+        if port and not (port.isascii() and port.isdigit()):
+            return False
+        return ANY in self._names or name.lower().rstrip(".") in self._names

@@ -1,0 +1,194 @@
+"""Objects in the form that was asked for: as they are, as rows of a Table, or their metadata alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from situate.server.errors import StatusError, bad_request
+from situate.server.http.negotiation import Form, not_acceptable
+from situate.server.http.ports import Tables
+from situate.server.http.responses import encode
+from situate.server.registry.conversion import from_stored
+from situate.server.registry.stored_object import TOGETHER, Held, Listing, item_parts
+from situate.server.registry.watchers import WatchEvent
+from situate.server.requests import Object
+from situate.server.resources import Resource
+
+__all__ = ["INCLUDED", "Shower", "included"]
+
+INCLUDED: Final = ("", "None", "Metadata", "Object")
+META: Final = "meta.k8s.io"
+SLICE: Final = 100
+"""Objects that are decoded and shown before others have their turn."""
+_END: Final = b"]}\n"
+
+
+class _Stored(msgspec.Struct, gc=False):
+    """Of a stored object, where its metadata is."""
+
+    metadata: msgspec.Raw
+
+
+_metadata: Final = msgspec.json.Decoder(_Stored).decode
+
+
+def included(asked: str) -> str:
+    """What a row carries of its object, by the option includeObject. Raises StatusError."""
+    if asked not in INCLUDED:
+        raise bad_request(f'unrecognized includeObject value: "{asked}"')
+    return asked or "Metadata"
+
+
+class Shower:
+    """Makes bodies of one form for one request."""
+
+    __slots__ = ("_as_stored", "_columns_told", "_form", "_include", "_now_ns", "_resource", "_tables")
+
+    def __init__(
+        self, resource: Resource, form: Form, tables: Tables, now_ns: Callable[[], int], include: str = "Metadata"
+    ) -> None:
+        self._resource = resource
+        self._form = form
+        self._tables = tables
+        self._now_ns = now_ns
+        self._include = include
+        self._columns_told = False
+        self._as_stored = from_stored(resource) is None
+
+    # -- single objects ------------------------------------------------------------------------------------------
+
+    def one(self, held: Held) -> bytes:
+        form = self._form
+        if not form.shape:
+            return held.shown(self._resource)
+        if form.shape == "PartialObjectMetadataList":
+            raise _not_a_list(form, self._resource.kind)
+        obj = held.object(self._resource)
+        if form.shape == "PartialObjectMetadata":
+            return encode(self._partial(obj))
+        return encode(self._table([obj], {"resourceVersion": str(held.revision)}))
+
+    def _partial(self, obj: Object) -> Object:
+        version = f"{META}/{self._form.version}"
+        return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": obj["metadata"]}
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    async def many(self, listing: Listing) -> list[bytes] | Iterator[bytes]:
+        """In pieces. A long list is not made at one go: others want to be answered, too.
+
+        Of objects as they are, pieces are made as they are taken, so that a long list need not be held.
+        """
+        form, resource = self._form, self._resource
+        if form.shape == "PartialObjectMetadata":
+            raise _a_list(form, resource.kind)
+        metadata: dict[str, Any] = {"resourceVersion": str(listing.revision)}
+        if listing.continue_to:
+            metadata["continue"] = listing.continue_to
+        if listing.remaining is not None and listing.continue_to:
+            metadata["remainingItemCount"] = listing.remaining
+        version = f"{META}/{form.version}" if form.shape else resource.api_version
+        kind = form.shape or f"{resource.kind}List"
+        start = f'{{"kind":"{kind}","apiVersion":"{version}","metadata":'.encode() + encode(metadata)
+        if form.shape == "Table":
+            start += b',"columnDefinitions":' + encode(self._tables.columns_of(resource)) + b',"rows":['
+        else:
+            start += b',"items":['
+        if not form.shape:
+            flow = chain((start,), item_parts(resource, listing.items), (_END,))
+            return flow if len(listing.items) > TOGETHER else list(flow)
+        pieces = [start]
+        for first in range(0, len(listing.items), SLICE):
+            if first:
+                pieces.append(b",")
+                await asyncio.sleep(0)
+            pieces.append(b",".join(self._items(listing.items[first : first + SLICE])))
+        pieces.append(_END)
+        return pieces
+
+    def _items(self, some: Sequence[Held]) -> Iterable[bytes]:
+        objects = [held.object(self._resource) for held in some]
+        if self._form.shape == "Table":
+            return [encode(row) for row in self._rows(objects)]
+        return [encode(self._partial(obj)) for obj in objects]
+
+    # -- tables --------------------------------------------------------------------------------------------------
+
+    def _table(self, objects: Iterable[Object], metadata: dict[str, Any], *, columns: bool = True) -> Object:
+        rows = self._rows(objects)
+        shown: Sequence[Any] | None = self._tables.columns_of(self._resource) if columns else None
+        return {
+            "kind": "Table",
+            "apiVersion": f"{META}/{self._form.version}",
+            "metadata": metadata,
+            "columnDefinitions": shown,
+            "rows": rows,
+        }
+
+    def _rows(self, objects: Iterable[Object]) -> list[Object]:
+        print_row, now = self._tables.printer_of(self._resource), self._now_ns()
+        return [self._row(obj, print_row(obj, now)) for obj in objects]
+
+    def _row(self, obj: Object, cells: list[Any]) -> Object:
+        row: Object = {"cells": cells}
+        if conditions := self._tables.conditions_of(self._resource, obj):
+            row["conditions"] = conditions
+        if self._include == "Object":
+            row["object"] = obj
+        elif self._include == "Metadata":
+            row["object"] = self._partial(obj)
+        else:
+            row["object"] = None
+        return row
+
+    # -- watches -------------------------------------------------------------------------------------------------
+
+    def line(self, event: WatchEvent) -> bytes:
+        """One event of a watch, with its newline. Of objects as they are, the same bytes for all who watch."""
+        if not self._form.shape or (event.held is None and event.type == "ERROR"):
+            return event.line(self._resource)
+        if event.held is None:
+            shown = self._bookmark(event)
+        else:
+            if self._form.shape == "PartialObjectMetadata" and event.type != "DELETED" and self._as_stored:
+                return self._partial_line(event.type, event.held)
+            obj = event.held.object(self._resource)
+            if event.type == "DELETED":
+                obj["metadata"]["resourceVersion"] = str(event.revision)
+            if self._form.shape == "Table":
+                version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+                shown = self._table([obj], version, columns=not self._columns_told)
+                self._columns_told = True
+            else:
+                shown = self._partial(obj)
+        return encode({"type": event.type, "object": shown}) + b"\n"
+
+    def _partial_line(self, event_type: str, held: Held) -> bytes:
+        """The metadata as it is stored, with what goes in front: nothing of the object is decoded."""
+        start = f'{{"type":"{event_type}","object":{{"kind":"PartialObjectMetadata","apiVersion":"{META}/'
+        version = f'{self._form.version}","metadata":{{"resourceVersion":"{held.revision}",'
+        return f"{start}{version}".encode() + bytes(_metadata(held.value).metadata)[1:] + b"}}\n"
+
+    def _bookmark(self, event: WatchEvent) -> Object:
+        """How far the watch has come, in the form that was asked for."""
+        told = msgspec.json.decode(event.line(self._resource), type=dict[str, Any])["object"]
+        if self._form.shape != "Table":
+            return self._partial(told)
+        metadata = {"resourceVersion": str(event.revision)}
+        row = {"cells": [], "object": self._partial(told)}
+        table = self._table([], metadata, columns=not self._columns_told)
+        table["rows"] = [row]
+        return table
+
+
+def _a_list(form: Form, kind: str) -> StatusError:
+    return not_acceptable(f"you requested {form.shape}, but the requested object is a list ({kind}List)")
+
+
+def _not_a_list(form: Form, kind: str) -> StatusError:
+    return not_acceptable(f"you requested {form.shape}, but the requested object is not a list ({kind})")

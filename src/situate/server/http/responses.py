@@ -1,0 +1,194 @@
+"""Answers as bytes: heads, bodies, Statuses, Warning headers.
+
+Written to the connection in one piece, past aiohttp's own response classes, which cost more than the rest of a read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+from time import time
+from typing import Any, Final
+
+import msgspec
+from aiohttp import HttpVersion11, web
+
+from situate.server.errors import StatusError
+
+__all__ = ["Answer", "compressed", "encode", "head", "of_object", "of_status", "warning"]
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+JOIN_BYTES: Final = 64 << 10
+"""Head and body up to this size are written as one piece."""
+SLOW_S: Final = 30.0
+"""For a client to read a piece of a large answer."""
+WARNING_CHARS: Final = 256
+WARNINGS_BYTES: Final = 4096
+GZIP_LEVEL: Final = 1
+
+encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
+_PHRASES: Final = {one.value: one.phrase for one in HTTPStatus}
+_NO_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+
+
+class _Clock:
+    """The Date header, made once a second."""
+
+    second = 0
+    line = ""
+
+
+def _date() -> str:
+    now = int(time())
+    if now != _Clock.second:
+        _Clock.second = now
+        _Clock.line = f"Date: {formatdate(now, usegmt=True)}\r\n"
+    return _Clock.line
+
+
+def head(code: int, lines: str) -> bytes:
+    """The status line and the headers, of which `lines` are all but the date."""
+    return f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n{lines}{_date()}\r\n".encode("latin-1", "replace")
+
+
+async def _taken(request: web.BaseRequest, transport: asyncio.Transport) -> None:
+    """Wait until the client has read most of what it was sent. One that reads nothing for long is cut off."""
+    try:
+        async with asyncio.timeout(SLOW_S):
+            await request.writer.drain()
+    except TimeoutError:
+        transport.abort()
+        raise ConnectionAbortedError("the client does not read") from None
+    if transport.is_closing():
+        raise ConnectionResetError("the client is gone")
+
+
+class Answer:
+    """What a request gets. aiohttp takes it for a response: it prepares it, and ends it."""
+
+    __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "reason", "written")
+
+    def __init__(
+        self,
+        code: int,
+        body: bytes | Sequence[bytes] | Iterator[bytes] = b"",
+        content_type: str = JSON,
+        headers: str = "",
+    ) -> None:
+        """An iterator is taken piece by piece, as the client reads; it must not fail."""
+        self.code = code
+        self.body = body
+        self.content_type = content_type
+        self.headers = headers
+        """Lines, each with its end."""
+        self.reason = ""
+        self.close = False
+        self.written = False
+        """By whoever made it: a stream that is over."""
+        self.keep_alive = True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        self.keep_alive = request.keep_alive and not self.close
+        if self.written:
+            return
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        # Asked of the plain kinds first: to ask whether something is an iterator takes longer than to send it.
+        if not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator):
+            if request.version >= HttpVersion11:
+                await self._flow(request, transport, self.body)
+                return
+            self.body = list(self.body)
+        pieces = (self.body,) if isinstance(self.body, bytes) else self.body
+        size = sum(map(len, pieces))
+        length = f"Content-Length: {size}\r\n" if self.code not in _NO_BODY else ""
+        kind = f"Content-Type: {self.content_type}\r\n" if size else ""
+        closing = "" if self.keep_alive else "Connection: close\r\n"
+        caching = "" if "Cache-Control" in self.headers else "Cache-Control: no-cache, private\r\n"
+        first = head(self.code, f"{kind}{length}{caching}{closing}{self.headers}")
+        if request.method == "HEAD":
+            pieces, size = (), 0
+        self.written = True
+        request.writer.output_size += len(first) + size
+        if size <= JOIN_BYTES:
+            transport.write(b"".join((first, *pieces)))
+            # One that sends requests and reads no answers.
+            if getattr(request.protocol, "paused", False):
+                await _taken(request, transport)
+            return
+        transport.write(first)
+        for piece in pieces:
+            await _taken(request, transport)
+            transport.write(piece)
+        await _taken(request, transport)
+
+    async def _flow(self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]) -> None:
+        """In chunks: how long it will be is not known."""
+        kind = f"Content-Type: {self.content_type}\r\nTransfer-Encoding: chunked\r\n"
+        closing = "" if self.keep_alive else "Connection: close\r\n"
+        self.written = True
+        first = head(self.code, f"{kind}Cache-Control: no-cache, private\r\n{closing}{self.headers}")
+        request.writer.output_size += len(first)
+        transport.write(first)
+        for piece in pieces:
+            transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            # A turn for the others, even if this client reads as fast as we write.
+            await asyncio.sleep(0)
+            await _taken(request, transport)
+        transport.write(b"0\r\n\r\n")
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Everything was written by `prepare`."""
+
+
+def of_object(code: int, obj: Any) -> Answer:
+    return Answer(code, encode(obj) + b"\n")
+
+
+def of_status(error: StatusError) -> Answer:
+    headers = f"Retry-After: {error.retry_after_s}\r\n" if error.retry_after_s else ""
+    answer = Answer(int(error.code), encode(error.status()) + b"\n", JSON, headers)
+    answer.reason = error.reason
+    return answer
+
+
+def warning(texts: Sequence[str]) -> str:
+    """Warning headers, as kubectl prints them. What does not fit in is cut, and then left out."""
+    lines: list[str] = []
+    room = WARNINGS_BYTES
+    cut = sum(map(len, texts)) > WARNINGS_BYTES
+    for text in dict.fromkeys(texts):
+        shown = "".join(letter if letter.isprintable() else " " for letter in text)
+        shown = shown[:WARNING_CHARS] if cut else shown
+        quoted = shown.replace("\\", "\\\\").replace('"', '\\"')
+        # Headers are bytes: UTF-8, as Go writes it.
+        line = f'Warning: 299 - "{quoted}"\r\n'.encode().decode("latin-1")
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+async def compressed(answer: Answer, accept_encoding: str, threshold: int, thread: int) -> Answer:
+    """The answer, smaller if it is large and the client takes gzip."""
+    if answer.written or "gzip" not in accept_encoding:
+        return answer
+    pieces = (answer.body,) if isinstance(answer.body, bytes) else tuple(answer.body)
+    size = sum(map(len, pieces))
+    if size < threshold:
+        answer.body = pieces
+        return answer
+    answer.body = await asyncio.to_thread(_gzip, pieces) if size >= thread else _gzip(pieces)
+    answer.headers += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+    return answer
+
+
+def _gzip(pieces: Sequence[bytes]) -> bytes:
+    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    return b"".join((*map(packer.compress, pieces), packer.flush()))

@@ -1,0 +1,200 @@
+"""The server: put together, started, and stopped so that nobody loses an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from situate.loop.logs import Log
+from situate.server.discovery import Discovery
+from situate.server.http.connection import Listener
+from situate.server.http.filters import Front
+from situate.server.http.health import Health
+from situate.server.http.host_allowlist import Hosts
+from situate.server.http.metrics import Meter
+from situate.server.http.objects import Objects
+from situate.server.http.pod_logs import PodLogs
+from situate.server.http.ports import Check, Computed, Gate, LogSource, Specials, Tables
+from situate.server.http.routing import Routing
+from situate.server.http.scale import Scale
+from situate.server.http.settings import Settings
+from situate.server.http.watches import Watches
+from situate.server.openapi import OpenApi
+from situate.server.registry.registry import Registry
+from situate.wire.errors import InputError
+
+__all__ = ["Server", "serve"]
+
+SWEEP_S: Final = 1.0
+BACKLOG: Final = 1024
+LEAST_S: Final = 0.1
+POLL_S: Final = 0.01
+_DICE: Final = random.SystemRandom()
+_log = Log(__name__)
+
+
+class Server:
+    """A server that listens. `serve` makes one."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        front: Front,
+        watches: Watches,
+        logs: PodLogs,
+        meter: Meter,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._settings = settings
+        self._front = front
+        self._watches = watches
+        self._logs = logs
+        self._tls = tls
+        self.meter = meter
+        self._listener: Listener | None = None
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port that it got, where any would do."""
+        if self._server is None or not self._server.sockets:
+            raise InputError("the server does not listen")
+        host, port, *_ = self._server.sockets[0].getsockname()
+        return str(host), int(port)
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        named = f"[{host}]" if ":" in host else host
+        return f"{'https' if self._tls is not None else 'http'}://{named}:{port}"
+
+    async def start(self) -> None:
+        """Raises InputError for an address that cannot be had."""
+        settings, limits = self._settings, self._settings.limits
+        if self._tls is None and not is_loopback(settings.address):
+            raise InputError(f"{settings.address} is not of this machine alone: it is served with TLS, or not at all")
+        self._listener = Listener(
+            self._front.handle,
+            head_s=limits.head_s,
+            most=limits.connections,
+            access_log=None,
+            keepalive_timeout=limits.idle_s,
+            lingering_time=limits.linger_s,
+            max_line_size=limits.line_bytes,
+            max_field_size=limits.line_bytes,
+            max_headers=limits.headers,
+            auto_decompress=False,
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._listener,
+                settings.address,
+                settings.port,
+                backlog=BACKLOG,
+                ssl=self._tls,
+                ssl_handshake_timeout=limits.handshake_s if self._tls is not None else None,
+            )
+        except OSError as error:
+            raise InputError(_no_port(settings, error)) from None
+        self._sweeper = loop.create_task(self._sweep())
+        _log.info("Serving", url=self.url)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self._front.sweep(time.perf_counter())
+            if self._listener is not None:
+                self._listener.sweep(loop.time())
+
+    async def stop(self) -> None:
+        """No new requests, watches ended, those in flight finished, but for no longer than Limits.stop_s."""
+        if self._server is None or self._listener is None:
+            return
+        self._front.stopping = True
+        self._server.close()
+        self._watches.stop()
+        self._logs.stop()
+        self._listener.pre_shutdown()
+        deadline = time.perf_counter() + self._settings.limits.stop_s
+        while self._front.running and time.perf_counter() < deadline:
+            await asyncio.sleep(POLL_S)
+        # Answers that are still being sent have what is left of the time.
+        await self._listener.shutdown(max(deadline - time.perf_counter(), LEAST_S))
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAST_S):
+                await self._server.wait_closed()
+        self._server = None
+
+
+def is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _no_port(settings: Settings, error: OSError) -> str:
+    place = f"{settings.address}:{settings.port}"
+    if error.errno == errno.EADDRINUSE:
+        return f"{place} is in use already: stop whoever has it, or choose another port (0: any that is free)"
+    if error.errno == errno.EACCES:
+        return f"{place} may not be listened on: choose a port above 1023"
+    return f"{place} cannot be listened on: {error.strerror or error}"
+
+
+async def serve(
+    settings: Settings,
+    registry: Registry,
+    gate: Gate,
+    tables: Tables,
+    *,
+    tls: ssl.SSLContext | None,
+    names: Iterable[str] = (),
+    specials: Specials | None = None,
+    views: Computed | None = None,
+    logs: LogSource | None = None,
+    checks: Mapping[str, Sequence[Check]] | None = None,
+    gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
+    metrics: Callable[[], bytes] = bytes,
+    wall_ns: Callable[[], int] = time.time_ns,
+    dice: Callable[[], float] = _DICE.random,
+) -> Server:
+    """A server that listens already. `names` are those in its certificate; `checks` by healthz, livez, readyz;
+    `metrics` those of others in the process, as text."""
+    limits = settings.limits
+    meter = Meter(gauges, metrics)
+    objects = Objects(registry, tables, wall_ns)
+    watches = Watches(registry, limits, dice)
+    pod_logs = PodLogs(registry, logs, limits)
+    routing = Routing(
+        settings,
+        objects,
+        watches,
+        Scale(registry),
+        pod_logs,
+        specials or {},
+        Health(checks or {}),
+        meter,
+        Discovery(),
+        OpenApi(),
+        views,
+    )
+    hosts = Hosts((*names, *settings.hosts, settings.address))
+    front = Front(routing, gate, hosts, meter, limits, wall_ns)
+    server = Server(settings, front, watches, pod_logs, meter, tls)
+    await server.start()
+    return server

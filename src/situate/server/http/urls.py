@@ -1,0 +1,124 @@
+"""Paths into places: which resource, namespace, name and subresource a request is about. It decides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from situate.server.errors import StatusError, bad_request
+from situate.server.resources import BY_PATH, Resource
+
+__all__ = ["NO_PLACE", "Place", "located", "no_such_path", "verb_of", "wrong_method"]
+
+NO_SUCH: Final = "the server could not find the requested resource"
+NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
+LONGEST: Final = 4096
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
+_WITHOUT_NAME: Final = {"get": "list", "delete": "deletecollection"}
+_NAMESPACE_PARTS: Final = ("status", "finalize")
+_ROOT_PARTS: Final = {"api": 2, "apis": 3}
+"""How many parts of a path come before the resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads. `resource` is None if nothing is served there; the words of the path are kept all the same,
+    because whether somebody may ask comes before whether there is something to be had."""
+
+    path: str
+    group: str = ""
+    version: str = ""
+    plural: str = ""
+    """Empty: no resource, but a document, or nothing."""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    resource: Resource | None = None
+    rest: str = ""
+    """What follows the subresource."""
+
+
+NO_PLACE: Final = Place("")
+
+
+def no_such_path() -> StatusError:
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", NO_SUCH)
+
+
+def wrong_method() -> StatusError:
+    return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", NOT_ALLOWED)
+
+
+@lru_cache(maxsize=4096)
+def located(raw: str) -> Place:
+    """The place of a path as it was sent, without its query. Raises StatusError for what is no path at all."""
+    path = decoded(raw)
+    parts = path.split("/")[1:]
+    if parts and not parts[-1]:
+        parts.pop()
+    leading = _ROOT_PARTS.get(parts[0]) if parts else None
+    if leading is None or len(parts) <= leading or "" in parts or "%2f" in raw.lower():
+        return Place(path)
+    group, version = ("", parts[1]) if leading == 2 else (parts[1], parts[2])
+    return _resource(path, group, version, parts[leading:])
+
+
+def _resource(path: str, group: str, version: str, parts: list[str]) -> Place:
+    namespace = ""
+    # A namespace itself is asked about within itself, as its objects are.
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_PARTS:
+            parts = parts[2:]
+    plural, name, subresource = (*parts[:3], "", "")[:3]
+    rest = "/".join(parts[3:])
+    resource = BY_PATH.get((group, version, plural))
+    if resource is not None and not _fits(resource, namespace, name, subresource):
+        resource = None
+    if name in (".", ".."):
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
+    if "%" in name:
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
+    return Place(path, group, version, plural, namespace, name, subresource, resource if not rest else None, rest)
+
+
+def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:
+    """Whether there is a route: the scope as it should be, and the subresource served."""
+    if subresource and subresource not in resource.subresources:
+        return False
+    if resource.plural == "namespaces":
+        return True
+    if namespace:
+        return resource.namespaced
+    # Of all namespaces a resource can be listed, and nothing else.
+    return not resource.namespaced or (not name and "list" in resource.verbs)
+
+
+def decoded(raw: str) -> str:
+    """A path without percents. Raises StatusError for one that is no text, or no path."""
+    if len(raw) > LONGEST:
+        raise StatusError(HTTPStatus.REQUEST_URI_TOO_LONG, "RequestURITooLong", "the path of the request is too long")
+    if not raw.startswith("/"):
+        raise bad_request("the path of the request does not begin with a slash")
+    try:
+        path = unquote_to_bytes(raw).decode() if "%" in raw else raw
+        path.encode()
+    except UnicodeError:
+        raise bad_request("the path of the request is not UTF-8") from None
+    if not path.isprintable():
+        raise bad_request("the path of the request has characters that cannot be printed")
+    return path
+
+
+def verb_of(method: str, place: Place, watch: bool) -> str:
+    """As RBAC has them; of a path that is no resource, the method in small letters."""
+    if not place.plural:
+        return method.lower()
+    verb = _VERBS.get(method, "")
+    if not place.name:
+        verb = _WITHOUT_NAME.get(verb, verb)
+    return "watch" if verb == "list" and watch else verb

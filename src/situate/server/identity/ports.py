@@ -1,0 +1,58 @@
+"""What identity reads of the objects in the server's memory: a narrow view of the registry's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from situate.server.requests import Object
+from situate.server.resources import BY_PATH, Resource
+
+__all__ = ["Kept", "Objects", "Shelf", "served", "uid_of"]
+
+
+class Kept(Protocol):
+    """An object in memory, not yet decoded."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def revision(self) -> int: ...
+
+    def object(self, resource: Resource) -> Object: ...
+
+
+class Shelf(Protocol):
+    """All of one resource."""
+
+    @property
+    def changed(self) -> int:
+        """The revision at which something of it was last written or deleted."""
+        ...
+
+
+class Objects(Protocol):
+    """The registry's cache, as far as it is needed here. Reads cost no I/O and see every write that was answered."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Kept | None: ...
+
+    def all(self, resource: Resource, namespace: str = "") -> Iterable[Kept]:
+        """All of a resource, in the order of their keys."""
+        ...
+
+    def on_node(self, node: str) -> Iterable[Kept]:
+        """The pods that are bound to it."""
+        ...
+
+    def shelf(self, resource: Resource) -> Shelf: ...
+
+
+def served(api_version: str, plural: str) -> Resource:
+    group, _, version = api_version.rpartition("/")
+    return BY_PATH[group, version, plural]
+
+
+def uid_of(found: Object) -> str:
+    return str(found.get("metadata", {}).get("uid", ""))

@@ -1,0 +1,55 @@
+"""What every write needs, in one value: the store, the cache before it, the rules, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from situate.server.kinds.strategy import Strategy
+from situate.server.registry.cache import Cache
+from situate.server.registry.create_cache import Moulds
+from situate.server.registry.event_leases import Expiring
+from situate.server.registry.managed_fields import Owners
+from situate.server.registry.ports import Admission, TransactionExtension
+from situate.server.registry.recent import Recent
+from situate.server.resources import Resource
+from situate.store.contract import Store
+
+__all__ = ["Means"]
+
+_PLAIN: Final = Strategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    store: Store
+    cache: Cache
+    strategies: Mapping[str, Strategy]
+    admission: Sequence[Admission]
+    extension: TransactionExtension | None
+    owners: Owners
+    moulds: Moulds
+    recent: Recent
+    expiring: Expiring
+    wall_ns: Callable[[], int]
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]
+
+    def strategy(self, resource: Resource) -> Strategy:
+        """A kind that nobody wrote rules for has none."""
+        return self.strategies.get(f"{resource.group}/{resource.kind}", _PLAIN)
+
+    def now(self, later_s: int = 0) -> str:
+        """RFC 3339, to the second, as all times of metadata are."""
+        return _spelled(self.now_s() + later_s)
+
+    def now_s(self) -> int:
+        return self.wall_ns() // 1_000_000_000
+
+
+@lru_cache(maxsize=64)
+def _spelled(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,36 @@
+"""Events do not stay for ever: each goes an hour after it was last written, by a lease of the store.
+
+Those of the same few minutes share a lease, so that a burst of events does not make a burst of leases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.registry.selectable_fields import EVENTS
+from situate.store.contract import Store
+from situate.store.entries import NO_LEASE, LeaseId
+
+__all__ = ["EVENT_TTL_S", "SHARED_S", "Expiring"]
+
+EVENT_TTL_S: Final = 3_600
+SHARED_S: Final = 300
+"""How long a lease is given to new events; so an event lasts this much longer at most."""
+
+
+class Expiring:
+    """The lease of what is written now."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lease = NO_LEASE
+        self._since_s = 0
+
+    async def lease(self, stored_as: str, now_s: int) -> LeaseId:
+        """NO_LEASE for what stays."""
+        if stored_as != EVENTS:
+            return NO_LEASE
+        if self._lease == NO_LEASE or not 0 <= now_s - self._since_s < SHARED_S:  # the clock may have been set back
+            self._lease = await self._store.grant(EVENT_TTL_S + SHARED_S)
+            self._since_s = now_s
+        return self._lease

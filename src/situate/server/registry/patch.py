@@ -1,0 +1,137 @@
+"""Patches of the four kinds, as they are asked for: what each makes of an object, and the texts of what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid, not_found
+from situate.server.kinds.validating import invalid as invalid_value
+from situate.server.registry.context import Means
+from situate.server.registry.stored_object import Patched
+from situate.server.registry.update import Made, replaced
+from situate.server.registry.warning import warn
+from situate.server.requests import Caller, Object, Target, WriteOptions
+from situate.server.resources import Resource
+from situate.wire.patching import (
+    ApplyConflictError,
+    PatchError,
+    Writer,
+    applied,
+    json_patched,
+    merge_patched,
+    shape_of,
+    strategic_patched,
+    without_nulls,
+)
+from situate.wire.patching.errors import go_text
+from situate.wire.schema import DecodeError, decode
+
+__all__ = ["PatchType", "patched"]
+
+PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
+Refused: TypeAlias = Callable[[str, str], StatusError]
+"""From the object that came out, as JSON, and what is wrong with it."""
+
+REASONS: Final = {
+    HTTPStatus.BAD_REQUEST: "BadRequest",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "RequestEntityTooLarge",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid",
+}
+UID_WITHOUT_OBJECT: Final = "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+SHOWN: Final = 2_000
+"""Characters of a patched object that an answer repeats."""
+
+
+async def patched(
+    means: Means, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
+) -> Patched:
+    """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
+    resource = target.resource
+
+    strictly = replace(options, field_validation="Strict")
+
+    def refused(body: str, why: str) -> StatusError:
+        if how == "apply":
+            return _untyped(target, why)
+        return _unreadable(go_text(patch) if how == "strategic" else body, why)
+
+    def make(old: Object | None, writer: Writer) -> Made:
+        try:
+            if how == "apply":
+                made = _applied(target, old, patch, writer, options)
+                # A field that nobody knows cannot be owned: whatever fieldValidation says, it is refused.
+                return Made(_decoded(resource, made, strictly, refused), True, False)
+            if old is None:
+                raise not_found(resource.plural, resource.group, target.name)
+            made = _patched(how, old, patch, resource)
+            return Made(_decoded(resource, made, options, refused), uid_expected=False)
+        except ApplyConflictError as error:
+            raise _apply_conflict(error) from None
+        except PatchError as error:
+            raise StatusError(error.status, REASONS.get(HTTPStatus(error.status), ""), str(error)) from None
+
+    may_create = how == "apply" and not target.subresource
+    return await replaced(means, target, make, caller, options, may_create=may_create)
+
+
+def _patched(how: Literal["merge", "json", "strategic"], old: Object, patch: Any, resource: Resource) -> Object:
+    match how:
+        case "merge":
+            return merge_patched(old, patch)
+        case "json":
+            return json_patched(old, patch)
+        case "strategic":
+            return strategic_patched(old, patch, shape_of(resource.api_version, resource.kind))
+        case _:
+            assert_never(how)
+
+
+def _applied(target: Target, old: Object | None, patch: Any, writer: Writer, options: WriteOptions) -> Object:
+    if not isinstance(patch, dict):
+        raise bad_request("an apply configuration must be an object")
+    config = without_nulls(patch)
+    metadata = config.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise bad_request("metadata must be an object")
+    resource = target.resource
+    if old is None and (uid := metadata.get("uid")):
+        raise conflict(resource.plural, resource.group, target.name, UID_WITHOUT_OBJECT.format(uid=uid))
+    if not options.field_manager:
+        cause = Cause("fieldManager", "Required value: is required for apply patch", "FieldValueRequired")
+        raise invalid("PatchOptions", "meta.k8s.io", "", [cause])
+    return applied(old, config, writer, force=options.force)
+
+
+def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Refused) -> Object:
+    """What the kind makes of a patched object: a new one, without what it does not know."""
+    body = msgspec.json.encode(obj)
+    strict = options.field_validation != "Ignore"
+    try:
+        decoded = decode(resource.api_version, resource.kind, body, strict=strict)
+    except DecodeError as error:
+        raise refused(body.decode(), error.why) from None
+    if decoded.problems and options.field_validation == "Strict":
+        raise refused(body.decode(), f"strict decoding error: {', '.join(decoded.problems)}")
+    if decoded.problems and strict:
+        warn(decoded.problems)
+    return decoded.object
+
+
+def _unreadable(shown: str, why: str) -> StatusError:
+    return invalid("", "", "", [invalid_value("patch", shown[:SHOWN], why)])
+
+
+def _untyped(target: Target, why: str) -> StatusError:
+    resource = target.resource
+    which = f"{target.namespace}/{target.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+    return bad_request(f"failed to create typed patch object ({which}): {why}")
+
+
+def _apply_conflict(error: ApplyConflictError) -> StatusError:
+    causes = [Cause(one["field"], one["message"], one["reason"]) for one in error.causes]
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", str(error), causes=causes)

@@ -1,0 +1,160 @@
+"""One resource in the cache: its objects in the order of their keys, what happened to them lately, and who watches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from situate.server.errors import expired
+from situate.server.registry.keys import prefix_of
+from situate.server.registry.selectable_fields import NODE_COLUMN, PODS
+from situate.server.registry.selectors import Selection
+from situate.server.registry.sorted_keys import OrderedKeys
+from situate.server.registry.stored_object import Held
+from situate.server.registry.watchers import Change, Hub
+from situate.server.resources import Resource
+from situate.store.keys import prefix_end
+
+__all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "Shelf"]
+
+WINDOW_EVENTS: Final = 32_768
+"""Events of one resource that a watch can begin with."""
+WINDOW_BYTES: Final = 4 * 1024 * 1024
+"""What is kept only for these events, of one resource: objects as they were before. The first limit that is reached
+counts."""
+TOO_OLD: Final = "too old resource version: {asked} ({oldest})"
+
+
+class Shelf:
+    """Changes come in the order of their revisions. Nothing here waits."""
+
+    def __init__(self, resource: Resource, revision: int, held: Iterable[Held] = ()) -> None:
+        """As of a revision, with objects in the order of their keys."""
+        self.prefix: Final = prefix_of(resource)
+        self._namespaced: Final = resource.namespaced
+        self.changed = revision
+        """The last revision that changed something here; at first, that of which we know nothing older."""
+        self.hub: Final = Hub()
+        self._held = {one.key: one for one in held}
+        self._keys = OrderedKeys(self._held)
+        self._window: deque[Change] = deque()
+        self._window_bytes = 0
+        self._window_start = revision
+        self._of_pods: Final = resource.stored_as == PODS
+        self._on_node: dict[str, dict[str, None]] = {}
+        if self._of_pods:
+            for key, one in self._held.items():
+                self._move(key, "", _node_of(one))
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Held | None:
+        return self._held.get(key)
+
+    def walk(self, prefix: str, after: str = "") -> Iterator[Held]:
+        """What begins with the prefix, after a key, in order."""
+        held = self._held
+        for key in self._keys.between(max(prefix, after + "\0") if after else prefix, _end(prefix)):
+            yield held[key]
+
+    def count(self, prefix: str, after: str = "") -> int:
+        return self._keys.count(max(prefix, after + "\0") if after else prefix, _end(prefix))
+
+    def on_node(self, node: str) -> list[Held]:
+        return [self._held[key] for key in sorted(self._on_node.get(node, ()))]
+
+    def search(self, selection: Selection, prefix: str, after: str = "") -> Iterator[Held]:
+        """What is selected, after a key, in order: by way of an index where there is one."""
+        if selection.name and (selection.namespace or not self._namespaced):
+            place = f"{selection.namespace}/{selection.name}" if self._namespaced else selection.name
+            one = self._held.get(f"{self.prefix}{place}")
+            found: Iterable[Held] = (one,) if one is not None and one.key > after else ()
+        elif selection.node:
+            found = (one for one in self.on_node(selection.node) if one.key > after)
+        else:
+            found = self.walk(prefix, after)
+        if not selection.filters:
+            yield from found
+            return
+        for one in found:
+            if selection.matches(one):
+                yield one
+
+    def since(self, revision: int, current: int) -> Iterable[Change]:
+        """All changes after a revision; 410 if not all of them are known any more."""
+        if revision < self._window_start:
+            raise expired(TOO_OLD.format(asked=revision, oldest=self._window_start))
+        found: list[Change] = []
+        if revision < current:
+            for change in reversed(self._window):
+                if change.revision <= revision:
+                    break
+                found.append(change)
+        found.reverse()
+        return found
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def recall(self, since: int, changes: Iterable[Change]) -> None:
+        """What happened after a revision and led to what is here: watches can begin with it from now on."""
+        self._window_start = since
+        for change in changes:
+            self._remember(change)
+
+    def apply(self, revision: int, key: str, after: Held | None) -> None:
+        before = self._held.get(key)
+        if after is not None:
+            if before is None:
+                self._keys.add(key)
+            self._held[key] = after
+        elif before is not None:
+            del self._held[key]
+            self._keys.remove(key)
+        else:
+            return
+        if self._of_pods:
+            self._move(key, _node_of(before), _node_of(after))
+        self.changed = revision
+        change = Change(revision, before, after)
+        self._remember(change)
+        self.hub.tell(change)
+
+    def _remember(self, change: Change) -> None:
+        """Whole revisions are forgotten, so that the window begins between two of them."""
+        self._window.append(change)
+        self._window_bytes += _weight(change)
+        while len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
+            oldest = self._window.popleft()
+            self._window_bytes -= _weight(oldest)
+            self._window_start = oldest.revision
+            if not self._window:
+                break
+
+    def _move(self, key: str, was: str, node: str) -> None:
+        """A pod, from the node that it was on to the one that it is on; "" is none."""
+        if was == node:
+            return
+        if was:
+            keys = self._on_node[was]
+            del keys[key]
+            if not keys:
+                del self._on_node[was]
+        if node:
+            self._on_node.setdefault(node, {})[key] = None
+
+
+def _node_of(held: Held | None) -> str:
+    return "" if held is None else held.values[NODE_COLUMN]
+
+
+def _weight(change: Change) -> int:
+    """What an object is now is kept anyway."""
+    return 0 if change.before is None else len(change.before.value)
+
+
+def _end(prefix: str) -> str:
+    end = prefix_end(prefix)
+    if end is None:
+        raise ValueError("a prefix of keys is not empty")
+    return end

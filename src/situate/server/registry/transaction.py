@@ -1,0 +1,168 @@
+"""A write: guarded by the revision that was read, together with what must be written beside it, at one revision.
+
+Whoever writes reads first, decides, and commits on the condition that nothing has changed. If something has, it reads
+and decides again, a limited number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from situate.server.errors import StatusError, conflict
+from situate.server.registry import codec, conversion
+from situate.server.registry.cache import Cache
+from situate.server.registry.context import Means
+from situate.server.registry.keys import key_of
+from situate.server.registry.ports import TransactionExtension
+from situate.server.registry.selectable_fields import PODS
+from situate.server.registry.store_errors import failed
+from situate.server.registry.stored_object import Held, hold
+from situate.server.requests import Object, Target
+from situate.server.resources import Resource
+from situate.store.entries import ABSENT, LeaseId, Revision
+from situate.store.errors import StoreError
+from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
+
+__all__ = ["EXTENDED", "RETRIES", "Lost", "commit", "retried"]
+
+RETRIES: Final = 5
+"""How often a write that lost a race is tried again, as Kubernetes does for patches."""
+EXTENDED: Final = (PODS, "/nodes")
+"""What the transaction's extension is asked about, by where it is stored."""
+_MAYBE_OUTDATED: Final = ("NotFound", "Conflict")
+"""Reasons of refusals that come from the cache. That something exists already is said by the store itself."""
+
+T = TypeVar("T")
+Lost: TypeAlias = Refused
+"""Somebody else wrote first."""
+
+
+async def commit(
+    means: Means,
+    target: Target,
+    name: str,
+    before: Held | None,
+    old: Object | None,
+    new: Object | None,
+    dry_run: bool = False,
+    unchanged: Held | None = None,
+    value: bytes | None = None,
+    request: object | None = None,
+) -> Held | Lost:
+    """Write `new` in place of what was read; None deletes it. Answers once it is durable and the cache has it.
+
+    What is deleted is answered as it was last, at the revision of its end. `unchanged`: something else that was looked
+    at, and must be as it was. `value`: the stored form of `new`, for whoever knows it.
+    `request`: see `TransactionExtension`.
+    """
+    key = key_of(target.resource, target.namespace, name)
+    guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
+    if unchanged is not None:
+        guards.append(At(unchanged.key, Revision(unchanged.revision)))
+    if value is None:
+        value = b"" if new is None else _value(target, new)
+    writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(means, target))]
+    extension = means.extension if target.resource.stored_as in EXTENDED else None
+    if extension is None:
+        outcome = await _committed(means, guards, writes, dry_run)
+    elif (lock := extension.lock(target.resource, old, new, request)) is None:
+        _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
+        outcome = await _committed(means, guards, writes, dry_run)
+    else:
+        async with lock:
+            _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
+            outcome = await _committed(means, guards, writes, dry_run)
+    if isinstance(outcome, Refused):
+        return outcome
+    revision = outcome.revision
+    if dry_run:
+        revision = Revision(before.revision) if before else ABSENT
+    if new is None and before is not None:
+        return replace(before, revision=revision)
+    if dry_run or new is None:
+        return hold(key, value, revision)
+    if before is None and target.resource.stored_as == PODS:  # it will be bound
+        means.recent.put(key, value, new)
+    return _held(means, target, name, key, value, revision)
+
+
+def _extend(
+    extension: TransactionExtension,
+    cache: Cache,
+    resource: Resource,
+    old: Object | None,
+    new: Object | None,
+    request: object | None,
+    guards: list[Guard],
+    writes: list[Write],
+) -> None:
+    more_guards, more_writes = extension.extend(cache, resource, old, new, request)
+    guards += more_guards
+    writes += more_writes
+
+
+async def _committed(means: Means, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
+    """Once it is answered, the cache has it; or, if it was refused, what it was refused for."""
+    if dry_run:
+        return Committed(ABSENT)
+    try:
+        outcome = await means.store.commit(guards, writes)
+    except StoreError as error:
+        raise failed(error) from error
+    if isinstance(outcome, Refused):
+        await means.cache.fresh()
+    else:
+        await means.cache.at_least(outcome.revision)
+    return outcome
+
+
+async def _lease(means: Means, target: Target) -> LeaseId:
+    try:
+        return await means.expiring.lease(target.resource.stored_as, means.now_s())
+    except StoreError as error:
+        raise failed(error) from error
+
+
+def _value(target: Target, new: Object) -> bytes:
+    convert = conversion.to_stored(target.resource)
+    return codec.encoded(convert(new) if convert else new)
+
+
+def _held(means: Means, target: Target, name: str, key: str, value: bytes, revision: int) -> Held:
+    """Most often the cache has it read already."""
+    cached = means.cache.get(target.resource, target.namespace, name)
+    return cached if cached is not None and cached.revision == revision else hold(key, value, revision)
+
+
+async def retried(means: Means, target: Target, attempt: Callable[[], Awaitable[T | Lost]]) -> T:
+    """Until nobody wrote in between.
+
+    A refusal that was decided on what may not have been the newest state, as several servers may share a store, is
+    decided again on what is.
+    """
+    for tried in range(1, RETRIES + 1):
+        seen = means.cache.revision
+        try:
+            result = await attempt()
+        except StatusError as no:
+            if no.reason not in _MAYBE_OUTDATED or tried == RETRIES or not await _outdated(means, seen):
+                raise
+            continue
+        if not isinstance(result, Refused):
+            return result
+    raise conflict(target.resource.plural, target.resource.group, target.name)
+
+
+async def _outdated(means: Means, seen: int) -> bool:
+    """Whether there was something newer than was seen; if so, it is here now."""
+    try:
+        newest = await means.store.revision()
+    except StoreError as error:
+        raise failed(error) from error
+    if newest <= seen:
+        return False
+    await means.cache.fresh()
+    return True

@@ -1,0 +1,196 @@
+"""Changing an object that is there: from what it was to what it shall be, whatever says what that is.
+
+A replacement, a patch and an apply differ only in how the new object is made from the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from situate.server.errors import Cause, invalid, not_found
+from situate.server.kinds.metadata import validate_metadata_update
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.kinds.validating import invalid as invalid_value
+from situate.server.registry.codec import encoded
+from situate.server.registry.context import Means
+from situate.server.registry.create import create_once
+from situate.server.registry.list_options import revision_of
+from situate.server.registry.managed_fields import writer_of
+from situate.server.registry.metadata import (
+    carry_over,
+    check_version,
+    restore_unwritable,
+    settle_generation,
+    settle_place,
+)
+from situate.server.registry.stored_object import Held, Patched, hold
+from situate.server.registry.transaction import Lost, commit, retried
+from situate.server.registry.warning import warn
+from situate.server.requests import Caller, Object, Target, WriteOptions
+from situate.wire.patching import Writer, updated
+
+__all__ = ["Made", "Make", "is_last_breath", "modified", "replaced"]
+
+
+class Made(NamedTuple):
+    """A new object, all of its own: nothing of it is part of the old one."""
+
+    object: Object
+    owned: bool = False
+    """Its managedFields are as they shall be."""
+    uid_expected: bool = True
+    """A uid in it says which object is meant; else it is one more field that cannot be changed."""
+
+
+Make: TypeAlias = Callable[[Object | None, Writer], Made]
+"""From the old object, or None if there is none, to the new one. Asked again when a write lost a race."""
+
+
+async def replaced(
+    means: Means, target: Target, make: Make, caller: Caller, options: WriteOptions, *, may_create: bool
+) -> Patched:
+    """The object as `make` makes it. 404 if it is not there and may not be created, 409 if it is not as expected."""
+
+    async def attempt() -> Patched | Lost:
+        held = means.cache.get(target.resource, target.namespace, target.name)
+        writer = writer_of(target.resource, target.subresource, caller, options, means.now())
+        if held is not None:
+            done = await _replace_once(means, target, held, make, writer, caller, options)
+        elif may_create:
+            made = make(None, writer)
+            done = await create_once(means, target, made.object, caller, options, owned=made.owned)
+        else:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        return done if isinstance(done, Lost) else Patched(done, created=held is None)
+
+    return await retried(means, target, attempt)
+
+
+async def _replace_once(
+    means: Means, target: Target, held: Held, make: Make, writer: Writer, caller: Caller, options: WriteOptions
+) -> Held | Lost:
+    resource, strategy = target.resource, means.strategy(target.resource)
+    # 1. What it was and what it shall be; whether that is the object which was meant.
+    old = held.object(resource)
+    made = make(old, writer)
+    new = made.object
+    settle_place(new, target)
+    _check_expected(target, strategy, made, held)
+    # 2. What was left out, and whose the fields are.
+    strategy.default(new)
+    if not made.owned:
+        new = updated(old, new, writer)
+    new["metadata"]["resourceVersion"] = str(held.revision)
+    # 3. Everybody who has a say.
+    for each in means.admission:
+        await each.admit("update", target, new, old, caller)
+    _prepare(target, strategy, new, old)
+    causes = validate_metadata_update(new, old) + _checked(target.subresource, strategy, new, old)
+    if causes:
+        raise invalid(resource.kind, resource.group, held.name, causes)
+    if not target.subresource:
+        warn(strategy.warnings(new))
+    # 4. The store, if anything is different.
+    if is_last_breath(new, old, resource.kind):
+        return await _ended(means, target, held, old, new, options.dry_run)
+    if _same(new, old):
+        return held
+    return await commit(means, target, held.name, held, old, new, options.dry_run)
+
+
+def _check_expected(target: Target, strategy: Strategy, made: Made, held: Held) -> None:
+    metadata = made.object["metadata"]
+    version = metadata.get("resourceVersion", "")
+    if not revision_of(version) and not strategy.unconditional_update:
+        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(target.resource.plural, target.resource.group, held.name, [cause])
+    check_version(target, "" if version == "0" else version, metadata.get("uid", "") if made.uid_expected else "", held)
+
+
+def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> None:
+    carry_over(new, old)
+    match target.subresource:
+        case "status":
+            strategy.prepare_status(new, old)
+            restore_unwritable(new, old, target.resource.kind)
+        case "finalize":
+            keep_status(new, old)
+        case _:
+            strategy.prepare_update(new, old)
+            if strategy.counts_generation:
+                settle_generation(new, old, target.resource.kind)
+
+
+def _checked(subresource: str, strategy: Strategy, new: Object, old: Object) -> list[Cause]:
+    match subresource:
+        case "status":
+            return strategy.validate_status(new, old)
+        case "finalize":
+            return []
+        case _:
+            return strategy.validate_update(new, old)
+
+
+def is_last_breath(new: Object, old: Object, kind: str) -> bool:
+    """Whether it was only the finalizers that kept it, and there are none any more."""
+    was = old["metadata"]
+    if new["metadata"].get("finalizers") or "deletionTimestamp" not in was:
+        return False
+    if kind == "Namespace" and new.get("spec", {}).get("finalizers"):
+        return False
+    return not was.get("deletionGracePeriodSeconds")
+
+
+async def _ended(
+    means: Means, target: Target, held: Held, old: Object, new: Object, dry_run: bool, request: object | None = None
+) -> Held | Lost:
+    done = await commit(means, target, held.name, held, old, None, dry_run, request=request)
+    return done if isinstance(done, Lost) else hold(held.key, encoded(new), done.revision)
+
+
+def _same(new: Object, old: Object) -> bool:
+    """Whether nothing is different but when somebody wrote what was there already."""
+    if new.keys() != old.keys() or any(new[name] != old[name] for name in new if name != "metadata"):
+        return False
+    return _timeless(new["metadata"]) == _timeless(old["metadata"])
+
+
+def _timeless(metadata: Object) -> Object:
+    managed = metadata.get("managedFields")
+    if not managed:
+        return metadata
+    entries = [{name: value for name, value in entry.items() if name != "time"} for entry in managed]
+    return {**metadata, "managedFields": entries}
+
+
+# -- the server's own changes ------------------------------------------------------------------------------------------
+
+
+async def modified(
+    means: Means,
+    target: Target,
+    change: Callable[[Object, Held], Object],
+    *,
+    dry_run: bool = False,
+    uid: str = "",
+    resource_version: str = "",
+    altered: bool = True,
+    request: object | None = None,
+) -> Held:
+    """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
+
+    async def attempt() -> Held | Lost:
+        held = means.cache.get(target.resource, target.namespace, target.name)
+        if held is None:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        check_version(target, resource_version, uid, held)
+        old = (None if altered else means.recent.take(held)) or held.object(target.resource)
+        new = change(held.object(target.resource) if altered else old, held)
+        if is_last_breath(new, old, target.resource.kind):
+            return await _ended(means, target, held, old, new, dry_run, request)
+        if new == old:
+            return held
+        return await commit(means, target, held.name, held, old, new, dry_run, request=request)
+
+    return await retried(means, target, attempt)

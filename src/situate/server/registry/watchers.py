@@ -1,0 +1,265 @@
+"""Watches: what happens to the objects that each asks about, one event after another.
+
+An event is one value for all who hear of it, and its bytes are made once. Who hears of it is found by the resource and
+by what the watch is narrowed to, so that the agents of a thousand nodes cost each other nothing. A watch that nobody
+reads from is closed when its backlog is full; it never misses an event in the middle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from situate.server.registry.selectable_fields import NODE_COLUMN
+from situate.server.registry.selectors import Selection
+from situate.server.registry.stored_object import Held
+from situate.server.resources import Resource
+
+__all__ = ["BACKLOG", "Change", "EventType", "Hub", "WatchEvent", "Watching"]
+
+BACKLOG: Final = 16_384
+"""Events kept for a watch that nobody reads from. A burst of commits comes in one piece, so this is not small."""
+AT_ONCE: Final = 512
+"""Events that `ready` hands out together."""
+INITIAL_END: Final = "k8s.io/initial-events-end"
+
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+Narrowing: TypeAlias = tuple[str, str]
+"""What a watch is narrowed to: a namespace, a name in one or in any, or a node."""
+
+
+class Change(Struct, frozen=True, gc=False, eq=False):
+    """What one revision did to one object."""
+
+    revision: int
+    before: Held | None
+    after: Held | None
+    """None: it was deleted."""
+
+
+class WatchEvent(Struct, gc=False, eq=False):
+    """One thing that a watch tells. Nothing of it changes but the lines, which are made when they are asked for."""
+
+    type: EventType
+    revision: int
+    held: Held | None = None
+    """The object; of DELETED, as it was last, at the revision of its end. None for BOOKMARK and ERROR."""
+    status: dict[str, Any] | None = None
+    """Of ERROR."""
+    initial_end: bool = False
+    """Of a BOOKMARK: the initial events are over, as the annotation k8s.io/initial-events-end says."""
+    lines: dict[str, bytes] | None = None
+    """By version. Ask `line`."""
+
+    def line(self, resource: Resource) -> bytes:
+        r"""`{"type":"ADDED","object":{...}}` and a line feed; made once for all who watch that version."""
+        if self.lines is None:
+            self.lines = {}
+        line = self.lines.get(resource.api_version)
+        if line is None:
+            line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self._shown(resource))
+            self.lines[resource.api_version] = line
+        return line
+
+    def _shown(self, resource: Resource) -> bytes:
+        if self.held is not None:
+            return self.held.shown(resource)
+        if self.status is not None:
+            return msgspec.json.encode(self.status)
+        metadata: dict[str, Any] = {"resourceVersion": str(self.revision)}
+        if self.initial_end:
+            metadata["annotations"] = {INITIAL_END: "true"}
+        return msgspec.json.encode({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
+
+
+class Watching:
+    """An async iterator of WatchEvent: what is there, if that was asked for, then what happens.
+
+    Ends after its timeout, after an ERROR, and when it was not read from for too long. Close it.
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        selection: Selection,
+        leave: Callable[[Watching], None],
+        *,
+        bookmarks: bool = False,
+        initial: Iterable[WatchEvent] = (),
+        backlog: int = BACKLOG,
+    ) -> None:
+        self.resource: Final = resource
+        self.selection: Final = selection
+        self.bookmarks: Final = bookmarks
+        self._initial: Iterator[WatchEvent] | None = iter(initial)
+        self._heard: deque[WatchEvent] = deque()
+        self._backlog = backlog
+        self._ended = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._leave = leave
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        while True:
+            event = self._next()
+            if event is not None:
+                return event
+            if self._ended:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def ready(self, limit: int = AT_ONCE) -> list[WatchEvent]:
+        """What can be told without waiting, so that a burst is sent in one piece."""
+        events: list[WatchEvent] = []
+        while len(events) < limit and (event := self._next()) is not None:
+            events.append(event)
+        return events
+
+    def _next(self) -> WatchEvent | None:
+        if self._initial is not None:
+            event = next(self._initial, None)
+            if event is not None:
+                return event
+            self._initial = None
+        return self._heard.popleft() if self._heard else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing comes after what can be told already."""
+        return self._ended
+
+    # -- for the hub ---------------------------------------------------------------------------------------------------
+
+    def hear(self, event: WatchEvent) -> None:
+        if len(self._heard) >= self._backlog:
+            self.end()
+        if not self._ended:
+            self._heard.append(event)
+            if self._waiter is not None:
+                self._wake()
+
+    def end(self, last: WatchEvent | None = None) -> None:
+        """No more events after those that are there already, and this one."""
+        if self._ended:
+            return
+        if last is not None:
+            self._heard.append(last)
+        self._ended = True
+        self._leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake()
+
+    def end_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def aclose(self) -> None:
+        self._heard.clear()
+        self._initial = None
+        self.end()
+
+
+class Hub:
+    """Who watches one resource, found by what each watch is narrowed to."""
+
+    __slots__ = ("_by_name", "_by_namespace", "_by_node", "_of_all")
+
+    def __init__(self) -> None:
+        self._of_all: _Watches = {}
+        self._by_namespace: _Watches = {}
+        self._by_name: _Watches = {}
+        self._by_node: _Watches = {}
+
+    def __len__(self) -> int:
+        return len(self.everybody())
+
+    def join(self, watch: Watching) -> None:
+        watches, narrowing = self._found_by(watch.selection)
+        watches.setdefault(narrowing, {})[watch] = None
+
+    def leave(self, watch: Watching) -> None:
+        watches, narrowing = self._found_by(watch.selection)
+        same = watches.get(narrowing, {})
+        same.pop(watch, None)
+        if not same:
+            watches.pop(narrowing, None)
+
+    def _found_by(self, selection: Selection) -> tuple[_Watches, Narrowing]:
+        if selection.node:
+            return self._by_node, (selection.node, "")
+        if selection.name:
+            return self._by_name, (selection.namespace, selection.name)
+        if selection.namespace:
+            return self._by_namespace, (selection.namespace, "")
+        return self._of_all, _EVERYTHING
+
+    def everybody(self) -> list[Watching]:
+        narrowed = (self._of_all, self._by_namespace, self._by_name, self._by_node)
+        return [watch for watches in narrowed for same in watches.values() for watch in same]
+
+    def tell(self, change: Change) -> None:
+        """Everybody who asked about it. An event is made once for each way it can look."""
+        made: dict[EventType, WatchEvent] = {}
+        for watch in self._concerned(change):
+            event_type = looks(change, watch.selection)
+            if event_type is not None:
+                event = made.get(event_type)
+                if event is None:
+                    event = made[event_type] = event_of(change, event_type)
+                watch.hear(event)
+
+    def _concerned(self, change: Change) -> list[Watching]:
+        """Who may have to hear of it; looked for only where somebody is, as most often there are few."""
+        found: list[Watching] = []
+        one = change.after or change.before
+        if one is None:
+            return found
+        if self._of_all:
+            found += self._of_all[_EVERYTHING]
+        if self._by_namespace:
+            found += self._by_namespace.get((one.namespace, ""), ())
+        if self._by_name:
+            found += self._by_name.get((one.namespace, one.name), ())
+            if one.namespace:
+                found += self._by_name.get(("", one.name), ())
+        if self._by_node:  # only of pods
+            nodes = [held.values[NODE_COLUMN] for held in (change.before, change.after) if held is not None]
+            for node in dict.fromkeys(nodes):
+                found += self._by_node.get((node, ""), ())
+        return found
+
+
+_Watches: TypeAlias = dict[Narrowing, dict[Watching, None]]
+_EVERYTHING: Final[Narrowing] = ("", "")
+
+
+def looks(change: Change, selection: Selection) -> EventType | None:
+    """How a change looks to somebody who sees only what is selected; None: it does not."""
+    was = change.before is not None and selection.matches(change.before)
+    now = change.after is not None and selection.matches(change.after)
+    if now:
+        return "MODIFIED" if was else "ADDED"
+    return "DELETED" if was else None
+
+
+def event_of(change: Change, event_type: EventType) -> WatchEvent:
+    """What goes, or goes out of sight, is shown as it was last seen, at the revision of the change."""
+    held = change.after
+    if event_type == "DELETED" and change.before is not None:
+        held = replace(change.before, revision=change.revision)
+    return WatchEvent(event_type, change.revision, held)

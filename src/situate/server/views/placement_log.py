@@ -1,0 +1,234 @@
+"""Follows the store's log of placements from a revision on: every event once, in order, with none left out.
+
+The log has one entry for each revision, so two changes of one placement are two events however late somebody asks. A
+revision whose successors are compacted away cannot be followed from: that is said (410), never skipped over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, Self
+
+from situate.server.errors import StatusError, bad_request, expired
+from situate.server.placing import decisions
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
+from situate.server.registry.cache import Cache
+from situate.server.registry.codec import decoded
+from situate.server.registry.keys import key_of, place_of, prefix_of
+from situate.server.registry.list import wait_for
+from situate.server.registry.list_options import revision_of
+from situate.server.registry.store_errors import failed
+from situate.server.registry.stored_object import Held, Listing
+from situate.server.registry.watchers import WatchEvent
+from situate.server.requests import ListOptions, Target, WatchOptions
+from situate.server.resources import BY_KIND
+from situate.server.views.pace import Pace
+from situate.server.views.placement_events import FROM_THE_POD, happened, held, with_reason
+from situate.store.contract import Store, Watch
+from situate.store.entries import Batch, Entry, Event, Revision
+from situate.store.errors import CompactedError, StoreError
+
+__all__ = ["Following", "PlacementLog"]
+
+PODS: Final = BY_KIND["v1", "Pod"]
+TOO_OLD: Final = "too old resource version: {asked} ({oldest}): the log of placements begins at {oldest}"
+NO_SELECTORS: Final = "placementevents are not selected by labels or fields: ask for a namespace"
+LISTED: Final = 10_000
+"""How many of the newest events a list has at most."""
+BOOKMARK_S: Final = 20.0
+"""How often somebody who follows is told how far the log has come, so as to resume from there."""
+TOGETHER: Final = 256
+OLDEST: Final = "0"
+
+
+class PlacementLog:
+    """Events of placements, from one store."""
+
+    def __init__(self, store: Store, cache: Cache) -> None:
+        self._store = store
+        self._cache = cache
+
+    async def watch(self, target: Target, options: WatchOptions) -> Following:
+        """From a revision; without one, from now; from "0", from the oldest that the log has. 410 if that is gone."""
+        if options.labels or options.fields:
+            raise bad_request(NO_SELECTORS)
+        if options.resource_version in ("", OLDEST):
+            await self._cache.fresh()
+        else:
+            await wait_for(self._cache, revision_of(options.resource_version))
+        oldest = options.resource_version == OLDEST
+        asked = revision_of(options.resource_version)
+        since = Revision(asked if options.resource_version else self._cache.revision)
+        following = Following(self._store, target.namespace, since, bookmarks=options.bookmarks)
+        try:
+            await following.open(self._cache.revision)
+        except CompactedError as error:
+            if not oldest:
+                await following.aclose()
+                raise expired(TOO_OLD.format(asked=since, oldest=error.compacted)) from None
+            await following.reopen(error.compacted, self._cache.revision)
+        except StoreError as error:
+            raise failed(error) from None
+        if options.timeout_s:
+            following.end_in(options.timeout_s)
+        return following
+
+    async def list(self, target: Target, options: ListOptions) -> Listing:
+        """The newest that the log has, oldest first, up to now."""
+        wanted = WatchOptions(options.labels, options.fields, OLDEST, bookmarks=True)
+        found: deque[Held] = deque(maxlen=LISTED)
+        following = await self.watch(target, wanted)
+        try:
+            async for event in following:
+                if event.held is not None:
+                    found.append(event.held)
+                elif event.type == "ERROR" and event.status is not None:
+                    raise StatusError(event.status["code"], event.status["reason"], event.status["message"])
+                elif event.initial_end:
+                    return Listing(event.revision, list(found))
+        finally:
+            await following.aclose()
+        return Listing(self._cache.revision, list(found))
+
+
+class Following:
+    """An async iterator of WatchEvent: ADDED for each event, a BOOKMARK after what was there, an ERROR at its end."""
+
+    def __init__(self, store: Store, namespace: str, since: Revision, *, bookmarks: bool) -> None:
+        self._store = store
+        self._prefix = prefix_of(PLACEMENT_DECISIONS, namespace)
+        self._since = since
+        self._bookmarks = bookmarks
+        self._watch: Watch | None = None
+        self._first: Batch | None = None
+        self._caught_up = False
+        self._events: deque[WatchEvent] = deque()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._pace = Pace()
+        self._ended = False
+
+    async def open(self, newest: int) -> None:
+        """Whether it can be followed is known with the first batch: of events, or the bookmark after none. Of what is
+        yet to come it is known already; and etcd has no bookmark for that."""
+        self._watch = watch = self._store.watch(self._prefix, self._since)
+        if self._since < newest:
+            await watch.ask_progress()
+            self._first = await anext(watch)
+        else:
+            await self._take(Batch(self._since))
+        self._bookmark_later()
+
+    async def reopen(self, since: Revision, newest: int) -> None:
+        """From where the log begins. That may move on meanwhile; then from there."""
+        while True:
+            if self._watch is not None:
+                await self._watch.aclose()
+            self._since = since
+            try:
+                await self.open(newest)
+                return
+            except CompactedError as error:
+                since = max(Revision(since + 1), error.compacted)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        while not self._events:
+            if self._ended or self._watch is None:
+                raise StopAsyncIteration
+            try:
+                first, self._first = self._first, None
+                await self._take(await anext(self._watch) if first is None else first)
+                await self._pace.breathe()  # the past comes without waiting, and there may be much of it
+            except StoreError as error:
+                if self._ended:
+                    raise StopAsyncIteration from None
+                self._fail(error)
+        return self._events.popleft()
+
+    def ready(self, limit: int = TOGETHER) -> list[WatchEvent]:
+        """What can be told without waiting."""
+        return [self._events.popleft() for _ in range(min(limit, len(self._events)))]
+
+    def end_in(self, seconds: float) -> None:
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._end)
+
+    async def aclose(self) -> None:
+        for timer in (self._deadline, self._timer):
+            if timer is not None:
+                timer.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._watch is not None:
+            await self._watch.aclose()
+
+    # -- what a batch tells ------------------------------------------------------------------------------------------
+
+    async def _take(self, batch: Batch) -> None:
+        if not batch.events:
+            if self._bookmarks:
+                self._events.append(WatchEvent("BOOKMARK", batch.revision, initial_end=not self._caught_up))
+            self._caught_up = True
+            return
+        for event in batch.events:
+            told = await self._told(batch.revision, event)
+            if told is not None:
+                self._events.append(WatchEvent("ADDED", batch.revision, told))
+
+    async def _told(self, revision: Revision, event: Event) -> Held | None:
+        found = happened(_decision(event.before), _decision(event.entry))
+        if found is None:
+            return None
+        place = place_of(event.key)
+        if found.event in FROM_THE_POD:
+            pod = await self._pod(place.namespace, place.name, revision, gone=event.entry is None)
+            if pod is not None:
+                found = with_reason(found, pod)
+        return held(found, place.namespace, revision)
+
+    async def _pod(self, namespace: str, name: str, revision: Revision, *, gone: bool) -> dict[str, object] | None:
+        """The pod as it was then; None if that is not kept any more."""
+        at = Revision(revision - 1) if gone else revision
+        try:
+            reading = await self._store.read([key_of(PODS, namespace, name)], at)
+        except StoreError:
+            return None
+        entry = reading.entries[0]
+        return None if entry is None else decoded(entry.value, PODS.api_version, PODS.kind, entry.modified)
+
+    # -- the end, and how far it is ------------------------------------------------------------------------------------
+
+    def _fail(self, error: StoreError) -> None:
+        if isinstance(error, CompactedError):
+            status = expired(TOO_OLD.format(asked=error.asked, oldest=error.compacted)).status()
+        else:
+            status = failed(error).status()
+        self._events.append(WatchEvent("ERROR", self._since, status=status))
+        self._ended = True
+
+    def _end(self) -> None:
+        self._ended = True
+        if self._watch is not None:  # whoever waits for the next batch waits no more
+            self._closing = asyncio.create_task(self._watch.aclose())
+
+    def _bookmark_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(BOOKMARK_S, self._remind)
+
+    def _remind(self) -> None:
+        self._ask()
+        self._bookmark_later()
+
+    def _ask(self) -> None:
+        if self._watch is not None and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.create_task(self._watch.ask_progress())
+
+
+def _decision(entry: Entry | None) -> Decision | None:
+    return None if entry is None else decisions.decoded(entry.value)

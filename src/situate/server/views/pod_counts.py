@@ -1,0 +1,244 @@
+"""All pods, counted by workload, node and namespace, and kept up with what happens, when somebody asks.
+
+Nobody pays for it but who reads: changes wait in a watch until the next question, and are worked off a few at a time,
+with everybody else in between. When nobody has asked for a while, or too much has waited, it is all let go, and the
+next question counts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from situate.core.model.meta import controller_of
+from situate.core.model.pod import Pod
+from situate.server.placing.ledger import Amounts, amounts_of
+from situate.server.registry.cache import Cache
+from situate.server.registry.stored_object import Held
+from situate.server.registry.watch import watched
+from situate.server.registry.watchers import WatchEvent, Watching
+from situate.server.requests import Target, WatchOptions
+from situate.server.resources import BY_KIND
+from situate.server.views.pace import Pace
+from situate.wire.objects import decode_pod
+
+__all__ = ["STATES", "Group", "Owner", "State", "Sum", "Tally"]
+
+PODS: Final = BY_KIND["v1", "Pod"]
+AT_ONCE: Final = 10
+"""Pods that are looked at before it is asked whether others should have their turn."""
+IDLE_S: Final = 15.0
+"""After so long without a question, nothing is kept."""
+BACKLOG: Final = 1 << 17
+"""Changes that may wait for the next question. More, and all is counted anew."""
+
+State: TypeAlias = Literal["waiting", "bound", "running", "succeeded", "failed", "leaving"]
+STATES: Final[tuple[State, ...]] = ("waiting", "bound", "running", "succeeded", "failed", "leaving")
+OVER: Final = ("succeeded", "failed")
+K = TypeVar("K")
+S = TypeVar("S", bound="Sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a pod is: its controller, or itself."""
+
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is counted of one pod."""
+
+    name: str
+    owner: Owner
+    node: str
+    state: State
+    ready: bool
+    amounts: Amounts
+
+
+@dataclass(slots=True, eq=False)
+class Sum:
+    """Some pods together."""
+
+    states: Counter[State] = field(default_factory=Counter)
+    ready: int = 0
+    requested: Counter[str] = field(default_factory=Counter)
+    """By those that have a node and are not over."""
+
+    @property
+    def pods(self) -> int:
+        return self.states.total()
+
+    def add(self, one: _Record, sign: int) -> None:
+        self.states[one.state] += sign
+        self.ready += sign * one.ready
+        if one.node and one.state not in OVER:
+            for resource, amount in one.amounts.items():
+                self.requested[resource] += sign * amount
+
+    def join(self, other: Sum) -> None:
+        self.states.update(other.states)
+        self.ready += other.ready
+        self.requested.update(other.requested)
+
+
+@dataclass(slots=True, eq=False)
+class Group(Sum):
+    """The pods of one owner."""
+
+    nodes: Counter[str] = field(default_factory=Counter)
+    waiting: dict[str, None] = field(default_factory=dict)
+    """Their names, the longest known first."""
+
+    def add(self, one: _Record, sign: int) -> None:
+        Sum.add(self, one, sign)
+        if one.node and one.state not in OVER:
+            self.nodes[one.node] += sign
+            if not self.nodes[one.node]:
+                del self.nodes[one.node]
+        if one.state == "waiting":
+            if sign > 0:
+                self.waiting[one.name] = None
+            else:
+                self.waiting.pop(one.name, None)
+
+
+class Tally:
+    """Of one cache."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._watching: Watching | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._letting_go: asyncio.TimerHandle | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._records: dict[str, _Record] = {}
+        self._groups: dict[Owner, Group] = {}
+        self._nodes: dict[str, Sum] = {}
+        self._namespaces: dict[str, Sum] = {}
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[int]:
+        """With all counted that has happened up to now; the revision of that. It stays so until this is over."""
+        async with self._one_at_a_time:
+            self._let_go_later()
+            await self._cache.fresh()
+            yield await self._caught_up()
+
+    async def _caught_up(self) -> int:
+        pace = Pace()
+        while True:
+            if self._watching is None:
+                self._forget()
+                options = WatchOptions(resource_version="0")
+                self._watching = await watched(self._cache, Target(PODS), options, backlog=BACKLOG)
+            events = self._watching.ready(AT_ONCE)
+            if any(event.type == "ERROR" for event in events) or (not events and self._watching.ended):
+                await self._stop()  # too much has waited, or the past is not known any more
+                await self._cache.at_least(0)  # not in circles: a cache that has failed says so
+                continue
+            for event in events:
+                self._heard(event)
+            if not events:
+                return self._cache.revision
+            await pace.breathe()
+
+    @property
+    def groups(self) -> Mapping[Owner, Group]:
+        return self._groups
+
+    def on_node(self, name: str) -> Sum:
+        return self._nodes.get(name) or Sum()
+
+    def in_namespace(self, name: str) -> Sum:
+        return self._namespaces.get(name) or Sum()
+
+    async def aclose(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        await self._stop()
+
+    async def _stop(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            await watching.aclose()
+        self._forget()
+
+    def _let_go_later(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        self._letting_go = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)
+
+    def _let_go(self) -> None:
+        if self._one_at_a_time.locked():
+            self._let_go_later()
+            return
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.end()
+        self._forget()
+
+    # -- counting ------------------------------------------------------------------------------------------------------
+
+    def _heard(self, event: WatchEvent) -> None:
+        held = event.held
+        if held is None:
+            return
+        before = self._records.pop(held.key, None)
+        if before is not None:
+            self._count(before, -1)
+        if event.type != "DELETED":
+            self._records[held.key] = record = _record(held)
+            self._count(record, 1)
+
+    def _count(self, one: _Record, sign: int) -> None:
+        _add(self._groups, one.owner, Group, one, sign)
+        _add(self._namespaces, one.owner.namespace, Sum, one, sign)
+        if one.node:
+            _add(self._nodes, one.node, Sum, one, sign)
+
+
+def _add(sums: dict[K, S], key: K, kind: type[S], one: _Record, sign: int) -> None:
+    found = sums.get(key)
+    if found is None:
+        found = sums[key] = kind()
+    found.add(one, sign)
+    if not found.pods:
+        del sums[key]
+
+
+def _record(held: Held) -> _Record:
+    pod = decode_pod(held.value)
+    controller = controller_of(pod.metadata)
+    if controller is None:
+        owner = Owner(held.namespace, "v1", "Pod", held.name, held.uid)
+    else:
+        owner = Owner(held.namespace, controller.api_version, controller.kind, controller.name, controller.uid)
+    state = _state(pod)
+    ready = state == "running" and any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    return _Record(held.name, owner, pod.spec.node_name, state, ready, amounts_of(pod))
+
+
+def _state(pod: Pod) -> State:
+    match pod.status.phase:
+        case "Succeeded":
+            return "succeeded"
+        case "Failed":
+            return "failed"
+    if pod.metadata.deletion_timestamp is not None:
+        return "leaving"
+    if not pod.spec.node_name:
+        return "waiting"
+    return "running" if pod.status.phase == "Running" else "bound"

@@ -1,0 +1,210 @@
+"""How workloads, nodes and namespaces stand: objects that are worked out from others when somebody asks for them.
+
+A WorkloadView is named `<kind>.<name>` after what it is about, as `deployment.web`; the pods of a Deployment's
+ReplicaSets are the Deployment's. A pod that nobody controls is a workload of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from situate.core.model.meta import ObjectMeta, controller_of
+from situate.core.model.node import Node
+from situate.server.placing import decisions
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
+from situate.server.placing.ledger import Amounts, allocatable_of, quantity
+from situate.server.placing.snapshots import NODE_SNAPSHOTS
+from situate.server.placing.snapshots import decoded as snapshot_of
+from situate.server.registry.cache import Cache
+from situate.server.registry.stored_object import Held
+from situate.server.requests import Object
+from situate.server.resources import BY_KIND, Resource
+from situate.server.views.pod_counts import STATES, Group, Owner, Sum, Tally
+from situate.wire.objects import decode_node
+
+__all__ = ["VIEWS", "View"]
+
+NODES: Final = BY_KIND["v1", "Node"]
+NAMESPACES: Final = BY_KIND["v1", "Namespace"]
+DEPLOYMENTS: Final = BY_KIND["apps/v1", "Deployment"]
+REPLICA_SETS: Final = BY_KIND["apps/v1", "ReplicaSet"]
+STATEFUL_SETS: Final = BY_KIND["apps/v1", "StatefulSet"]
+DAEMON_SETS: Final = BY_KIND["apps/v1", "DaemonSet"]
+JOBS: Final = BY_KIND["batch/v1", "Job"]
+CONTROLLERS: Final = BY_KIND["v1", "ReplicationController"]
+WORKLOADS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CONTROLLERS)
+TOGETHER: Final = 25
+"""Groups that are added up before a pause."""
+
+View: TypeAlias = Callable[[Cache, Tally, str, str], Iterator[Object | None]]
+"""Objects of a namespace and a name, or of all; None is a pause, in which others have their turn. What they are worked
+out from is taken before the first pause."""
+
+
+class _Owned(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_decode_owned: Final = msgspec.json.Decoder(_Owned).decode
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------------
+
+
+def workload_views(cache: Cache, tally: Tally, namespace: str, name: str) -> Iterator[Object | None]:
+    """Those of a namespace, or of all; and of one name, or of all. None is a pause."""
+    kind, _, own = name.partition(".")
+    there: dict[Owner, tuple[Resource, Held]] = {}
+    for resource in WORKLOADS:
+        if not name or resource.kind.lower() == kind:
+            for held in cache.all(resource, namespace):
+                owner = Owner(held.namespace, resource.api_version, resource.kind, held.name, held.uid)
+                there[owner] = resource, held
+    groups: dict[Owner, Group] = {}
+    for number, (owner, group) in enumerate(tally.groups.items()):
+        if not namespace or owner.namespace == namespace:
+            _join(groups.setdefault(_top(cache, owner), Group()), group)
+        if number % TOGETHER == 0:
+            yield None
+    for owner in sorted({**there, **groups}, key=lambda one: (one.namespace, one.kind.lower(), one.name, one.uid)):
+        asked = not name or (owner.kind.lower(), owner.name) == (kind, own)
+        if asked and _top(cache, owner) == owner:
+            found = there.get(owner)
+            obj = None if found is None else found[1].object(found[0])
+            yield _workload(cache, owner, obj, groups.get(owner) or Group())
+
+
+def _join(whole: Group, part: Group) -> None:
+    whole.join(part)
+    whole.nodes.update(part.nodes)
+    whole.waiting.update(part.waiting)
+
+
+def _top(cache: Cache, owner: Owner) -> Owner:
+    """The Deployment, of a ReplicaSet that has one."""
+    if owner.kind != REPLICA_SETS.kind:
+        return owner
+    held = cache.get(REPLICA_SETS, owner.namespace, owner.name)
+    if held is None or held.uid != owner.uid:
+        return owner
+    above = controller_of(_decode_owned(held.value).metadata)
+    return owner if above is None else Owner(owner.namespace, above.api_version, above.kind, above.name, above.uid)
+
+
+def _workload(cache: Cache, owner: Owner, obj: Object | None, group: Group) -> Object:
+    meta = (obj or {}).get("metadata", {})
+    status: Object = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "desired": _desired(owner.kind, obj, group),
+        **_counts(group),
+        "nodes": len(group.nodes),
+    }
+    first = next(iter(group.waiting), None)
+    if first is not None:
+        held = cache.get(PLACEMENT_DECISIONS, owner.namespace, first)
+        if held is not None:
+            told = decisions.decoded(held.value).status
+            status |= {"reason": told.reason, "message": told.message} if told.reason else {}
+    return _object(f"{owner.kind.lower()}.{owner.name}", owner.namespace, meta, owner.uid, status)
+
+
+def _desired(kind: str, obj: Object | None, group: Group) -> int:
+    spec, status = (obj or {}).get("spec", {}), (obj or {}).get("status", {})
+    if obj is None:
+        return group.pods - group.states["leaving"]
+    if kind == DAEMON_SETS.kind:
+        return int(status.get("desiredNumberScheduled", 0))
+    if kind == JOBS.kind:
+        return 0 if spec.get("suspend") else int(spec.get("completions", spec.get("parallelism", 1)))
+    return int(spec.get("replicas", 1))
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def node_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterator[Object | None]:
+    for held, snapshot in [(one, cache.get(NODE_SNAPSHOTS, "", one.name)) for one in _named(cache, NODES, name)]:
+        node = decode_node(held.value)
+        allocated = {} if snapshot is None else snapshot_of(snapshot.value)[1].allocated
+        room = allocatable_of(node)
+        status: Object = {
+            "ready": _is_ready(node),
+            "schedulable": not node.spec.unschedulable,
+            "taints": [f"{one.key}={one.value}:{one.effect}" for one in node.spec.taints],
+            **_counts(tally.on_node(held.name), requested=allocated),
+            "allocatable": _quantities({resource: amount for resource, amount in room.items() if amount}),
+            "snapshotVersion": "" if snapshot is None else str(snapshot.revision),
+        }
+        meta = {"creationTimestamp": node.metadata.creation_timestamp, "labels": dict(node.metadata.labels)}
+        yield _object(held.name, "", meta, held.uid, status)
+
+
+def _is_ready(node: Node) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+
+
+# -- namespaces --------------------------------------------------------------------------------------------------------
+
+
+def namespace_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterator[Object | None]:
+    there = list(_named(cache, NAMESPACES, name))
+    owners: dict[str, set[Owner]] = {}
+    for number, owner in enumerate(tally.groups):
+        owners.setdefault(owner.namespace, set()).add(_top(cache, owner))
+        if number % TOGETHER == 0:
+            yield None
+    for held in there:
+        obj = held.object(NAMESPACES)
+        status: Object = {
+            "phase": obj.get("status", {}).get("phase", ""),
+            "workloads": len(owners.get(held.name, ())),
+            **_counts(tally.in_namespace(held.name)),
+        }
+        yield _object(held.name, "", obj["metadata"], held.uid, status)
+
+
+# -- what all have in common -------------------------------------------------------------------------------------------
+
+
+def _named(cache: Cache, resource: Resource, name: str) -> Iterable[Held]:
+    if not name:
+        return cache.all(resource)
+    held = cache.get(resource, "", name)
+    return () if held is None else (held,)
+
+
+def _counts(some: Sum, requested: Amounts | None = None) -> Object:
+    return {
+        "pods": some.pods,
+        **{state: some.states[state] for state in STATES},
+        "readyPods": some.ready,
+        "requested": _quantities(some.requested if requested is None else requested),
+    }
+
+
+def _quantities(amounts: Amounts) -> dict[str, str]:
+    return {resource: quantity(resource, amount) for resource, amount in sorted(amounts.items()) if amount}
+
+
+def _object(name: str, namespace: str, meta: Mapping[str, Any], uid: str, status: Object) -> Object:
+    made: Object = {"name": name}
+    if namespace:
+        made["namespace"] = namespace
+    made["uid"] = uid
+    for key in ("creationTimestamp", "labels"):
+        if meta.get(key):
+            made[key] = meta[key]
+    return {"metadata": made, "status": status}
+
+
+VIEWS: Final[Mapping[str, View]] = {
+    "workloadviews": workload_views,
+    "nodeviews": node_views,
+    "namespaceviews": namespace_views,
+}
+"""By plural."""

@@ -1,0 +1,130 @@
+"""Did it happen? A mark in each transaction, by which a lost answer is found out and not guessed.
+
+A transaction borrows a mark: a key of ours, of which we know when it was last written. It asks that the mark is still
+so, and writes it. If no answer comes, we write the mark ourselves, under the same condition. If that succeeds, the
+transaction did not happen, and cannot any more, however late it arrives, as its condition no longer holds. If it is
+refused, the mark says who wrote it, and when: that is the transaction's revision.
+Marks hang on a lease, so that those of servers that are gone go too. Where the lease itself is gone, nothing can be
+found out, and we say so: to write the mark would need the lease, so that a mark that went is not taken for a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from situate.store.entries import Revision
+from situate.store.errors import OutcomeUnknownError, StoreError
+from situate.store.etcd.client import PAUSE_S, Client
+from situate.store.etcd.errors import explained, is_final
+from situate.store.etcd.protocol import EQUAL, LEASE_GRANT, LEASE_REVOKE, OF_MODIFIED, RANGE, TXN, message
+from situate.store.etcd.translation import reading
+
+_Compare = message("Compare")
+_RequestOp = message("RequestOp")
+_Put = message("PutRequest")
+
+
+@dataclass(slots=True)
+class Mark:
+    """One key, borrowed by one transaction at a time."""
+
+    key: bytes
+    lease: int
+    modified: int = 0
+
+    def unchanged(self) -> Any:
+        return _Compare(result=EQUAL, target=OF_MODIFIED, key=self.key, mod_revision=self.modified)
+
+    def written(self, token: bytes) -> Any:
+        return _RequestOp(request_put=_Put(key=self.key, value=token, lease=self.lease))
+
+
+@dataclass(slots=True)
+class Marks:
+    """Those that are free, and the lease of all. A mark whose fate is not known is never used again."""
+
+    client: Client
+    prefix: str
+    lease: int = 0
+    _free: list[Mark] = field(default_factory=list)
+    _made: int = 0
+    _name: str = field(default_factory=lambda: secrets.token_hex(8))
+    _renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def borrow(self) -> Mark:
+        if not self.lease:
+            await self.renew(0)
+        if self._free:
+            return self._free.pop()
+        self._made += 1
+        return Mark(f"{self.prefix}{self._name}/{self._made}".encode(), self.lease)
+
+    def give_back(self, mark: Mark, modified: int) -> None:
+        mark.modified = modified
+        if mark.lease == self.lease:
+            self._free.append(mark)
+
+    async def renew(self, lost: int) -> None:
+        """A new lease, unless somebody has got one since `lost` was found to be gone. Its marks are gone too."""
+        async with self._renewing:
+            if self.lease == lost:
+                self._free.clear()
+                granted = await self.client.ask(LEASE_GRANT, LEASE_GRANT.request(TTL=self.client.settings.marks_ttl_s))
+                self.lease = granted.ID
+
+    async def keep_alive(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(self.client.settings.marks_ttl_s / 4)
+            lease = self.lease
+            try:
+                if lease and not await self.client.keep_alive(lease):
+                    await self.renew(lease)
+            except StoreError:
+                continue  # nobody there; if the lease runs out, the next transaction gets another
+
+    async def end(self) -> None:
+        """Take them away; where nobody answers at once, they go by themselves."""
+        lease, self.lease = self.lease, 0
+        with suppress(grpc.aio.AioRpcError):
+            await self.client.try_once(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
+
+    async def resolve(self, mark: Mark, token: bytes) -> Revision | None:
+        """The revision of the transaction that wrote this token; None: it did not happen, and never will."""
+        deadline = asyncio.get_running_loop().time() + self.client.settings.give_up_s
+        fence = b"fence " + token
+        request = TXN.request(compare=[mark.unchanged()], success=[mark.written(fence)], failure=[reading(mark.key)])
+        while True:
+            try:
+                return self._verdict(mark, token, fence, await self.client.try_once(TXN, request))
+            except grpc.aio.AioRpcError as error:
+                if is_final(error) or asyncio.get_running_loop().time() > deadline:
+                    raise OutcomeUnknownError(f"whether a write happened is not known: {explained(error)}") from None
+            await asyncio.sleep(PAUSE_S)
+
+    async def look(self, mark: Mark, token: bytes) -> Revision | None:
+        """The same of a transaction that etcd has answered, so that it is under way no more: reading is enough."""
+        answer = await self.client.ask(RANGE, RANGE.request(key=mark.key))
+        modified = answer.kvs[0].mod_revision if answer.kvs else 0
+        self.give_back(mark, modified)
+        return Revision(modified) if modified and answer.kvs[0].value == token else None
+
+    def _verdict(self, mark: Mark, token: bytes, fence: bytes, answer: Any) -> Revision | None:
+        if answer.succeeded:
+            self.give_back(mark, answer.header.revision)
+            return None
+        kvs = answer.responses[0].response_range.kvs
+        value = kvs[0].value if kvs else b""
+        if value == fence:
+            self.give_back(mark, kvs[0].mod_revision)
+            return None
+        if value == token:
+            self.give_back(mark, kvs[0].mod_revision)
+            return Revision(kvs[0].mod_revision)
+        raise OutcomeUnknownError("whether a write happened is not known: its mark is gone")

@@ -1,0 +1,147 @@
+"""A watch on etcd: one stream, opened again after the last thing told whenever it breaks, at the next endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Any, Final, Self
+
+import grpc
+
+from situate.store.entries import Batch, Revision
+from situate.store.errors import ClosedError, CompactedError, StoreError
+from situate.store.etcd.client import PAUSE_S, Client
+from situate.store.etcd.errors import explained, is_final, wants_new_token
+from situate.store.etcd.protocol import RANGE, WATCH, message
+from situate.store.etcd.translation import Keys, batches
+
+ASK_AGAIN_S: Final = 0.1
+
+_Create = message("WatchCreateRequest")
+_Progress = message("WatchProgressRequest")
+
+
+class EtcdWatch:
+    """Reads only when asked, so a slow reader slows etcd's stream and needs no room here."""
+
+    def __init__(self, client: Client, keys: Keys, prefix: str, after: Revision) -> None:
+        self._client = client
+        self._keys = keys
+        self._prefix = prefix
+        self._told = after
+        self._ready: deque[Batch] = deque()
+        self._channel: grpc.aio.Channel | None = None
+        self._call: Any = None
+        self._progress_from = 0
+        self._asking: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        while not self._ready:
+            if self._closed:
+                raise ClosedError
+            try:
+                call = self._call or await self._open()
+                response = await call.read()
+            except asyncio.CancelledError:
+                self._drop()  # gRPC gives up the stream with the reader
+                if not _cancelled():
+                    raise ClosedError from None
+                raise
+            except grpc.aio.AioRpcError as error:
+                await self._broken(error)
+                continue
+            if response is grpc.aio.EOF:
+                self._drop()
+                await asyncio.sleep(PAUSE_S)
+            else:
+                self._hear(response)
+        batch = self._ready.popleft()
+        self._told = max(self._told, batch.revision)
+        return batch
+
+    async def _open(self) -> Any:
+        self._channel, call = await self._client.open_stream(WATCH)
+        create = _Create(
+            key=self._keys.there(self._prefix),
+            range_end=self._keys.end(self._prefix),
+            start_revision=self._told + 1,
+            progress_notify=True,
+            prev_kv=True,
+        )
+        await call.write(WATCH.request(create_request=create))
+        self._call = call
+        return call
+
+    async def _broken(self, error: grpc.aio.AioRpcError) -> None:
+        if wants_new_token(error):
+            self._client.forget_token()
+        elif is_final(error):
+            raise explained(error) from None
+        elif self._channel is not None:
+            self._client.next_endpoint(self._channel)
+        self._drop()
+        await asyncio.sleep(PAUSE_S)
+
+    def _hear(self, response: Any) -> None:
+        if response.canceled:
+            self._drop()
+            if response.compact_revision:
+                raise CompactedError(self._told, Revision(response.compact_revision))
+            raise StoreError(f"etcd ended a watch: {response.cancel_reason or 'without a reason'}")
+        if response.events:
+            self._ready.extend(batches(self._keys, response.events))
+        elif not response.created:
+            self._ready.append(Batch(Revision(response.header.revision)))
+            if response.header.revision >= self._progress_from:
+                self._progress_from = 0
+
+    # -- bookmarks -----------------------------------------------------------------------------------------------
+
+    async def ask_progress(self) -> None:
+        """etcd does not answer while a watch is behind, nor does it remember that it was asked; so ask until it does.
+
+        A bookmark that was under way already may be older than the question, so it is asked what is newest.
+        """
+        answer = await self._client.ask(RANGE, RANGE.request(key=self._keys.there(self._prefix), count_only=True))
+        self._progress_from = max(self._progress_from, answer.header.revision)
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+
+    async def _ask(self) -> None:
+        """Ends by itself: to cancel it in the middle of a write would end the stream."""
+        while self._progress_from and not self._closed:
+            if self._call is not None:
+                await self._send_progress(self._call)
+            await asyncio.sleep(ASK_AGAIN_S)
+        self._asking = None
+
+    async def _send_progress(self, call: Any) -> None:
+        """If the stream is broken or given up, the reader finds out too, and opens another."""
+        try:
+            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await call.write(WATCH.request(progress_request=_Progress()))
+        except asyncio.CancelledError:
+            if _cancelled():
+                raise
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _drop(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._call = None
+
+    async def aclose(self) -> None:
+        self._closed = True
+        self._drop()
+
+
+def _cancelled() -> bool:
+    """Whether it is the task that is to end, and not only the stream."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
