@@ -13,13 +13,13 @@ from situate.core.changes import BindDone, BindFailed, Change, EvictDone, NodeSe
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect, Evict
 from situate.core.engine.engine import Engine
-from situate.core.engine.profile import default_profile
-from situate.core.gang.members import demands_of, roll_call, why_held
+from situate.core.engine.framework import default_framework
+from situate.core.gang.members import demands_of, gang_status, why_held
 from situate.core.gang.plan import Member, Planner, plan_enough
 from situate.core.model.pod import Pod, PodCondition
 from situate.core.model.refs import PodRef
-from situate.core.place.assigning import with_annotations
-from situate.core.queue.waiting import Place
+from situate.core.place.bind_annotations import with_annotations
+from situate.core.queue.queued_pod import QueueState
 from situate.core.state.audit import audit
 
 __all__ = ["RACK", "World", "bound", "member", "nodes", "of", "random_history", "ref_of", "team"]
@@ -119,9 +119,9 @@ class World:
             found = [*found, *effects]
         return found
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> QueueState | None:
         entry = self.engine.queue.get(f"default/{name}")
-        return None if entry is None else entry.place
+        return None if entry is None else entry.state
 
     def message(self, name: str) -> str:
         entry = self.engine.queue.get(f"default/{name}")
@@ -205,12 +205,12 @@ def _who_waits_in_vain(world: World) -> list[str]:
     found = ["the flush rescued somebody"] if engine.queue.flushed else []
     for gang in engine.cycle.gangs.gangs.values():
         demands = demands_of(gang, engine.cluster.objects)
-        roll = roll_call(gang, engine.queue, engine.cluster)
+        roll = gang_status(gang, engine.queue, engine.cluster)
         if not roll.waiting or why_held(gang, demands, roll) or demands.topology_key:
             continue
         if engine.cycle.evictions or len(engine.cycle.nominations):
             continue  # not settled: somebody is being waited for
-        planner = Planner(default_profile().profile, engine.cluster)
+        planner = Planner(default_framework().profile, engine.cluster)
         members = [Member(entry.key, entry.kind) for entry in roll.waiting]
         needed = max(1, demands.min_count - len(roll.placed))
         if plan_enough(planner, members, needed)[0].count >= needed:
@@ -241,7 +241,7 @@ def _what_is_wrong(world: World, effects: list[Effect], sizes: dict[str, int], b
             found.append(f"{count} of gang {gang} bound, beside {before.get(gang, 0)}; {sizes[gang]} are needed")
     if (cluster.nodes.requested[:, : cluster.nodes.size] > cluster.nodes.allocatable[:, : cluster.nodes.size]).any():
         found.append("a node holds more than it has room for")
-    if any(entry.place is Place.DECIDING for entry in world.engine.queue.values()):
+    if any(entry.state is QueueState.IN_FLIGHT for entry in world.engine.queue.values()):
         found.append("a pod is in no place")
     evicted = [effect.victim.uid for effect in of(Evict, effects)]
     if len(evicted) != len(dict.fromkeys(evicted)):

@@ -11,7 +11,7 @@ from random import Random
 
 from builders import node, pod, selector, taint, toleration
 from situate.core.config.defaults import default_configuration
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.meta import ObjectMeta, OwnerReference
 from situate.core.model.node import Node
 from situate.core.model.pod import (
@@ -178,7 +178,7 @@ class Yard:
         cluster = Cluster()
         pods = self.pods()
         cluster.load(self.nodes(), self.budgets(), pods)
-        return Ground(cluster, build_profiles(default_configuration()), pods)
+        return Ground(cluster, build_frameworks(default_configuration()), pods)
 
 
 def pod_of(app: App, name: str, host: str = "") -> Pod:

@@ -17,11 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 from situate.cli import main
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.pod import Pod
 from situate.core.place.placer import Placer
 from situate.core.place.selecting import NOWHERE
-from situate.core.place.standing import Standing
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.wire.scenarios import Scenario, decode_scenario
@@ -64,14 +64,14 @@ def differences(scenario: Scenario, verdicts: list[dict[str, Any]]) -> Iterator[
     """What standing answers and placers say otherwise than was recorded."""
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
-    profiles = {name: deciding.profile for name, deciding in build_profiles(scenario.config).items()}
+    profiles = {name: deciding.profile for name, deciding in build_frameworks(scenario.config).items()}
     placers = {name: Placer(cluster, profile) for name, profile in profiles.items()}
-    standings: dict[tuple[bytes, str], Standing] = {}
+    standings: dict[tuple[bytes, str], VerdictCache] = {}
     for pod, wanted in zip(scenario.pending, verdicts, strict=True):
         name, kind = pod.spec.scheduler_name, cluster.class_of(pod)
         key = (kind.signature, name)
         if key not in standings:
-            standings[key] = Standing(cluster, profiles[name], kind)
+            standings[key] = VerdictCache(cluster, profiles[name], kind)
         told = _told(standings[key], cluster)
         for field in ("feasible", "total"):
             if (wanted.get(field) or None) != (told[field] or None):
@@ -85,7 +85,7 @@ def differences(scenario: Scenario, verdicts: list[dict[str, Any]]) -> Iterator[
             cluster.add_pod(bound(pod, wanted["chosen"]))
 
 
-def _told(standing: Standing, cluster: Cluster) -> dict[str, Any]:
+def _told(standing: VerdictCache, cluster: Cluster) -> dict[str, Any]:
     standing.refresh()
     rows = np.flatnonzero(standing.feasible).tolist()
     names, total = cluster.nodes.names, standing.total

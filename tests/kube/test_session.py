@@ -27,9 +27,9 @@ def test_garbage_is_looked_for_rarely_while_a_cluster_is_read_and_what_was_read_
 
 @pytest.mark.parametrize("limit_ms", [0, 60_000])
 def test_an_engine_puts_back_what_was_parked_for_as_long_as_the_flag_says(limit_ms: int) -> None:
-    settings = Settings(load=lambda: LOADED, parked_limit_ms=limit_ms)
+    settings = Settings(load=lambda: LOADED, unschedulable_limit_ms=limit_ms)
     engine = build_engine(LOADED, settings, Pace.at(-1), Metrics())
-    assert engine.queue.parked_limit_ms == limit_ms
+    assert engine.queue.unschedulable_limit_ms == limit_ms
 
 
 def test_we_go_by_the_name_of_the_first_profile() -> None:

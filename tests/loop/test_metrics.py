@@ -15,7 +15,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
 from situate.core.model.pod import PodSchedulingGate
-from situate.core.queue.queue import PARKED_LIMIT_MS
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
 from situate.loop.metrics import CONTENT_TYPE, Metrics
@@ -94,7 +94,7 @@ class Watched:
         self.start()
 
     def start(self) -> None:
-        self.engine = Engine(self.config, tally=self.metrics.tally, stopwatch=self.metrics.stopwatch)
+        self.engine = Engine(self.config, metrics=self.metrics.engine, stopwatch=self.metrics.stopwatch)
         self.metrics.follow(self.engine)
 
     def clock(self) -> float:
@@ -313,7 +313,7 @@ def test_the_flush_that_must_not_happen_is_shown() -> None:
     watched = Watched()
     watched.step(0, ROOMY, seen("large", cpu="8"))
     assert watched.shown()["situate_flushed_pods_total"] == 0
-    watched.step(PARKED_LIMIT_MS + 60_000)
+    watched.step(UNSCHEDULABLE_LIMIT_MS + 60_000)
     assert watched.shown()["situate_flushed_pods_total"] == 1
 
 
@@ -339,7 +339,7 @@ def test_steps_are_measured() -> None:
 def test_the_journal_is_shown_as_long_as_it_is_written_and_when_it_had_to_stop(tmp_path: Path) -> None:
     metrics, config = Metrics(), default_configuration()
     with Journal(tmp_path / "journal", config, limit_bytes=1 << 14) as journal:
-        engine = Engine(config, tally=metrics.tally)
+        engine = Engine(config, metrics=metrics.engine)
         metrics.follow(engine, journal)
         written = sum(file.stat().st_size for file in (tmp_path / "journal").iterdir())
         shown = {name: value for name, _, value in samples(metrics)}

@@ -16,14 +16,14 @@ import pytest
 from situate.core.changes import PodRef
 from situate.core.contract import Wake
 from situate.core.effects import Bind, Evict
-from situate.core.engine import asking, extending, ganging, ledger
+from situate.core.engine import consultations, extenders, gang_scheduling, in_flight
 from situate.core.engine import cycle as cycle_module
 from situate.core.engine import engine as engine_module
-from situate.core.engine.assumed import AssumedVolumes
+from situate.core.engine.assumed_volumes import AssumedVolumes
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
-from situate.core.engine.ledger import Nominations
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
+from situate.core.engine.in_flight import Nominations
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity
@@ -31,7 +31,7 @@ from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.node_unschedulable import NodeUnschedulable
 from situate.core.plugins.taint_toleration import TaintToleration
 from situate.core.queue.queue import Backoff, SchedulingQueue
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.core.state.cluster import Cluster
 from situate.sim.world import run
 
@@ -69,7 +69,7 @@ def gates_are_never_seen_to_go(patch: pytest.MonkeyPatch) -> None:
 
     def waiting_seen(self: Engine, pod: Any, ref: PodRef, now: int) -> None:
         entry = self.queue.get(ref.key)
-        if entry is None or entry.place is not Place.GATED:
+        if entry is None or entry.state is not QueueState.GATED:
             real(self, pod, ref, now)
 
     patch.setattr(Engine, "_waiting_seen", waiting_seen)
@@ -84,9 +84,9 @@ def backoff_never_ends(patch: pytest.MonkeyPatch) -> None:
 
 def rest_ends_and_nobody_is_put_back(patch: pytest.MonkeyPatch) -> None:
     def end_rests(self: Any, now: int) -> None:
-        self._resting = [item for item in self._resting if item[0] > now]
+        self._backing_off = [item for item in self._backing_off if item[0] > now]
 
-    patch.setattr(SchedulingQueue, "_end_rests", end_rests)
+    patch.setattr(SchedulingQueue, "_flush_backoff", end_rests)
 
 
 def gated_pods_are_scheduled(patch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def promises_outlive_their_pods(patch: pytest.MonkeyPatch) -> None:
 
 
 def promises_have_no_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledger, "NOMINATION_LIMIT_MS", 1 << 40)
+    patch.setattr(in_flight, "NOMINATION_LIMIT_MS", 1 << 40)
 
 
 def promises_hold_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -267,10 +267,10 @@ def without(name: str) -> Plant:
                         deciding.profile, filters=tuple(one for one in deciding.profile.filters if one.name != name)
                     ),
                 )
-                for scheduler, deciding in build_profiles(config, others).items()
+                for scheduler, deciding in build_frameworks(config, others).items()
             }
 
-        patch.setattr(engine_module, "build_profiles", fewer)
+        patch.setattr(engine_module, "build_frameworks", fewer)
 
     return plant
 
@@ -303,22 +303,22 @@ def answers_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def gangs_are_bound_by_halves(patch: pytest.MonkeyPatch) -> None:
-    real = ganging._Attempt._reserve
+    real = gang_scheduling._Attempt._reserve
 
     def reserve(self: Any, found: Any) -> None:
         half = len(found.rows) // 2
         real(self, replace(found, rows=(*found.rows[:half], *[NOWHERE] * (len(found.rows) - half))))
 
-    patch.setattr(ganging._Attempt, "_reserve", reserve)
+    patch.setattr(gang_scheduling._Attempt, "_reserve", reserve)
 
 
 def gangs_are_nothing_special(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ganging.Ganging, "decides", lambda *_: False)
-    patch.setattr(ganging.Ganging, "review", lambda *_: None)
+    patch.setattr(gang_scheduling.GangScheduling, "decides", lambda *_: False)
+    patch.setattr(gang_scheduling.GangScheduling, "review", lambda *_: None)
 
 
 def gangs_are_evicted_by_halves(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ganging.Ganging, "with_it", lambda self, victim, _: (victim,))
+    patch.setattr(gang_scheduling.GangScheduling, "with_it", lambda self, victim, _: (victim,))
 
 
 def one_volume_is_given_to_two_claims(patch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ class Forgetful(AssumedVolumes):
 
 
 def an_extender_is_asked_for_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(asking, "_narrow", lambda *_: None)
+    patch.setattr(consultations, "_narrow", lambda *_: None)
 
 
 def an_extender_may_add_nodes(patch: pytest.MonkeyPatch) -> None:
@@ -342,16 +342,20 @@ def an_extender_may_add_nodes(patch: pytest.MonkeyPatch) -> None:
         if answer.nodes is not None:
             one.nodes = answer.nodes
 
-    patch.setattr(asking, "_narrow", narrow)
+    patch.setattr(consultations, "_narrow", narrow)
 
 
 def an_extender_s_silence_is_waited_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(asking.Askings, "timed_out", lambda *_: None)
+    patch.setattr(consultations.Consultations, "timed_out", lambda *_: None)
 
 
 def an_extender_that_fails_is_passed_over(patch: pytest.MonkeyPatch) -> None:
-    real = asking.Askings.answered
-    patch.setattr(asking.Askings, "answered", lambda self, said: real(self, msgspec.structs.replace(said, problem="")))
+    real = consultations.Consultations.answered
+    patch.setattr(
+        consultations.Consultations,
+        "answered",
+        lambda self, said: real(self, msgspec.structs.replace(said, problem="")),
+    )
 
 
 def what_an_extender_left_is_taken_unseen(patch: pytest.MonkeyPatch) -> None:
@@ -359,26 +363,26 @@ def what_an_extender_left_is_taken_unseen(patch: pytest.MonkeyPatch) -> None:
         rows = [self._row(node) for node in one.nodes if self._row(node) != NOWHERE]
         self._cycle.reserve(one.entry, rows[0]) if rows else self._again(one.entry)
 
-    patch.setattr(extending.Extending, "_place", place)
+    patch.setattr(extenders.ExtenderScheduling, "_place", place)
 
 
 def an_extender_s_answer_is_not_heard(patch: pytest.MonkeyPatch) -> None:
     def outdated(self: Any, one: Any) -> None:
         pass
 
-    patch.setattr(extending.Extending, "outdated", outdated)
+    patch.setattr(extenders.ExtenderScheduling, "outdated", outdated)
 
 
 def nobody_is_spared_for_an_extender(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(asking, "_narrow_evictions", lambda *_: None)
+    patch.setattr(consultations, "_narrow_evictions", lambda *_: None)
 
 
 def what_happens_while_an_extender_is_asked_is_missed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(extending.Extending, "_park", lambda self, entry, found: self._cycle.park(entry, found))
+    patch.setattr(extenders.ExtenderScheduling, "_park", lambda self, entry, found: self._cycle.park(entry, found))
 
 
 def extenders_are_not_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(extending.Extending, "concern", lambda *_: False)
+    patch.setattr(extenders.ExtenderScheduling, "concern", lambda *_: False)
 
 
 # -- configurations and restarts --------------------------------------------------------------------------------------
@@ -391,10 +395,10 @@ def the_same_nodes_are_drawn_at_every_try(patch: pytest.MonkeyPatch) -> None:
 
 def one_profile_decides_for_all(patch: pytest.MonkeyPatch) -> None:
     def first(config: Any, others: Any = None) -> Any:
-        made = build_profiles(config, others)
+        made = build_frameworks(config, others)
         return dict.fromkeys(made, next(iter(made.values())))
 
-    patch.setattr(engine_module, "build_profiles", first)
+    patch.setattr(engine_module, "build_frameworks", first)
 
 
 def promises_of_an_earlier_scheduler_are_overlooked(patch: pytest.MonkeyPatch) -> None:
@@ -466,7 +470,7 @@ def room_that_came_is_overlooked_when_an_extender_fails(patch: pytest.MonkeyPatc
         else:
             self._cycle.failed(asked.entry, problem)
 
-    patch.setattr(extending.Extending, "failed", failed)
+    patch.setattr(extenders.ExtenderScheduling, "failed", failed)
 
 
 BUGS: dict[str, Plant] = {

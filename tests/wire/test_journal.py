@@ -179,8 +179,10 @@ def test_a_header_has_the_configuration_and_the_fingerprint() -> None:
         ),
     )
     config = msgspec.structs.replace(CONFIG, pod_max_backoff_seconds=7, profiles=CONFIG.profiles + profiles)
-    back = read_header(Header(config=config, batch=8, parked_limit_ms=7, segment=2, first_step=100))
-    assert back == Header(config=config, batch=8, parked_limit_ms=7, segment=2, first_step=100, format=fingerprint())
+    back = read_header(Header(config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100))
+    assert back == Header(
+        config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100, format=fingerprint()
+    )
 
 
 def test_a_private_key_is_not_written() -> None:

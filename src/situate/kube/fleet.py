@@ -24,9 +24,9 @@ import msgspec
 
 from situate.core.changes import Change
 from situate.core.effects import Effect, Report, SetCondition
-from situate.core.fleet.members import Member, Roster
+from situate.core.fleet.members import FleetMember, Roster
 from situate.core.fleet.share import Share
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.kube.client import Client
 from situate.kube.lease import steady_seconds
 from situate.kube.problems import ApiError
@@ -97,7 +97,7 @@ class Fleet:
         self._clock = clock
         self._now = running_clock()
         self._schedulers = tuple(sorted(schedulers))
-        self._roster = Roster(Member(rules.member, self._schedulers))
+        self._roster = Roster(FleetMember(rules.member, self._schedulers))
         self._path = f"/apis/{API}/namespaces/{NAMESPACE}/leases"
         self._news = asyncio.Event()
         self._share: Share | None = None
@@ -116,7 +116,7 @@ class Fleet:
 
         def may_withdraw(key: str) -> bool:
             entry = drive.engine.queue.get(key)
-            return entry is None or entry.place not in (Place.DECIDING, Place.RESERVED)
+            return entry is None or entry.state not in (QueueState.IN_FLIGHT, QueueState.RESERVED)
 
         share = Share(self.rules.member, self.rules.pool_label, may_withdraw)
         self._share, self._drive = share, drive
@@ -146,7 +146,7 @@ class Fleet:
         """The pods that we decide on are others now: a configuration was taken over. The lease says so when it is
         renewed next."""
         self._schedulers = tuple(sorted(schedulers))
-        self._roster.be(Member(self.rules.member, self._schedulers))
+        self._roster.be(FleetMember(self.rules.member, self._schedulers))
         self._news.set()
 
     # -- the fleet's side --------------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ class Fleet:
     def _see(self, lease: dict[str, Any]) -> None:
         meta, spec = lease.get("metadata") or {}, lease.get("spec") or {}
         said = (meta.get("annotations") or {}).get(SCHEDULERS, "")
-        member = Member(_member(lease), tuple(name for name in said.split(",") if name))
+        member = FleetMember(_member(lease), tuple(name for name in said.split(",") if name))
         if not spec.get("holderIdentity"):
             self._roster.gone(member.name)
             return

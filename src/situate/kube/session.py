@@ -25,7 +25,7 @@ from situate.core.config.problems import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
-from situate.core.engine.profile import points_of
+from situate.core.engine.framework import points_of
 from situate.core.plugins.support.errors import PluginError
 from situate.kube.client import Client
 from situate.kube.conditions import Groups
@@ -166,8 +166,8 @@ def build_engine(loaded: Loaded, settings: Settings, pace: Pace, metrics: Metric
             loaded.config,
             loaded.others,
             batch=pace.batch,
-            parked_limit_ms=settings.parked_limit_ms,
-            tally=metrics.tally,
+            unschedulable_limit_ms=settings.unschedulable_limit_ms,
+            metrics=metrics.engine,
             stopwatch=metrics.stopwatch,
         )
         Extenders(loaded.config.extenders, EngineView(engine))  # their certificates can be loaded
@@ -247,7 +247,9 @@ def _journal(means: Means, config: KubeSchedulerConfiguration) -> Journal | None
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = settings.journal / f"{stamp}-{os.getpid()}-{number}"
     try:
-        journal = Journal(folder, config, batch=means.pace.batch, parked_limit_ms=settings.parked_limit_ms)
+        journal = Journal(
+            folder, config, batch=means.pace.batch, unschedulable_limit_ms=settings.unschedulable_limit_ms
+        )
     except OSError as error:
         problem = f"the journal cannot be written: {error.strerror}"
         if number == 1:

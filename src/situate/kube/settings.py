@@ -10,7 +10,7 @@ from typing import Final
 from situate.core.changes import Millis
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import BATCH
-from situate.core.queue.queue import PARKED_LIMIT_MS
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.kube.delegated import ALWAYS_ALLOWED, TTL_S
 from situate.kube.fleet import FleetRules
 from situate.kube.serving import Where
@@ -48,7 +48,7 @@ class Settings:
     fleet: FleetRules | None = None
     """One of several that share the work. Nobody is elected then."""
     journal: Path | None = None
-    parked_limit_ms: Millis = PARKED_LIMIT_MS
+    unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
     """After how long an unschedulable pod is tried again for no reason."""
     shadow: bool = False
     """Only look on, and compare. Nothing is written then, and nobody is elected."""

@@ -24,7 +24,7 @@ from situate.core.changes import Change, PodGone, PodSeen
 from situate.core.engine.compare import Compared, Comparer
 from situate.core.engine.engine import Engine
 from situate.core.model.pod import Pod
-from situate.core.queue.waiting import Waiting
+from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.pods import BoundPod
 from situate.loop.drive import EngineError
 from situate.loop.logs import Log
@@ -134,7 +134,7 @@ class Stepped(Protocol):
 class _Doubt:
     """A choice that we would not have made, as far as is known."""
 
-    entry: Waiting
+    entry: QueuedPod
     compared: Compared
     since_s: float
     other_changes: int
@@ -227,7 +227,7 @@ class Shadow:
         while self._doubts and len(self._doubts[0].later) > WINDOW:
             self._settle(self._doubts.popleft())
 
-    def _compare(self, entry: Waiting, theirs: str) -> None:
+    def _compare(self, entry: QueuedPod, theirs: str) -> None:
         compared = self._comparer.compare(entry, theirs)
         if compared.agrees:
             self._count(compared.agreement, compared)
@@ -298,7 +298,7 @@ class Shadow:
         if self._metrics is not None:
             self._metrics.shadowed(result, None if result == "explained_by_order" else gap)
 
-    def _keep(self, entry: Waiting, compared: Compared, other_changes: int) -> None:
+    def _keep(self, entry: QueuedPod, compared: Compared, other_changes: int) -> None:
         difference = Difference(
             pod=entry.key,
             uid=entry.ref.uid,

@@ -25,7 +25,7 @@ from situate.core.config.problems import ConfigError, child, index
 from situate.core.config.types import Extender, ExtenderTLSConfig
 from situate.core.config.validate import tls_problems, uses_tls
 from situate.core.effects import AskExtender, Bind
-from situate.core.engine.asking import NANOS_PER_MS, name_of, timeout_ms, verb_of
+from situate.core.engine.consultations import NANOS_PER_MS, name_of, timeout_ms, verb_of
 from situate.core.engine.engine import Engine
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod

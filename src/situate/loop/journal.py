@@ -27,7 +27,7 @@ from situate.core.changes import Change, Millis
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH
-from situate.core.queue.queue import PARKED_LIMIT_MS
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.wire.journal import Decided, Header, Heard, Record, digest_of, encode_record
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -59,7 +59,7 @@ class Journal:
         config: KubeSchedulerConfiguration,
         *,
         batch: int = BATCH,
-        parked_limit_ms: Millis = PARKED_LIMIT_MS,
+        unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS,
         keep: Keep = Keep.EFFECTS,
         segment_bytes: int = SEGMENT_BYTES,
         limit_bytes: int = LIMIT_BYTES,
@@ -68,7 +68,7 @@ class Journal:
         self.steps = 0
         self.stopped = ""
         """Why nothing is written any more; empty while all is well."""
-        self._header = Header(config=config, batch=batch, parked_limit_ms=parked_limit_ms)
+        self._header = Header(config=config, batch=batch, unschedulable_limit_ms=unschedulable_limit_ms)
         self._keep = keep
         self._segment_bytes = segment_bytes
         self._limit_bytes = limit_bytes

@@ -1,7 +1,7 @@
 """What Prometheus is shown of a scheduler: kube-scheduler's metrics under its names, and a few of our own.
 
     metrics = Metrics()
-    engine = Engine(config, tally=metrics.tally, stopwatch=metrics.stopwatch)
+    engine = Engine(config, metrics=metrics.engine, stopwatch=metrics.stopwatch)
     metrics.follow(engine)
     ...                                                  # around every step:
     metrics.stepping()
@@ -25,9 +25,9 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 import situate
 from situate.core.changes import Millis
 from situate.core.engine.engine import Engine
-from situate.core.engine.tally import EngineTally
+from situate.core.engine.metrics import EngineMetrics
 from situate.core.queue.incoming import TIMED_OUT
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
 from situate.loop.metrics_series import AsAsked, Labels, Spread, Sum
@@ -42,10 +42,10 @@ ATTEMPTS: Final[Sequence[Labels]] = (*((str(many),) for many in range(MANY_ATTEM
 """The label of so many attempts."""
 ERROR: Final = "Error"
 QUEUES: Final = {
-    Place.READY: "active",
-    Place.RESTING: "backoff",
-    Place.PARKED: "unschedulable",
-    Place.GATED: "gated",
+    QueueState.ACTIVE: "active",
+    QueueState.BACKOFF: "backoff",
+    QueueState.UNSCHEDULABLE: "unschedulable",
+    QueueState.GATED: "gated",
 }
 GATES: Final = "SchedulingGates"
 GANGS: Final = "GangScheduling"
@@ -67,7 +67,7 @@ class Metrics:
         self._stepping_at: float | None = None
         self._sums = {one.name: Sum(one) for one in table.FAMILIES if one.kind != "histogram"}
         self._spreads = {one.name: Spread(one) for one in table.FAMILIES if one.kind == "histogram"}
-        self.tally = EngineTally()
+        self.engine = EngineMetrics()
         """For the engine to note in what it does."""
         self.stopwatch = SampledStopwatch(clock, self._spread(table.POINT_SECONDS))
         """For the engine to be timed with."""
@@ -85,7 +85,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def follow(self, engine: Engine, journal: Journal | None = None) -> None:
-        """Show this engine from now on; it was made with `tally` and `stopwatch`, as was the one before, if any."""
+        """Show this engine from now on; it was made with `engine` and `stopwatch`, as was the one before, if any."""
         self._count_evaluations()
         self._engine, self._journal = engine, journal
         self._asked = {name: _asked(engine, name) for name in engine.profiles}
@@ -117,21 +117,21 @@ class Metrics:
         share = seconds / attempts if attempts else 0.0
         if attempts:
             self._spread(table.ALGORITHM_SECONDS).add((), share, attempts)
-        nowhere = self._count_refusals(share) if self.tally.refused else {}
+        nowhere = self._count_refusals(share) if self.engine.failed_attempts else {}
         for profile, pods in begun.items():
             before, found = self._evaluated.get(profile, (0, 0))
             self._evaluated[profile] = before + pods, found + max(0, pods - nowhere.get(profile, 0))
-        if self.tally.bound:
+        if self.engine.bound:
             self._count_bound(now)
-        for point, profile, took_ms, success in self.tally.answers:
+        for point, profile, took_ms, success in self.engine.binding_results:
             self._spread(table.POINT_SECONDS).add((point, SUCCESS if success else ERROR, profile), took_ms / 1_000)
-        for victims in self.tally.victims:
+        for victims in self.engine.victims:
             self._spread(table.VICTIMS).add((), victims)
 
     def _count_refusals(self, share: float) -> dict[str, int]:
         """Attempts that came to nothing; and by profile, in how many of those of this step no node was found."""
         nowhere: dict[str, int] = {}
-        for (profile, result, took_ms), pods in Counter(self.tally.refused).items():
+        for (profile, result, took_ms), pods in Counter(self.engine.failed_attempts).items():
             self._sum(table.ATTEMPTS).add((result, profile), pods)
             seconds = share if took_ms is None else took_ms / 1_000
             self._spread(table.ATTEMPT_SECONDS).add((result, profile), seconds, pods)
@@ -151,7 +151,7 @@ class Metrics:
         became ready when it did."""
         alike: dict[tuple[str, int, Millis, Millis], int] = {}
         waited = self._spread(table.POD_SECONDS)
-        for one in self.tally.bound:
+        for one in self.engine.bound:
             entry = one.entry
             attempts = one.attempt - entry.retries
             common = entry.pod.spec.scheduler_name, attempts, one.since_ms, one.asked_ms
@@ -206,12 +206,12 @@ class Metrics:
     def _look(self) -> None:
         """Read what is counted elsewhere."""
         self._count_evaluations()
-        tally = self.tally
-        for labels, pods in tally.incoming.items():
+        engine = self.engine
+        for labels, pods in engine.incoming.items():
             self._sum(table.INCOMING).put(labels, pods)
-        flushed = sum(pods for (_, event), pods in tally.incoming.items() if event == TIMED_OUT)
+        flushed = sum(pods for (_, event), pods in engine.incoming.items() if event == TIMED_OUT)
         self._sum(table.FLUSHED).put((), flushed)
-        self._sum(table.PREEMPTIONS).put((), tally.preemptions)
+        self._sum(table.PREEMPTIONS).put((), engine.preemptions)
         if self._engine is not None:
             self._look_at(self._engine)
         if self._journal is not None:
@@ -220,7 +220,7 @@ class Metrics:
 
     def _look_at(self, engine: Engine) -> None:
         waiting = engine.queue.values()
-        places = Counter(entry.place for entry in waiting)
+        places = Counter(entry.state for entry in waiting)
         for place, queue in QUEUES.items():
             self._sum(table.PENDING).put((queue,), places[place])
         refusals = Counter(refusal for entry in waiting for refusal in _refusals(entry))
@@ -237,14 +237,14 @@ class Metrics:
         self._sum(table.EVICTIONS).put((), len(cycle.evictions))
 
 
-def _refusals(entry: Waiting) -> list[Labels]:
+def _refusals(entry: QueuedPod) -> list[Labels]:
     """Who holds a pod back, with its profile. One that is being decided is held back by nobody."""
     profile = entry.pod.spec.scheduler_name
-    if entry.place is Place.GATED:
+    if entry.state is QueueState.GATED:
         return [(GATES if entry.pod.spec.scheduling_gates else GANGS, profile)]
-    if entry.place in (Place.DECIDING, Place.RESERVED):
+    if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
         return []
-    return [(plugin, profile) for plugin in entry.refused_by]
+    return [(plugin, profile) for plugin in entry.unschedulable_plugins]
 
 
 def _asked(engine: Engine, name: str) -> list[tuple[Labels, bool]]:

@@ -15,11 +15,11 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.support.errors import PluginError
 from situate.core.queue.queue import DEFAULT_BACKOFF
-from situate.core.queue.waiting import Waiting
+from situate.core.queue.queued_pod import QueuedPod
 from situate.loop.history import History, Step
 from situate.wire.journal import digest_of
 
@@ -98,7 +98,7 @@ class Shadow:
         self, replay: Replay, engine: Engine, config: KubeSchedulerConfiguration, others: Mapping[str, type]
     ) -> None:
         self._replay = replay
-        self._profiles = build_profiles(config, others)
+        self._profiles = build_frameworks(config, others)
         self._cycle = Cycle(engine.cluster, self._profiles, DEFAULT_BACKOFF)
         self._cycle.nominations = engine.cycle.nominations
         self._asked: dict[str, None] = {}
@@ -115,7 +115,7 @@ class Shadow:
         """Each pod once, at the first choice in which the two differ."""
         return list(self._elsewhere.values())
 
-    def _ask(self, entry: Waiting, row: int) -> None:
+    def _ask(self, entry: QueuedPod, row: int) -> None:
         pod = f"{entry.key} {entry.ref.uid}"
         self._asked[pod] = None
         other, note = self._chosen(entry)
@@ -123,7 +123,7 @@ class Shadow:
             names = self._node(row), self._node(other)
             self._elsewhere[pod] = Elsewhere(entry.ref, self._replay.step, *names, note)
 
-    def _chosen(self, entry: Waiting) -> tuple[int, str]:
+    def _chosen(self, entry: QueuedPod) -> tuple[int, str]:
         name = entry.pod.spec.scheduler_name
         if name not in self._profiles:
             return NOWHERE, f"has no profile {name}"

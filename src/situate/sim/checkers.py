@@ -25,21 +25,21 @@ from situate.core.effects import (
 )
 from situate.core.engine.cycle import BIND_ANSWER_MS, NOTE_BYTES
 from situate.core.engine.engine import Engine
-from situate.core.engine.ledger import NOMINATION_LIMIT_MS
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
+from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.gang.naming import GangName, gang_of
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.requests import allocatable, pod_requests
-from situate.core.place.assigning import Assigned, with_annotations
+from situate.core.place.bind_annotations import BindAnnotations, with_annotations
 from situate.core.place.filtering import fits_at, run_filters
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.sampling import draw_key, samples
 from situate.core.place.selecting import NOWHERE
 from situate.core.queue.queue import BACKOFF_WINDOW_MS
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
@@ -76,7 +76,7 @@ class Checkers:
 
     def __init__(self, engine: Engine, config: KubeSchedulerConfiguration, takes: Takes) -> None:
         self.engine = engine
-        self._deciding = build_profiles(config)
+        self._deciding = build_frameworks(config)
         self._longest_rest_ms = config.pod_max_backoff_seconds * 1_000 + BACKOFF_WINDOW_MS
         self.told = Told(frozenset(self._deciding), Asks(config.extenders, takes))
         self._now: Millis = 0
@@ -153,7 +153,7 @@ class Checkers:
             return
         yield from self.told.asks.ask(ask, pod, self.told.nodes, self._now)
 
-    def _bind(self, ref: PodRef, node: str, attempt: int, said: Assigned) -> Iterator[str]:
+    def _bind(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations) -> Iterator[str]:
         decided = self.told.current(ref, attempt)
         if decided is None and self.told.ended.get((ref.uid, attempt)) == node:
             return  # it was asked for in this very step, before what ended it was heard
@@ -166,7 +166,7 @@ class Checkers:
         elif decided.volumes_pending:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
-    def _decision(self, ref: PodRef, node: str, attempt: int, said: Assigned = ()) -> Iterator[str]:
+    def _decision(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations = ()) -> Iterator[str]:
         """A pod was given a node: it must have been right, as of what was known."""
         told, pod = self.told, self.told.find(ref)
         if pod is None:
@@ -335,28 +335,28 @@ class Checkers:
     def _queue(self, now: Millis) -> Iterator[str]:
         """Every waiting pod is in exactly one place, and none is overdue."""
         queue, told = self.engine.queue, self.told
-        parked = {entry.key: entry for entry in queue.parked()}
+        parked = {entry.key: entry for entry in queue.unschedulable()}
         for pod in told.waiting():
             key = key_of(pod.metadata)
             entry = queue.get(key)
             if entry is None or entry.ref.uid != pod.metadata.uid:
                 yield f"lost: {key} {pod.metadata.uid} waits, and is not in the queue"
                 continue
-            if (entry.place is Place.PARKED) != (parked.get(key) is entry):
-                yield f"lost: {key} is {entry.place.value}, and that is not where it is found"
-            if (entry.place is Place.RESERVED) != (key in told.decided):
-                yield f"lost: {key} is {entry.place.value}, and its node is {told.decided.get(key)}"
-            if entry.place is Place.RESTING:
+            if (entry.state is QueueState.UNSCHEDULABLE) != (parked.get(key) is entry):
+                yield f"lost: {key} is {entry.state.value}, and that is not where it is found"
+            if (entry.state is QueueState.RESERVED) != (key in told.decided):
+                yield f"lost: {key} is {entry.state.value}, and its node is {told.decided.get(key)}"
+            if entry.state is QueueState.BACKOFF:
                 if entry.retry_at_ms <= now:
                     yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
                 if entry.retry_at_ms > now + self._longest_rest_ms:
                     yield f"lost: {key} rests until {entry.retry_at_ms}, and it is {now}"
-            gates, gated = bool(pod.spec.scheduling_gates), entry.place is Place.GATED
-            if (gates and not gated and entry.place is not Place.RESERVED) or (
+            gates, gated = bool(pod.spec.scheduling_gates), entry.state is QueueState.GATED
+            if (gates and not gated and entry.state is not QueueState.RESERVED) or (
                 gated and not gates and not gang_of(pod)
             ):
-                yield f"gated: {key} is {entry.place.value}, and its gates are {pod.spec.scheduling_gates}"
-            if entry.place is Place.DECIDING and not told.asks.is_open(pod.metadata.uid):
+                yield f"gated: {key} is {entry.state.value}, and its gates are {pod.spec.scheduling_gates}"
+            if entry.state is QueueState.IN_FLIGHT and not told.asks.is_open(pod.metadata.uid):
                 yield f"lost: {key} was taken out to be decided, and nobody decides it"
         for entry in queue.values():
             if told.find(entry.ref) is None:
@@ -386,7 +386,7 @@ class Checkers:
         """
         if self.told.in_doubt():
             return
-        parked = {entry.key for entry in self.engine.queue.parked()}
+        parked = {entry.key for entry in self.engine.queue.unschedulable()}
         everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
         if not everybody:
             changed = {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
@@ -406,25 +406,25 @@ class Checkers:
         for pod in self.told.waiting():
             key = key_of(pod.metadata)
             entry = self.engine.queue.get(key)
-            if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.place, now):
+            if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.state, now):
                 continue
-            if entry.place is Place.RESERVED:
+            if entry.state is QueueState.RESERVED:
                 if not self.told.decided[key].volumes_pending:  # that may take as long as is configured
                     yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
-                yield f"not bound: {key} is {entry.place.value}, and fits {fits}"
+                yield f"not bound: {key} is {entry.state.value}, and fits {fits}"
         yield from gangs_that_fit(self.told, self._profile, self._arrived, fresh)
 
-    def _is_drawing(self, pod: Pod, place: Place, now: Millis) -> bool:
+    def _is_drawing(self, pod: Pod, place: QueueState, now: Millis) -> bool:
         """Whether a pod that looks at other nodes at every try has not drawn the right one yet, or only just now.
 
         No step leaves it to rest for longer than is configured, or to be decided with nobody asked about it.
         """
         if not self._profile(pod).sampling.nodes:
             return False
-        if place is Place.RESERVED:
+        if place is QueueState.RESERVED:
             return self.told.decided[key_of(pod.metadata)].until_ms > now + BIND_ANSWER_MS - JUST_NOW_MS
-        return place in (Place.RESTING, Place.DECIDING)
+        return place in (QueueState.BACKOFF, QueueState.IN_FLIGHT)
 
     def _arrived(self, pod: Pod) -> tuple[int, int]:
         """In which order the pods of a gang are planned."""

@@ -343,7 +343,7 @@ class Story:
         for entry in engine.queue.values():
             promised = engine.cycle.nominations.get(entry.key)
             reserved = engine.cycle.reservations.get(entry.key)
-            place = entry.place.value + (f" until {entry.retry_at_ms}" if entry.place.value == "resting" else "")
+            place = entry.state.value + (f" until {entry.retry_at_ms}" if entry.state.value == "backoff" else "")
             more = f", has {reserved.node}" if reserved is not None else ""
             yield f"{entry.ref.name} is {place}{more}" + (f", promised {promised.node}" if promised else "")
         for name, row in engine.cluster.nodes.rows.items():

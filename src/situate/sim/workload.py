@@ -19,7 +19,7 @@ from situate.core.gang.naming import (
     GANG_LABEL,
     SIZE_LABEL,
     TOPOLOGY_LABEL,
-    Way,
+    GangSource,
 )
 from situate.core.model.group import (
     CoschedulingPodGroup,
@@ -236,10 +236,10 @@ def draw_gang(dice: Random, name: str) -> GangOf:
     if dice.random() < 0.2:
         labels[TOPOLOGY_LABEL] = dice.choice(("zone", "hostname"))
     metadata = ObjectMeta(name=name, namespace=NAMESPACE)
-    match dice.choice((Way.LABELS, Way.POD_GROUP, Way.COSCHEDULING)):
-        case Way.LABELS:
+    match dice.choice((GangSource.LABELS, GangSource.POD_GROUP, GangSource.COSCHEDULING)):
+        case GangSource.LABELS:
             return GangOf(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
-        case Way.COSCHEDULING:
+        case GangSource.COSCHEDULING:
             group = CoschedulingPodGroup(metadata=metadata, spec=CoschedulingPodGroupSpec(min_member=needed))
             return GangOf(name, pods, {**labels, COSCHEDULING_LABEL: name}, group)
         case _:

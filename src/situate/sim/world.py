@@ -19,7 +19,7 @@ from situate.core.changes import Millis
 from situate.core.effects import Bind, Effect, Evict
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.queue.queue import FLUSH_EVERY_MS, PARKED_LIMIT_MS
+from situate.core.queue.queue import FLUSH_EVERY_MS, UNSCHEDULABLE_LIMIT_MS
 from situate.sim.checkers import overfull, running_on
 from situate.sim.churn import Churn
 from situate.sim.faults import CALM, Faults, draw_faults
@@ -33,7 +33,7 @@ CHANGES: Final = 2_000
 """How many changes a world tells its scheduler before the faults stop, unless it is asked for more."""
 CALM_MS: Final = 60_000
 """How long after the faults every pod that fits is bound."""
-QUIET_MS: Final = PARKED_LIMIT_MS + 2 * FLUSH_EVERY_MS
+QUIET_MS: Final = UNSCHEDULABLE_LIMIT_MS + 2 * FLUSH_EVERY_MS
 """How long after that the flush has put back everybody who is parked."""
 LONGEST_MS: Final = 3_600_000
 """A world that has not come to its end by then has nothing left to say."""

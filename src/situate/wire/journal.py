@@ -26,7 +26,7 @@ from situate.core.config.encode import encode as encode_config
 from situate.core.config.problems import ConfigError
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import Effect
-from situate.core.queue.queue import PARKED_LIMIT_MS
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.wire.errors import InputError, from_decoder
 
 __all__ = [
@@ -52,7 +52,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     config: KubeSchedulerConfiguration
     batch: int
     """How many pods are decided in one step at most."""
-    parked_limit_ms: Millis = PARKED_LIMIT_MS
+    unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
     """After how long a parked pod is tried again for no reason."""
     segment: int = 1
     first_step: int = 1
@@ -122,7 +122,7 @@ class _HeaderLine(msgspec.Struct, tag_field="record", tag="journal", omit_defaul
     segment: int
     first_step: int
     config: dict[str, Any]
-    parked_limit_ms: Millis = PARKED_LIMIT_MS
+    parked_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
 
 
 class _HeardLine(msgspec.Struct, tag_field="record", tag="step"):
@@ -164,7 +164,7 @@ def _header_line(header: Header) -> _HeaderLine:
         situate=header.situate,
         format=header.format or fingerprint(),
         batch=header.batch,
-        parked_limit_ms=header.parked_limit_ms,
+        parked_limit_ms=header.unschedulable_limit_ms,
         segment=header.segment,
         first_step=header.first_step,
         config=encode_config(_without_keys(header.config)),
@@ -281,7 +281,7 @@ def _header(line: _HeaderLine, place: _Place) -> Header:
     return Header(
         config=config,
         batch=line.batch,
-        parked_limit_ms=line.parked_limit_ms,
+        unschedulable_limit_ms=line.parked_limit_ms,
         segment=line.segment,
         first_step=line.first_step,
         situate=line.situate,

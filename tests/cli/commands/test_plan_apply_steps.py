@@ -11,7 +11,7 @@ from builders import manifest
 from situate.cli.commands.plan.apply import Applying, StoppedError
 from situate.cli.commands.plan.input import Asked, World, live_world
 from situate.core.config.defaults import default_configuration
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.plan.defrag import Plan, defrag
 from situate.core.plan.goals import NodeGoal
 from situate.core.plan.movable import Rules
@@ -19,7 +19,7 @@ from situate.kube.access import Access
 from situate.kube.problems import ApiError
 
 ASKED = Asked((), None, False, None, "text", None, None)
-PROFILES = build_profiles(default_configuration())
+PROFILES = build_frameworks(default_configuration())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 

@@ -76,8 +76,8 @@ def test_without_flags_everything_is_as_kube_scheduler_has_it(ran: list[Settings
 
 
 def test_how_long_an_unschedulable_pod_waits_can_be_said(ran: list[Settings]) -> None:
-    assert settings(ran).parked_limit_ms == 300_000
-    assert settings(ran, "--pod-max-in-unschedulable-pods-duration=1m30s").parked_limit_ms == 90_000
+    assert settings(ran).unschedulable_limit_ms == 300_000
+    assert settings(ran, "--pod-max-in-unschedulable-pods-duration=1m30s").unschedulable_limit_ms == 90_000
 
 
 @pytest.mark.parametrize("name", sorted(NO_EFFECT))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from situate.core.config.types import API_VERSION, KIND
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.plugins.foresight import Foresight
 from situate.wire.config import ConfigInputError, config_of, dump_config
 
@@ -47,7 +47,7 @@ def test_what_the_arguments_come_to() -> None:
     config = config_of(document(typicalPods=pods, futures=3, podsPerDevice=5, now=70, packing=1))
     (scorer,) = [
         one.scorer
-        for one in build_profiles(config)["default-scheduler"].profile.scorers
+        for one in build_frameworks(config)["default-scheduler"].profile.scorers
         if isinstance(one.scorer, Foresight)
     ]
     assert (scorer.futures, scorer.pods_per_device, scorer.now, scorer.near.packing) == (3, 5, 70, 1)

@@ -9,7 +9,7 @@ from situate.core.config.defaults import with_defaults
 from situate.core.config.encode import encode
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.config.validate_args import args_problems
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import GpuShare
 from situate.core.plugins.support.gpu_mix import Typical
@@ -71,7 +71,7 @@ ARGS: dict[str, Any] = {
 
 def test_what_the_arguments_of_fragmentation_come_to() -> None:
     """Typical pods without a GPU are read, and make no difference: they are left out."""
-    profile = build_profiles(config("Fragmentation", ARGS))["default-scheduler"].profile
+    profile = build_frameworks(config("Fragmentation", ARGS))["default-scheduler"].profile
     made = next(one for one in profile.assigners if isinstance(one, Fragmentation))
     assert made in [one.scorer for one in profile.scorers]
     assert (made.resource, made.packing, made.quantum) == ("amd.com/gpu", 0, 0)
@@ -82,7 +82,7 @@ def test_what_the_arguments_of_fragmentation_come_to() -> None:
 
 
 def test_what_the_arguments_of_gpu_share_come_to() -> None:
-    profile = build_profiles(config("GpuShare", {"device": "WorstFit"}))["default-scheduler"].profile
+    profile = build_frameworks(config("GpuShare", {"device": "WorstFit"}))["default-scheduler"].profile
     assert profile.assigners == (GpuShare(device="WorstFit"),)
     assert profile.assigners[0] in profile.filters
     assert "GpuShare" in profile.before_nodes
@@ -95,6 +95,6 @@ def test_arguments_go_there_and_back(plugin: str, args: dict[str, Any]) -> None:
 
 
 def test_both_are_off_unless_somebody_enables_them() -> None:
-    profile = build_profiles(with_defaults(KubeSchedulerConfiguration()))["default-scheduler"].profile
+    profile = build_frameworks(with_defaults(KubeSchedulerConfiguration()))["default-scheduler"].profile
     assert profile.assigners == ()
     assert not [one for one in profile.filters if one.name == "GpuShare"]

@@ -20,7 +20,7 @@ from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, NO_BIND_ANSWER
 from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.wire.config import load_config
 from storage_builders import claimed, storage_class, volume, waiting
 
@@ -126,7 +126,7 @@ def test_volumes_that_are_never_heard_of_end_the_reservation() -> None:
     engine.step(limit, ())
     entry = engine.queue.get(WEB.key)
     assert entry is not None
-    assert (entry.place, engine.cycle.reservations) == (Place.RESTING, {})
+    assert (entry.state, engine.cycle.reservations) == (QueueState.BACKOFF, {})
     engine.step(limit + 1, [VolumesBound(WEB, 1)])
     assert engine.cycle.reservations == {}
 

@@ -15,7 +15,7 @@ from situate.core.engine.compare import EXTENDERS, HELD, NO_SUCH_NODE, RULED_OUT
 from situate.core.engine.engine import Engine
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import Affinity, NodeAffinity, Pod, TopologySpreadConstraint
-from situate.core.queue.waiting import Waiting
+from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.pods import BoundPod
 
 NODES = [NodeSeen(node(name, cpu=cpu, memory="8Gi", pods=10)) for name, cpu in (("n1", "4"), ("n2", "4"), ("n3", "8"))]
@@ -28,7 +28,7 @@ def looking_on(*changes: Change, config: KubeSchedulerConfiguration | None = Non
     return engine
 
 
-def waiting(engine: Engine, wanted: Pod) -> Waiting:
+def waiting(engine: Engine, wanted: Pod) -> QueuedPod:
     engine.step(1, [PodSeen(wanted)])
     entry = engine.queue.get(f"{wanted.metadata.namespace}/{wanted.metadata.name}")
     assert entry is not None

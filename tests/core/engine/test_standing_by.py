@@ -39,9 +39,9 @@ def test_a_pod_that_the_leader_bound_is_counted_and_not_decided_again() -> None:
 def test_promises_of_the_leader_are_followed_while_they_are_made_and_taken_back() -> None:
     engine = standby(NODE, PodSeen(pod("web", uid="u1", cpu="1")))
     engine.step(1, [PodSeen(pod("web", uid="u1", cpu="1", nominated_node_name="n1"))])
-    promised = engine.cycle.nominations.get("default/web")
-    assert promised is not None
-    assert promised.node == "n1"
+    nominated = engine.cycle.nominations.get("default/web")
+    assert nominated is not None
+    assert nominated.node == "n1"
     engine.step(2, [PodSeen(pod("web", uid="u1", cpu="1"))])
     assert engine.cycle.nominations.get("default/web") is None
 
@@ -58,7 +58,7 @@ def test_pods_that_came_and_went_leave_nothing_behind_in_a_standby() -> None:
     for at in range(3 * PRUNE_ABOVE):
         ref = PodRef("default", f"p{at}", f"u{at}")
         engine.step(at, [PodSeen(pod(ref.name, uid=ref.uid)), PodGone(ref)])
-    assert len(engine.queue._ready) <= PRUNE_ABOVE + 1
+    assert len(engine.queue._active) <= PRUNE_ABOVE + 1
 
 
 def test_who_is_paused_decides_nobody_and_hears_what_came_of_those_decided() -> None:

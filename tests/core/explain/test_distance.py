@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod
-from situate.core.engine.profile import Deciding, build_profiles
+from situate.core.engine.framework import Framework, build_frameworks
 from situate.core.explain.account import Account, account
 from situate.core.explain.distance import ms
 from situate.core.explain.ways import StepKind
@@ -18,7 +18,7 @@ from situate.core.state.view import View
 from situate.wire.config import config_of
 
 
-def deciding(zones: dict[str, float]) -> Deciding:
+def deciding(zones: dict[str, float]) -> Framework:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -29,7 +29,7 @@ def deciding(zones: dict[str, float]) -> Deciding:
             }
         ],
     }
-    return build_profiles(config_of(config))["default-scheduler"]
+    return build_frameworks(config_of(config))["default-scheduler"]
 
 
 def cluster_of(**cpus: str) -> Cluster:
@@ -40,7 +40,7 @@ def cluster_of(**cpus: str) -> Cluster:
     return cluster
 
 
-def asked(cluster: Cluster, profile: Deciding, limit: str, cpu: str = "1") -> Account:
+def asked(cluster: Cluster, profile: Framework, limit: str, cpu: str = "1") -> Account:
     return account(cluster, profile, pod("web", cpu=cpu, annotations={LATENCY_TO: "eu", LATENCY_LIMIT_MS: limit}))
 
 

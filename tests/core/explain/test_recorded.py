@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubernetes.oracle import mixtures
-from situate.core.engine.profile import build_profiles, default_profile
+from situate.core.engine.framework import build_frameworks, default_framework
 from situate.core.explain.account import Account, account
 from situate.core.explain.ways import Way
 from situate.core.model.meta import key_of
@@ -66,7 +66,7 @@ def fits(cluster: Cluster, profile: Profile, pod: Pod) -> bool:
 
 def told(family: str) -> Iterator[tuple[Scenario, Pod, dict[str, Any], Account, Profile]]:
     for number, (scenario, verdicts) in enumerate(recorded(family)):
-        profiles = build_profiles(scenario.config)
+        profiles = build_frameworks(scenario.config)
         cluster = loaded(scenario.objects)
         for pod, verdict in zip(scenario.pending, verdicts, strict=True):
             deciding = profiles[pod.spec.scheduler_name]
@@ -102,7 +102,7 @@ def test_on_any_cluster_every_way_makes_the_pod_fit_and_nothing_is_left_changed(
     made.pop("config", None)  # some are wrong on purpose
     scenario = decode_scenario(msgspec.json.encode(made))
     cluster = loaded(scenario.objects)
-    profile = default_profile()
+    profile = default_framework()
     for pod in scenario.pending[:2]:
         said = account(cluster, profile, pod)
         for way in said.ways:

@@ -1,8 +1,8 @@
 """Who is alive: by when a lease was last seen to change, on the listener's own clock."""
 
-from situate.core.fleet.members import Member, Roster
+from situate.core.fleet.members import FleetMember, Roster
 
-ME, OTHER = Member("me"), Member("other", ("batch",))
+ME, OTHER = FleetMember("me"), FleetMember("other", ("batch",))
 
 
 def test_a_member_is_alive_for_its_lease_after_the_last_word() -> None:
@@ -25,7 +25,7 @@ def test_the_same_word_again_is_no_sign_of_life() -> None:
 def test_who_takes_its_leave_is_gone_at_once_and_so_is_who_is_not_listed_any_more() -> None:
     roster = Roster(ME)
     roster.seen(OTHER, "1", 5.0, now=100.0)
-    roster.seen(Member("third"), "1", 5.0, now=100.0)
+    roster.seen(FleetMember("third"), "1", 5.0, now=100.0)
     roster.gone("other")
     assert [one.name for one in roster.live(101.0)] == ["me", "third"]
     roster.only(frozenset({"me"}))

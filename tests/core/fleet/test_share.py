@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.changes import Change, NodeGone, NodeSeen, PodGone, PodRef, PodSeen
-from situate.core.fleet.members import Member
+from situate.core.fleet.members import FleetMember
 from situate.core.fleet.share import SPREAD_MS, STALE_MS, Share
 from situate.core.model.pod import Pod, PodCondition
 
@@ -16,8 +16,8 @@ NAMES = ("one", "two", "three")
 REFUSED = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),)
 
 
-def members(names: Iterable[str]) -> list[Member]:
-    return [Member(name) for name in names]
+def members(names: Iterable[str]) -> list[FleetMember]:
+    return [FleetMember(name) for name in names]
 
 
 def waiting(number: int, **fields: Any) -> Pod:
@@ -137,7 +137,7 @@ def test_what_is_being_bound_is_not_withdrawn() -> None:
 def test_a_pod_is_told_to_nobody_who_does_not_decide_on_its_scheduler() -> None:
     share = {"one": Engine(Share("one")), "two": Engine(Share("two"))}
     for one in share.values():
-        one.hear(one.share.join([Member("one", ("batch",)), Member("two", ("default-scheduler",))], 0))
+        one.hear(one.share.join([FleetMember("one", ("batch",)), FleetMember("two", ("default-scheduler",))], 0))
     tell(share, [PodSeen(waiting(number)) for number in range(20)])
     assert share["one"].queue == set()
     assert len(share["two"].queue) == 20

@@ -20,7 +20,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.config.types import Extender
 from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition, SetGroupCondition
 from situate.core.engine.engine import Engine
-from situate.core.engine.ganging import GANG_BIND_LIMIT_MS, TELL_EVERY_MS
+from situate.core.engine.gang_scheduling import GANG_BIND_LIMIT_MS, TELL_EVERY_MS
 from situate.core.model.group import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
@@ -37,7 +37,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod, PodSchedulingGate, PodSchedulingGroup
 from situate.core.model.refs import PodRef
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
 TESTS = Path(__file__).parent.parent.parent
@@ -58,7 +58,7 @@ def test_a_gang_that_is_not_here_says_how_many_pods_it_waits_for() -> None:
         text,
     )
     assert (event.type, event.reason, event.note) == ("Normal", "WaitingForGang", text)
-    assert world.place("t0") is Place.GATED
+    assert world.place("t0") is QueueState.GATED
 
 
 def test_the_last_pod_to_arrive_lets_all_be_bound_in_one_step() -> None:
@@ -83,7 +83,7 @@ def test_a_pod_that_is_seen_again_is_not_told_again() -> None:
     world = World(*nodes(2))
     world.arrive(member("t0"))
     assert world.arrive(member("t0")) == []
-    assert world.place("t0") is Place.GATED
+    assert world.place("t0") is QueueState.GATED
 
 
 def test_a_pod_with_gates_does_not_count_until_they_are_gone() -> None:
@@ -98,9 +98,9 @@ def test_a_pod_that_leaves_holds_the_others_back_again() -> None:
     world = World(*nodes(1))
     pods = team(3)
     world.arrive(*pods)
-    assert world.place("t0") is Place.PARKED
+    assert world.place("t0") is QueueState.UNSCHEDULABLE
     world.step(PodGone(world.engine.queue.get("default/t2").ref))  # type: ignore[union-attr]
-    assert world.place("t0") is Place.GATED
+    assert world.place("t0") is QueueState.GATED
     assert world.message("t1") == "waiting for 1 more pod of gang default/train: 2 of 3 are here"
 
 
@@ -157,7 +157,7 @@ def test_a_parked_gang_is_tried_again_when_its_pod_group_demands_less() -> None:
     world = World(*nodes(1))
     world.step(ObjectSeen(pod_group(3)))
     assert bound(world.arrive(*map(grouped, "abc"))) == []
-    assert world.place("a") is Place.PARKED
+    assert world.place("a") is QueueState.UNSCHEDULABLE
     assert bound(world.step(ObjectSeen(pod_group(2)), after_ms=2_000)) == ["a", "b"]
 
 
@@ -172,7 +172,7 @@ def test_a_pod_group_that_is_deleted_holds_its_pods_back() -> None:
     world.step(ObjectSeen(pod_group(3)))
     world.arrive(*map(grouped, "abc"))
     world.step(ObjectGone(pod_group(3)))
-    assert world.place("a") is Place.GATED
+    assert world.place("a") is QueueState.GATED
 
 
 def test_the_label_of_the_coscheduling_plugin_names_its_own_kind_of_group() -> None:
@@ -200,7 +200,7 @@ def test_a_gang_that_does_not_fit_is_parked_whole_with_one_reason() -> None:
         "0/1 nodes are available: 1 No preemption victims found for incoming pod."
     )
     assert texts == {text}
-    assert [world.place(f"t{at}") for at in range(3)] == [Place.PARKED] * 3
+    assert [world.place(f"t{at}") for at in range(3)] == [QueueState.UNSCHEDULABLE] * 3
     assert world.engine.cycle.reservations == {}
     assert world.engine.cluster.nodes.requested[0, 0] == 0
 
@@ -231,7 +231,7 @@ def test_pods_beyond_those_needed_are_bound_if_they_fit_and_wait_alone_if_not() 
     world = World(*nodes(1))
     effects = world.arrive(*team(4, size=2, cpu="1500m"))
     assert bound(effects) == ["t0", "t1"]
-    assert world.place("t2") is Place.PARKED
+    assert world.place("t2") is QueueState.UNSCHEDULABLE
     assert world.message("t2").startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
@@ -400,7 +400,7 @@ def test_a_gang_that_is_no_longer_here_keeps_no_promise() -> None:
     world.carry_out(world.arrive(*team(3, priority=10)))
     world.step(PodGone(ref_of(world.pods["t0"])))
     assert len(world.engine.cycle.nominations) == 0
-    assert world.place("t1") is Place.GATED
+    assert world.place("t1") is QueueState.GATED
 
 
 def test_a_gang_that_goes_as_a_whole_is_evicted_whole() -> None:
@@ -452,7 +452,7 @@ def test_a_pod_whose_bind_failed_is_placed_again_beside_the_others() -> None:
     world = World(*nodes(2))
     world.refuse_binds_of = {"t1"}
     effects = world.carry_out(world.arrive(*team(3)))
-    assert [world.place(f"t{at}") for at in range(3)] == [None, Place.RESTING, None]
+    assert [world.place(f"t{at}") for at in range(3)] == [None, QueueState.BACKOFF, None]
     assert effects != []
     world.refuse_binds_of = set()
     assert bound(world.step(after_ms=2_000)) == ["t1"]
@@ -501,11 +501,11 @@ def test_a_reservation_that_is_given_up_frees_its_room() -> None:
     bound_pod = world.pods[done.pod.name]
     bound_pod = replace(bound_pod, spec=replace(bound_pod.spec, node_name=done.node))
     world.step(BindDone(done.pod, done.attempt), PodSeen(bound_pod), PodGone(failed.pod))
-    assert world.place(silent.pod.name) is Place.RESERVED
+    assert world.place(silent.pod.name) is QueueState.RESERVED
     effects = world.step(after_ms=GANG_BIND_LIMIT_MS)
     assert [effect.victim.name for effect in of(Evict, effects)] == [done.pod.name]
     assert world.engine.cycle.reservations == {}
-    assert world.place(silent.pod.name) in (Place.GATED, Place.RESTING)
+    assert world.place(silent.pod.name) in (QueueState.GATED, QueueState.BACKOFF)
 
 
 def test_a_bind_that_is_under_way_is_not_given_up_before_its_answer() -> None:
@@ -521,11 +521,11 @@ def test_a_bind_that_is_under_way_is_not_given_up_before_its_answer() -> None:
     assert sorted(bind.pod.name for bind in again) == sorted([failed.pod.name, silent.pod.name])
     evicted = of(Evict, world.step(after_ms=5_000))
     assert [effect.victim.name for effect in evicted] == [done.pod.name]
-    assert [world.place(bind.pod.name) for bind in again] == [Place.RESERVED, Place.RESERVED]
+    assert [world.place(bind.pod.name) for bind in again] == [QueueState.RESERVED, QueueState.RESERVED]
     first, second = again
     effects = world.step(BindDone(first.pod, first.attempt), BindFailed(second.pod, second.attempt, "no"))
     assert [effect.victim.name for effect in of(Evict, effects)] == [first.pod.name]
-    assert world.place(second.pod.name) is not Place.RESERVED
+    assert world.place(second.pod.name) is not QueueState.RESERVED
 
 
 # -- what the PodGroup is told -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders import pod
-from situate.core.gang.naming import GangName, Way, gang_of, size_said, topology_said, wants_disruption_of_all
+from situate.core.gang.naming import GangName, GangSource, gang_of, size_said, topology_said, wants_disruption_of_all
 from situate.core.model.pod import PodSchedulingGroup
 from situate.core.state.cluster import Cluster
 
@@ -19,19 +19,23 @@ def test_a_pod_without_a_group_and_labels_is_in_no_gang() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields, way",
+    "fields, source",
     [
-        pytest.param({"scheduling_group": PodSchedulingGroup(pod_group_name="train")}, Way.POD_GROUP, id="by its spec"),
         pytest.param(
-            {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}, Way.COSCHEDULING, id="by the plugin's label"
+            {"scheduling_group": PodSchedulingGroup(pod_group_name="train")}, GangSource.POD_GROUP, id="by its spec"
         ),
         pytest.param(
-            {"labels": {"situate.dev/gang": "train", "situate.dev/gang-size": "3"}}, Way.LABELS, id="by our labels"
+            {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}, GangSource.COSCHEDULING, id="by the plugin's label"
+        ),
+        pytest.param(
+            {"labels": {"situate.dev/gang": "train", "situate.dev/gang-size": "3"}},
+            GangSource.LABELS,
+            id="by our labels",
         ),
     ],
 )
-def test_a_pod_names_its_gang(fields: dict[str, Any], way: Way) -> None:
-    assert gang_of(pod(namespace="ml", **fields)) == GangName(way, "ml", "train")
+def test_a_pod_names_its_gang(fields: dict[str, Any], source: GangSource) -> None:
+    assert gang_of(pod(namespace="ml", **fields)) == GangName(source, "ml", "train")
 
 
 def test_of_several_ways_the_most_official_counts() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from situate.core.gang.naming import Way, gang_of
+from situate.core.gang.naming import GangSource, gang_of
 from situate.wire.objects import Source, read_objects
 
 PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "GANGS.md").read_text()
@@ -29,12 +29,15 @@ def test_the_example_prints_what_the_page_shows() -> None:
     assert printed.getvalue() == expected
 
 
-@pytest.mark.parametrize("number, way", list(enumerate(Way)), ids=str)
-def test_each_way_to_name_a_gang_is_shown_with_objects_that_are_read(number: int, way: Way) -> None:
+@pytest.mark.parametrize("number, source", list(enumerate(GangSource)), ids=str)
+def test_each_way_to_name_a_gang_is_shown_with_objects_that_are_read(number: int, source: GangSource) -> None:
     objects = read_objects([Source("page.yaml", blocks("yaml")[number].encode())])
     assert objects.ignored == {}
     named = gang_of(objects.pods[0])
     assert named is not None
-    assert (named.way, named.name) == (way, "train")
-    groups = {Way.POD_GROUP: len(objects.pod_groups), Way.COSCHEDULING: len(objects.coscheduling_pod_groups)}
-    assert groups.get(way, 1) == 1
+    assert (named.source, named.name) == (source, "train")
+    groups = {
+        GangSource.POD_GROUP: len(objects.pod_groups),
+        GangSource.COSCHEDULING: len(objects.coscheduling_pod_groups),
+    }
+    assert groups.get(source, 1) == 1

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod, selector, taint, toleration
-from situate.core.engine.profile import default_profile
-from situate.core.gang.answers import Answers
+from situate.core.engine.framework import default_framework
 from situate.core.gang.draft import Draft
+from situate.core.gang.draft_verdicts import DraftVerdicts
 from situate.core.gang.plan import Member, Plan, Planner, plan
 from situate.core.gang.topology import domains, plan_in_one, taken
 from situate.core.model.meta import ObjectMeta
@@ -33,7 +33,7 @@ from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
-DEFAULT = default_profile().profile
+DEFAULT = default_framework().profile
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
@@ -99,13 +99,13 @@ def test_the_promised_node_goes_before_a_better_one() -> None:
     cluster = cluster_of("16", "4")
     kind = cluster.class_of(pod("p", cpu="1"))
     assert plan(Planner(DEFAULT, cluster), [Member("default/p", kind)]).rows == (0,)
-    assert plan(Planner(DEFAULT, cluster), [Member("default/p", kind, promised=1)]).rows == (1,)
+    assert plan(Planner(DEFAULT, cluster), [Member("default/p", kind, nominated=1)]).rows == (1,)
 
 
 def test_a_promised_node_that_does_not_fit_is_passed_over() -> None:
     cluster = cluster_of("16", "1")
     kind = cluster.class_of(pod("p", cpu="2"))
-    assert plan(Planner(DEFAULT, cluster), [Member("default/p", kind, promised=1)]).rows == (0,)
+    assert plan(Planner(DEFAULT, cluster), [Member("default/p", kind, nominated=1)]).rows == (0,)
 
 
 def test_pods_that_were_promised_a_node_take_their_room() -> None:
@@ -231,7 +231,7 @@ def test_kept_answers_equal_fresh_ones(seed: int) -> None:
     cluster = random_cluster(dice)
     kinds = [cluster.class_of(random_pod(f"w{at}", dice)) for at in range(3)]
     draft = Draft(cluster)
-    kept = [Answers(DEFAULT, kind, draft) for kind in kinds]
+    kept = [DraftVerdicts(DEFAULT, kind, draft) for kind in kinds]
     for _ in range(8):
         if dice.random() < 0.3 and len(cluster.pods):
             draft.take_off([cluster.pods.bound(dice.choice(list(cluster.pods.rows.values())))])

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from builders import container, node, pod, selector, taint, toleration
-from situate.core.engine.profile import default_profile
+from situate.core.engine.framework import default_framework
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -25,13 +25,13 @@ from situate.core.place import placer as placer_module
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
-from situate.core.place.standing import Standing
 from situate.core.place.stopwatch import Stopwatch
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 
-DEFAULT = default_profile().profile
+DEFAULT = default_framework().profile
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 # -- workloads -----------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_pods_go_to_the_same_nodes_with_the_cache_on_and_off(kind: str, seed: in
 @pytest.mark.parametrize("kind", ["spread", "mixed"])
 def test_they_do_so_too_where_next_to_nothing_may_be_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = play(kind, 1, cache=False)
-    monkeypatch.setattr(placer_module, "STANDING_BYTES", 1)
+    monkeypatch.setattr(placer_module, "CACHE_BYTES", 1)
     monkeypatch.setattr(placer_module, "SEEN_ONCE_LIMIT", 1)
     assert play(kind, 1, cache=True) == expected
 
@@ -167,12 +167,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[PodClass]:
     """The classes for which standing answers were made, in order."""
     found: list[PodClass] = []
 
-    class Counted(Standing):
+    class Counted(VerdictCache):
         def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch) -> None:
             found.append(pod)
             super().__init__(cluster, profile, pod, stopwatch)
 
-    monkeypatch.setattr(placer_module, "Standing", Counted)
+    monkeypatch.setattr(placer_module, "VerdictCache", Counted)
     return found
 
 
@@ -200,8 +200,8 @@ def test_nothing_is_kept_with_the_cache_off(made: list[PodClass]) -> None:
 
 
 def limit_to(count: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = Standing(cluster, DEFAULT, cluster.class_of(pod("measured"))).nbytes
-    monkeypatch.setattr(placer_module, "STANDING_BYTES", count * size)
+    size = VerdictCache(cluster, DEFAULT, cluster.class_of(pod("measured"))).nbytes
+    monkeypatch.setattr(placer_module, "CACHE_BYTES", count * size)
 
 
 def test_beyond_the_limit_the_class_that_was_asked_for_longest_ago_goes(
@@ -220,7 +220,7 @@ def test_beyond_the_limit_the_class_that_was_asked_for_longest_ago_goes(
 
 
 def test_one_class_is_kept_however_large(made: list[PodClass], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placer_module, "STANDING_BYTES", 0)
+    monkeypatch.setattr(placer_module, "CACHE_BYTES", 0)
     cluster = small_cluster()
     placer = Placer(cluster, DEFAULT)
     a, b = classes(cluster, 2)
@@ -234,7 +234,7 @@ def test_the_limit_holds_as_answers_and_the_cluster_grow(made: list[PodClass], m
     """An answer may come to take more than when it was first kept."""
     cluster = Cluster()
     cluster.add_node(node("n0", cpu="1"))
-    monkeypatch.setattr(placer_module, "STANDING_BYTES", 40_000)
+    monkeypatch.setattr(placer_module, "CACHE_BYTES", 40_000)
     placer = Placer(cluster, DEFAULT)
     early = classes(cluster, 20)
     for one in early * 2:
@@ -245,7 +245,7 @@ def test_the_limit_holds_as_answers_and_the_cluster_grow(made: list[PodClass], m
     late = [cluster.class_of(pod("w", labels={"late": str(at)})) for at in range(20)]
     for one in late * 2:
         placer.choose(one)
-    assert sum(standing.nbytes for standing in placer._standings.values()) <= 40_000
+    assert sum(standing.nbytes for standing in placer._caches.values()) <= 40_000
 
 
 def test_only_so_many_classes_that_were_asked_for_once_are_remembered(

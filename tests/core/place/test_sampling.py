@@ -15,14 +15,14 @@ from situate.core.changes import BindDone, Change, NodeSeen, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect, SetCondition
 from situate.core.engine.engine import Engine
-from situate.core.engine.profile import build_profiles, default_profile
+from situate.core.engine.framework import build_frameworks, default_framework
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.place.placer import Placer
 from situate.core.place.profile import ALL_NODES, Profile, Sampling
 from situate.core.place.sampling import draw_key, drawn, enough, in_turns, looked_at, mix64, samples
 from situate.core.place.selecting import NOWHERE
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn
 from situate.core.state.view import View
@@ -50,7 +50,7 @@ def binds(effects: list[Effect]) -> dict[str, str]:
 
 
 def profile(sampling: Sampling = ALL_NODES, *, scored: bool = True) -> Profile:
-    default = default_profile().profile
+    default = default_framework().profile
     return Profile("default-scheduler", default.filters, default.scorers if scored else (), sampling=sampling)
 
 
@@ -151,7 +151,7 @@ def test_a_pod_that_fits_elsewhere_draws_again_after_a_rest() -> None:
     )
     entry = engine.queue.get("default/web")
     assert entry is not None
-    assert entry.place is Place.RESTING
+    assert entry.state is QueueState.BACKOFF
     now = 1
     while not binds(effects):
         due = engine.next_due_ms(now)
@@ -170,7 +170,7 @@ def test_a_pod_that_fits_nowhere_at_all_is_parked_with_the_whole_diagnosis() -> 
     engine.step(1, [waiting("web")])
     entry = engine.queue.get("default/web")
     assert entry is not None
-    assert entry.place is Place.PARKED
+    assert entry.state is QueueState.UNSCHEDULABLE
     assert entry.message.startswith("0/40 nodes are available: 40 node(s) had untolerated taint(s).")
 
 
@@ -277,7 +277,7 @@ def test_a_pod_that_fits_nowhere_was_looked_for_everywhere() -> None:
     engine.step(1, [waiting("web")])
     entry = engine.queue.get("default/web")
     assert entry is not None
-    assert entry.place is Place.PARKED
+    assert entry.state is QueueState.UNSCHEDULABLE
     assert entry.message.startswith("0/150 nodes are available: 150 node(s) were unschedulable.")
 
 
@@ -320,12 +320,12 @@ def test_an_empty_cluster_has_nothing_to_look_at() -> None:
     ],
 )
 def test_what_a_configuration_looks_at(text: str, sampling: Sampling) -> None:
-    (deciding,) = build_profiles(load_config((HEAD + text).encode())).values()
+    (deciding,) = build_frameworks(load_config((HEAD + text).encode())).values()
     assert deciding.profile.sampling == sampling
 
 
 def test_the_default_looks_at_all_nodes() -> None:
-    (deciding,) = build_profiles(default_configuration()).values()
+    (deciding,) = build_frameworks(default_configuration()).values()
     assert deciding.profile.sampling is ALL_NODES
 
 

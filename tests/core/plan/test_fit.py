@@ -4,7 +4,7 @@ import pytest
 
 from builders import node, pod
 from situate.core.config.defaults import default_configuration
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.plan.fit import Fits, fit
@@ -16,7 +16,7 @@ from yards import GI, App, pod_of, random_yard
 def ground_of(nodes: list[Node], pods: list[Pod]) -> Ground:
     cluster = Cluster()
     cluster.load(nodes, [], pods)
-    return Ground(cluster, build_profiles(default_configuration()), pods)
+    return Ground(cluster, build_frameworks(default_configuration()), pods)
 
 
 def counted(nodes: list[Node], one: Pod, *pods: Pod, most: int = 1_000) -> Fits:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.config.defaults import default_configuration
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
 from situate.core.plan.bound import Wanted, least
@@ -23,7 +23,7 @@ LARGE = Shape("large", node("l", cpu="16", memory="64Gi", pods="110"), Fraction(
 
 
 def empty() -> Ground:
-    return Ground(Cluster(), build_profiles(default_configuration()), ())
+    return Ground(Cluster(), build_frameworks(default_configuration()), ())
 
 
 def pods(count: int, **fields: str) -> list[Pod]:
@@ -80,7 +80,7 @@ def test_what_no_shape_takes_is_told() -> None:
 def test_free_room_on_nodes_that_are_there_is_used_first() -> None:
     cluster = Cluster()
     cluster.load([node("n1", cpu="4", memory="16Gi", pods="20")], [], [])
-    ground = Ground(cluster, build_profiles(default_configuration()), ())
+    ground = Ground(cluster, build_frameworks(default_configuration()), ())
     told = nodes_needed(ground, pods(6, cpu="2", memory="1Gi"), [SMALL])
     assert (told.counts, told.bound) == ((2,), 2)
     assert list(ground.cluster.nodes.rows) == ["n1"]

@@ -13,7 +13,7 @@ from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.place.assigning import assigned, with_annotations
+from situate.core.place.bind_annotations import bind_annotations, with_annotations
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile, Weighted
 from situate.core.plugins.foresight import Foresight
@@ -130,7 +130,7 @@ def placed(seed: int, *, cache: bool) -> list[tuple[int, str]]:
         asked = dice.choice(ASKS)(f"p{number}")
         kind = cluster.class_of(asked)
         row = placer.choose(kind)
-        notes = assigned(profile, kind, View(cluster), row) if row >= 0 else ()
+        notes = bind_annotations(profile, kind, View(cluster), row) if row >= 0 else ()
         if row >= 0:
             free = View(cluster).devices(GPU_RESOURCE).free[row]
             devices = [int(one) for one in dict(notes).get(GPU_DEVICES, "").split(",") if one]

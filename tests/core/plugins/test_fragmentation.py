@@ -14,7 +14,7 @@ from gpu_builders import gpu_node, share, whole
 from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.model.pod import Pod
-from situate.core.place.assigning import assigned, with_annotations
+from situate.core.place.bind_annotations import bind_annotations, with_annotations
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.scoring import totals
@@ -244,7 +244,7 @@ def _same_with_and_without_cache(plugin: Fragmentation, dice: Random) -> None:
         row = kept.choose(kind)
         assert row == scratch.choose(kind)
         if row >= 0:
-            cluster.put(with_annotations(asked, assigned(profile, kind, View(cluster), row)), kind, row)
+            cluster.put(with_annotations(asked, bind_annotations(profile, kind, View(cluster), row)), kind, row)
             bound.append(f"default/p{at}")
         elif bound:
             cluster.remove_pod(bound.pop(dice.randrange(len(bound))))

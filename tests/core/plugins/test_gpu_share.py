@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from builders import node, pod
 from gpu_builders import gpu_config, gpu_node, share, whole
 from situate.core.contract import Refusal, Wake, WakeEvent
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.annotations import GPU_DEVICES, GPU_MEMORY
 from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.model.pod import Pod
@@ -113,7 +113,7 @@ def test_who_asks_for_what_cannot_be_is_told_so() -> None:
 def test_the_message_counts_nodes_by_reason() -> None:
     cluster = cluster_of(share("a", 600, devices="0"), share("b", 600, devices="1"))
     cluster.add_node(node("n2", cpu="4", memory="8Gi", pods="10"))
-    profile = build_profiles(load_config(gpu_config("GpuShare"), "test.yaml"))["default-scheduler"].profile
+    profile = build_frameworks(load_config(gpu_config("GpuShare"), "test.yaml"))["default-scheduler"].profile
     filtered = run_filters(profile, cluster.class_of(share("x", 500)), View(cluster))
     codes = dict(zip([one.name for one in profile.filters], filtered.codes, strict=True))["GpuShare"]
     assert codes is not None

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from builders import node, pod
-from situate.core.engine.profile import default_profile
+from situate.core.engine.framework import default_framework
 from situate.core.model.latency import LatencyTable, PlaceLatencies
 from situate.core.model.meta import ObjectMeta
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile, Weighted
 from situate.core.place.scoring import totals
-from situate.core.place.standing import Standing
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plugins.bin_pack import BinPack
 from situate.core.plugins.cost import Cost
 from situate.core.plugins.latency import ZONE, Latency
@@ -48,10 +48,10 @@ def test_what_is_kept_is_what_would_be_said_afresh(seed: int) -> None:
         cluster.add_node(node(f"n{at}", labels=labels, cpu=f"{rng.randrange(2, 9)}", memory="16Gi", pods="8"))
     latency = Latency("t", {"eu": PlaceLatencies(zones={"a": 5, "b": 30})})
     scorers = (Weighted(BinPack(), 2), Weighted(Cost(PriceList(label=PRICE)), 3), Weighted(latency, 5))
-    profile = Profile("s", (*default_profile().profile.filters, latency), scorers)
+    profile = Profile("s", (*default_framework().profile.filters, latency), scorers)
     notes = {"situate.dev/latency-to": "eu", "situate.dev/latency-limit-ms": "20"}
     kinds = [cluster.class_of(pod("w", cpu="1", annotations=notes)), cluster.class_of(pod("v", cpu="2"))]
-    standings = [Standing(cluster, profile, kind) for kind in kinds]
+    standings = [VerdictCache(cluster, profile, kind) for kind in kinds]
     bound: list[str] = []
     for step in range(60):
         chance = rng.random()

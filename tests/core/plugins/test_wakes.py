@@ -10,7 +10,7 @@ import pytest
 
 from builders import container, expression, node, pod, selector, taint, term, toleration
 from situate.core.contract import Filter, Reason, Wake, WakeEvent
-from situate.core.engine.happenings import (
+from situate.core.engine.wake_events import (
     bound_pod_events,
     node_events,
     node_left,
@@ -45,7 +45,7 @@ from situate.core.plugins.taint_toleration import TaintToleration
 from situate.core.plugins.volume_binding import VolumeBinding
 from situate.core.plugins.volume_restrictions import VolumeRestrictions
 from situate.core.plugins.volume_zone import VolumeZone
-from situate.core.queue.waking import worth_waking
+from situate.core.queue.queueing_hints import may_help
 from situate.core.state.cluster import Cluster
 from storage_builders import (
     DRIVER,
@@ -164,7 +164,7 @@ def wakes(plugin: Filter, waits: Pod, happens: Happens) -> bool:
     cluster = Cluster()
     kind = cluster.class_of(waits)
     events = happens(cluster, waits)
-    return any(worth_waking(kind, (plugin.name,), event, {plugin.name: plugin}) for event in events)
+    return any(may_help(kind, (plugin.name,), event, {plugin.name: plugin}) for event in events)
 
 
 def check(plugin: Filter, waits: Pod, happens: Happens, expected: bool) -> None:

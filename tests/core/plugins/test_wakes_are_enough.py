@@ -14,8 +14,8 @@ import pytest
 from builders import term
 from situate.core.config.defaults import default_configuration
 from situate.core.contract import FITS, Filter, WakeEvent
-from situate.core.engine.happenings import bound_pod_events, node_events, node_left, object_events, own_events
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
+from situate.core.engine.wake_events import bound_pod_events, node_events, node_left, object_events, own_events
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import (
@@ -27,7 +27,7 @@ from situate.core.model.pod import (
 from situate.core.plugins.node_affinity import NodeAffinity
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.pod_topology_spread import PodTopologySpread
-from situate.core.queue.waking import worth_waking
+from situate.core.queue.queueing_hints import may_help
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -115,7 +115,7 @@ ENFORCED = NodeAffinityRules(
     )
 )
 FILTERS: tuple[Filter, ...] = (
-    *next(iter(build_profiles(default_configuration()).values())).profile.filters,
+    *next(iter(build_frameworks(default_configuration()).values())).profile.filters,
     NodeAffinity(added_affinity=ENFORCED),
     NodeResourcesFit(ignored_resources=frozenset({GPU})),
     PodTopologySpread(default_constraints=DEFAULTS, system_defaulted=False),
@@ -124,7 +124,7 @@ FILTERS: tuple[Filter, ...] = (
 
 def demand(plugin: Filter, kind: PodClass, events: list[WakeEvent], nodes: list[str], told: str) -> None:
     filters = {plugin.name: plugin}
-    heard = any(worth_waking(kind, (plugin.name,), event, filters) for event in events)
+    heard = any(may_help(kind, (plugin.name,), event, filters) for event in events)
     kinds = [event.kind.value for event in events]
     assert heard, f"{plugin.name} now takes {nodes} for a pod that {told}, and slept through {kinds}"
 

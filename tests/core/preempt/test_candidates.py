@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod, selector
-from situate.core.engine.profile import default_profile
+from situate.core.engine.framework import default_framework
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from situate.core.place.diagnosis import diagnose
@@ -16,16 +16,16 @@ from situate.core.place.filtering import run_filters
 from situate.core.preempt import PreemptionOptions
 from situate.core.preempt.budgets import Budgets
 from situate.core.preempt.candidates import Search, search
-from situate.core.preempt.lower import LowerPods
+from situate.core.preempt.eviction_effects import ask, filter_effects
+from situate.core.preempt.lower_priority import LowerPods
 from situate.core.preempt.ranking import Candidate, least_harmful
 from situate.core.preempt.reprieve import reprieved
-from situate.core.preempt.sway import ask, questions
 from situate.core.preempt.trial import Trial, prepare
 from situate.core.preempt.victims import victims_on
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
-PROFILE = default_profile().profile
+PROFILE = default_framework().profile
 STARTS = (None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-02T00:00:00Z")
 
 
@@ -75,7 +75,7 @@ def trial_of(cluster: Cluster, waiting: Any) -> tuple[Trial, Any]:
     view, kind = View(cluster), cluster.class_of(waiting)
     filtered = run_filters(PROFILE, kind, view)
     assume(not filtered.feasible.any())
-    asked = questions(ask(PROFILE, kind, view), kind)
+    asked = filter_effects(ask(PROFILE, kind, view), kind)
     trial = prepare(asked, kind, view, LowerPods(view, kind.priority))
     return trial, diagnose(PROFILE, kind, view, filtered)
 
@@ -87,7 +87,7 @@ def one_by_one(trial: Trial, rows: list[int], options: PreemptionOptions, offset
     breaking: list[Candidate] = []
     for at in range(len(rows)):
         row = rows[(offset + at) % len(rows)]
-        if trial.hopeless[row] or not trial.lower.counts[row]:
+        if trial.unresolvable[row] or not trial.lower.counts[row]:
             continue
         outcome = victims_on(trial, Budgets(trial.view.budgets), row)
         if not isinstance(outcome, Candidate):
@@ -118,7 +118,7 @@ def test_looking_at_many_nodes_in_one_go_finds_what_trying_them_one_by_one_finds
 def test_on_any_node_the_victims_are_the_same_and_the_least_harmful_is_found(cluster: Cluster, waiting: Any) -> None:
     trial, diagnosis = trial_of(cluster, waiting)
     budgets = Budgets(trial.view.budgets)
-    rows = np.flatnonzero(diagnosis.eviction_helps & ~trial.hopeless & (trial.lower.counts > 0))
+    rows = np.flatnonzero(diagnosis.eviction_helps & ~trial.unresolvable & (trial.lower.counts > 0))
     assume(len(rows))
     each = [victims_on(trial, budgets, row) for row in rows.tolist()]
     candidates = [one for one in each if isinstance(one, Candidate)]
@@ -138,7 +138,7 @@ def searched(cluster: Cluster, waiting: Any, refused: list[int]) -> Search:
     filtered = run_filters(PROFILE, kind, view)
     diagnosis = diagnose(PROFILE, kind, view, filtered)
     diagnosis.eviction_helps[refused] = True
-    trial = prepare(questions(ask(PROFILE, kind, view), kind), kind, view, LowerPods(view, kind.priority))
+    trial = prepare(filter_effects(ask(PROFILE, kind, view), kind), kind, view, LowerPods(view, kind.priority))
     return search(trial, diagnosis, Budgets(()), PreemptionOptions(), 0)
 
 

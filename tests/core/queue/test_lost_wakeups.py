@@ -29,7 +29,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Wake
 from situate.core.effects import AskExtender, Bind, BindVolumes, Effect, Evict
 from situate.core.engine.engine import Engine
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.csi_migration import GCE_PD
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
@@ -40,7 +40,7 @@ from situate.core.model.pod import (
 )
 from situate.core.model.volumes import GCEPersistentDisk
 from situate.core.model.workloads import Service, ServiceSpec
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.wire.config import config_of
 from storage_builders import (
     DRIVER,
@@ -546,7 +546,7 @@ IMPOSSIBLE = {
 
 def test_the_matrix_is_whole() -> None:
     """Every kind of event that a filter waits for is in a case, or cannot be what it waits for, with the reason."""
-    (deciding,) = build_profiles(default_configuration()).values()
+    (deciding,) = build_frameworks(default_configuration()).values()
     waited_for = {(plugin.name, kind) for plugin in deciding.profile.filters for kind in plugin.wakes_on}
     covered = {(case.plugin, case.kind) for case in CASES}
     assert waited_for - covered == IMPOSSIBLE.keys()
@@ -560,14 +560,14 @@ def placed(effects: Sequence[Effect]) -> list[Effect]:
     return [one for one in effects if isinstance(one, Bind | BindVolumes) and one.pod.uid == UID]
 
 
-def parked(case: Case, now: int = 0) -> tuple[Engine, Waiting]:
+def parked(case: Case, now: int = 0) -> tuple[Engine, QueuedPod]:
     """An engine whose pod was refused, by the filter that the case is about."""
     engine = Engine(case.config)
     effects = engine.step(now, [*seen(*case.there), PodSeen(case.wants)])
     entry = engine.queue.get("default/w")
     assert entry is not None
-    assert entry.place is Place.PARKED, f"it was not refused: {effects}"
-    assert entry.refused_by == (*case.besides, case.plugin)
+    assert entry.state is QueueState.UNSCHEDULABLE, f"it was not refused: {effects}"
+    assert entry.unschedulable_plugins == (*case.besides, case.plugin)
     assert not any(isinstance(one, Evict) for one in effects)
     return engine, entry
 
@@ -617,12 +617,12 @@ def test_a_filter_that_did_not_wait_for_it_would_leave_the_pod_parked(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that each case shows what it is about: it is this event that wakes the pod, and no other."""
-    (deciding,) = build_profiles(case.config).values()
+    (deciding,) = build_frameworks(case.config).values()
     (kind,) = [type(plugin) for plugin in deciding.profile.filters if plugin.name == case.plugin]
     monkeypatch.setattr(kind, "wakes_on", kind.wakes_on - {case.kind})
     engine, entry = parked(case)
     assert not placed(engine.step(100 * SECOND, case.helps))
-    assert entry.place is Place.PARKED
+    assert entry.state is QueueState.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.told) for case in CASES if case.useless])
@@ -630,7 +630,7 @@ def test_a_change_that_cannot_help_leaves_the_pod_parked_without_another_attempt
     engine, entry = parked(case)
     attempts = entry.attempts
     engine.step(100 * SECOND, case.useless)
-    assert (entry.place, entry.attempts) == (Place.PARKED, attempts)
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, attempts)
 
 
 # -- what the engine itself does -------------------------------------------------------------------------------------
@@ -720,7 +720,7 @@ def test_a_change_of_a_parked_pod_that_no_filter_reads_does_not_wake_it() -> Non
     engine.step(100 * SECOND, [PodSeen(want(containers=(container(cpu="2", image="another"),)))])
     entry = engine.queue.get("default/w")
     assert entry is not None
-    assert (entry.place, entry.attempts) == (Place.PARKED, 1)
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, 1)
 
 
 def test_a_parked_pod_whose_node_selector_changes_is_tried_again() -> None:
@@ -748,7 +748,7 @@ def test_a_promise_that_ends_frees_the_node_for_who_waits(ends: list[Change]) ->
     assert [one.victim.name for one in effects if isinstance(one, Evict)] == ["victim"]
     entry = engine.queue.get("default/w")
     assert entry is not None
-    assert entry.place is Place.PARKED
+    assert entry.state is QueueState.UNSCHEDULABLE
     assert placed(engine.step(5, ends))
 
 

@@ -31,7 +31,7 @@ from situate.core.engine.engine import Engine
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from worlds import SHAPES, WAITING, Thing, some_world
 
 WALKS = 60
@@ -145,7 +145,7 @@ class Walk:
 
 
 def nobody_is_stranded(engine: Engine) -> None:
-    for entry in engine.queue.parked():
+    for entry in engine.queue.unschedulable():
         row = engine.cycle.choose(entry)
         place = "" if row == NOWHERE else engine.cluster.nodes.names[row]
         assert row == NOWHERE, f"{entry.key} would fit on {place} and was parked: {entry.message}"
@@ -160,4 +160,4 @@ def test_no_parked_pod_would_find_a_node(seed: int) -> None:
         walk.step([change for _ in range(walk.dice.choice((1, 1, 1, 3, 8))) for change in walk.something()])
         nobody_is_stranded(walk.engine)
     assert walk.engine.queue.flushed == 0
-    assert not [entry for entry in walk.engine.queue.values() if entry.place is Place.READY]
+    assert not [entry for entry in walk.engine.queue.values() if entry.state is QueueState.ACTIVE]

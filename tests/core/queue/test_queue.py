@@ -8,25 +8,25 @@ from builders import pod
 from situate.core.changes import PodRef
 from situate.core.queue.queue import (
     FLUSH_EVERY_MS,
-    PARKED_LIMIT_MS,
+    UNSCHEDULABLE_LIMIT_MS,
     Backoff,
     SchedulingQueue,
     in_order,
 )
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.state.cluster import Cluster
 
 CLUSTER = Cluster()
 ORDER = count()
 
 
-def waiting(name: str = "p", *, priority: int = 0, since: int = 0, **fields: object) -> Waiting:
+def waiting(name: str = "p", *, priority: int = 0, since: int = 0, **fields: object) -> QueuedPod:
     made = pod(name, priority=priority)
     ref = PodRef("default", name, f"uid-{name}")
-    return Waiting(ref, made, CLUSTER.class_of(made), since, next(ORDER), **fields)  # type: ignore[arg-type]
+    return QueuedPod(ref, made, CLUSTER.class_of(made), since, next(ORDER), **fields)  # type: ignore[arg-type]
 
 
-def queue_of(*entries: Waiting, backoff: Backoff | None = None) -> SchedulingQueue:
+def queue_of(*entries: QueuedPod, backoff: Backoff | None = None) -> SchedulingQueue:
     queue = SchedulingQueue() if backoff is None else SchedulingQueue(backoff)
     for entry in entries:
         queue.add(entry)
@@ -41,16 +41,16 @@ def names(queue: SchedulingQueue, now: int = 0) -> list[str]:
     return found
 
 
-def refuse(queue: SchedulingQueue, entry: Waiting, now: int) -> None:
+def refuse(queue: SchedulingQueue, entry: QueuedPod, now: int) -> None:
     """As the engine does when nothing fits."""
     entry.refusals += 1
     entry.errors = 0
-    queue.park(entry, now)
+    queue.add_unschedulable(entry, now)
 
 
-def fail(queue: SchedulingQueue, entry: Waiting, now: int) -> None:
+def fail(queue: SchedulingQueue, entry: QueuedPod, now: int) -> None:
     entry.errors += 1
-    queue.rest(entry, now)
+    queue.back_off(entry, now)
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_a_pod_that_is_popped_is_not_popped_again() -> None:
     queue = queue_of(waiting("only"))
     first = queue.pop(0)
     assert first is not None
-    assert first.place is Place.DECIDING
+    assert first.state is QueueState.IN_FLIGHT
     assert queue.pop(0) is None
 
 
@@ -109,7 +109,7 @@ def test_a_maximum_of_zero_turns_backoff_off() -> None:
     queue = queue_of(entry, backoff=Backoff(1_000, 0))
     queue.pop(0)
     fail(queue, entry, 1)
-    assert entry.place is Place.READY
+    assert entry.state is QueueState.ACTIVE
     assert queue.pop(1) is entry
 
 
@@ -153,7 +153,7 @@ def test_a_refused_pod_that_is_woken_rests_for_what_is_left_of_its_backoff() -> 
     queue.pop(0)
     refuse(queue, entry, 0)
     queue.wake(entry, 300)
-    assert (entry.place, entry.retry_at_ms) == (Place.RESTING, 1_000)
+    assert (entry.state, entry.retry_at_ms) == (QueueState.BACKOFF, 1_000)
 
 
 def test_a_refused_pod_that_is_woken_after_its_backoff_is_ready_at_once() -> None:
@@ -162,7 +162,7 @@ def test_a_refused_pod_that_is_woken_after_its_backoff_is_ready_at_once() -> Non
     queue.pop(0)
     refuse(queue, entry, 0)
     queue.wake(entry, 1_000)
-    assert entry.place is Place.READY
+    assert entry.state is QueueState.ACTIVE
 
 
 def test_a_pod_that_is_woken_at_once_does_not_rest() -> None:
@@ -171,7 +171,7 @@ def test_a_pod_that_is_woken_at_once_does_not_rest() -> None:
     queue.pop(0)
     refuse(queue, entry, 0)
     queue.wake(entry, 1, at_once=True)
-    assert entry.place is Place.READY
+    assert entry.state is QueueState.ACTIVE
 
 
 # -- popping early ---------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_when_nothing_is_ready_a_resting_pod_comes_early() -> None:
     queue.pop(0)
     refuse(queue, entry, 0)
     queue.wake(entry, 1)
-    assert entry.place is Place.RESTING
+    assert entry.state is QueueState.BACKOFF
     assert queue.pop(1) is entry
 
 
@@ -238,11 +238,11 @@ def test_a_parked_pod_is_not_popped_however_long_its_backoff_is_over() -> None:
     queue.pop(0)
     refuse(queue, entry, 0)
     assert queue.pop(60_000) is None
-    assert queue.parked() == [entry]
+    assert queue.unschedulable() == [entry]
 
 
 def test_a_gated_pod_is_not_popped_until_its_gates_are_gone() -> None:
-    entry = waiting(place=Place.GATED)
+    entry = waiting(state=QueueState.GATED)
     queue = queue_of(entry)
     assert queue.pop(0) is None
     queue.wake(entry, 5, at_once=True)
@@ -255,8 +255,8 @@ def test_a_parked_pod_that_gets_gates_is_gated() -> None:
     queue.pop(0)
     refuse(queue, entry, 0)
     queue.gate(entry)
-    assert (entry.place, queue.parked(), queue.has_parked) == (Place.GATED, [], False)
-    assert queue.flush(PARKED_LIMIT_MS * 2) == 0
+    assert (entry.state, queue.unschedulable(), queue.has_unschedulable) == (QueueState.GATED, [], False)
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS * 2) == 0
 
 
 def test_a_parked_pod_that_changes_in_a_way_that_cannot_help_stays_and_is_found_as_what_it_is_now() -> None:
@@ -266,8 +266,8 @@ def test_a_parked_pod_that_changes_in_a_way_that_cannot_help_stays_and_is_found_
     refuse(queue, entry, 0)
     entry.kind = CLUSTER.class_of(pod("p", labels={"now": "another"}))
     queue.changed(entry, 1, worth=False)
-    assert entry.place is Place.PARKED
-    (refused,) = queue.parked_by_refusal()
+    assert entry.state is QueueState.UNSCHEDULABLE
+    (refused,) = queue.rejected_pods()
     assert list(refused.pods) == [entry.kind]
 
 
@@ -276,33 +276,37 @@ def test_waking_a_class_wakes_its_pods_on_that_shelf_and_nobody_else() -> None:
     queue = queue_of(same, too, other)
     names(queue)
     for entry in (same, too, other):
-        entry.refused_by = ("NodePorts",)
+        entry.unschedulable_plugins = ("NodePorts",)
         refuse(queue, entry, 0)
-    (refused,) = queue.parked_by_refusal()
+    (refused,) = queue.rejected_pods()
     queue.wake_class(refused, same.kind, 5_000)
-    assert [entry.place for entry in (same, too, other)] == [Place.READY, Place.READY, Place.PARKED]
+    assert [entry.state for entry in (same, too, other)] == [
+        QueueState.ACTIVE,
+        QueueState.ACTIVE,
+        QueueState.UNSCHEDULABLE,
+    ]
 
 
 # -- leaving ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", list(Place), ids=lambda place: f"while it is {place.value}")
-def test_a_pod_may_leave_at_any_moment_and_never_comes_back(place: Place) -> None:
-    entry = waiting(place=Place.GATED if place is Place.GATED else Place.READY)
+@pytest.mark.parametrize("state", list(QueueState), ids=lambda state: f"while it is {state.value}")
+def test_a_pod_may_leave_at_any_moment_and_never_comes_back(state: QueueState) -> None:
+    entry = waiting(state=QueueState.GATED if state is QueueState.GATED else QueueState.ACTIVE)
     queue = queue_of(entry)
-    if place not in (Place.READY, Place.GATED):
+    if state not in (QueueState.ACTIVE, QueueState.GATED):
         assert queue.pop(0) is entry
-    if place is Place.PARKED:
+    if state is QueueState.UNSCHEDULABLE:
         refuse(queue, entry, 0)
-    if place is Place.RESTING:
+    if state is QueueState.BACKOFF:
         fail(queue, entry, 0)
-    if place is Place.RESERVED:
-        queue.take(entry, Place.RESERVED)
-    assert entry.place is place
+    if state is QueueState.RESERVED:
+        queue.take(entry, QueueState.RESERVED)
+    assert entry.state is state
     assert queue.remove(entry.key) is entry
-    assert (len(queue), queue.get(entry.key), queue.parked()) == (0, None, [])
+    assert (len(queue), queue.get(entry.key), queue.unschedulable()) == (0, None, [])
     assert queue.pop(60_000) is None
-    assert queue.flush(PARKED_LIMIT_MS * 2) == 0
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS * 2) == 0
     assert queue.next_due_ms(60_000) is None
 
 
@@ -328,14 +332,14 @@ def test_the_flush_puts_back_what_was_parked_for_five_minutes_and_counts_it() ->
     names(queue)
     refuse(queue, old, 0)
     refuse(queue, new, FLUSH_EVERY_MS)
-    assert queue.flush(PARKED_LIMIT_MS - 1) == 0
-    assert queue.flush(PARKED_LIMIT_MS + FLUSH_EVERY_MS - 1) == 1
-    assert (old.place, new.place, queue.flushed) == (Place.READY, Place.PARKED, 1)
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS - 1) == 0
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS + FLUSH_EVERY_MS - 1) == 1
+    assert (old.state, new.state, queue.flushed) == (QueueState.ACTIVE, QueueState.UNSCHEDULABLE, 1)
 
 
 def test_how_long_a_pod_is_parked_before_the_flush_can_be_said() -> None:
     entry = waiting()
-    queue = SchedulingQueue(parked_limit_ms=60_000)
+    queue = SchedulingQueue(unschedulable_limit_ms=60_000)
     queue.add(entry)
     queue.pop(0)
     refuse(queue, entry, 0)
@@ -348,14 +352,14 @@ def test_the_flush_looks_every_thirty_seconds_only() -> None:
     queue = queue_of(entry)
     queue.pop(0)
     refuse(queue, entry, 0)
-    assert queue.flush(PARKED_LIMIT_MS - 10) == 0
-    assert queue.flush(PARKED_LIMIT_MS + 10) == 0
-    assert queue.flush(PARKED_LIMIT_MS - 10 + FLUSH_EVERY_MS) == 1
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS - 10) == 0
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS + 10) == 0
+    assert queue.flush(UNSCHEDULABLE_LIMIT_MS - 10 + FLUSH_EVERY_MS) == 1
 
 
 def test_without_parked_pods_the_flush_has_nothing_to_do() -> None:
     queue = queue_of(waiting())
-    assert queue.flush(10 * PARKED_LIMIT_MS) == 0
+    assert queue.flush(10 * UNSCHEDULABLE_LIMIT_MS) == 0
     assert queue.flushed == 0
 
 
@@ -388,9 +392,9 @@ def test_an_empty_queue_has_nothing_to_do() -> None:
 
 
 def test_counts_are_by_place() -> None:
-    ready, gated, parked = waiting("ready"), waiting("gated", place=Place.GATED), waiting("parked", priority=9)
+    ready, gated, parked = waiting("ready"), waiting("gated", state=QueueState.GATED), waiting("parked", priority=9)
     queue = queue_of(ready, gated, parked)
     assert queue.pop(0) is parked
     refuse(queue, parked, 0)
-    found = {place: number for place, number in queue.counts().items() if number}
-    assert found == {Place.READY: 1, Place.GATED: 1, Place.PARKED: 1}
+    found = {state: number for state, number in queue.counts().items() if number}
+    assert found == {QueueState.ACTIVE: 1, QueueState.GATED: 1, QueueState.UNSCHEDULABLE: 1}

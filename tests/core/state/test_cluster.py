@@ -22,7 +22,7 @@ from situate.core.state.classes import CPU, MEMORY, PODS, HostPort, TermKind
 from situate.core.state.cluster import Cluster
 from situate.core.state.matching import Matcher, PodTerm, pods_in
 from situate.core.state.pods import BoundPod
-from situate.core.state.topology import Tally
+from situate.core.state.topology import TopologyTally
 from situate.core.state.view import View
 
 START = "2026-01-01T00:00:00Z"
@@ -60,12 +60,12 @@ def load_of(cluster: Cluster, name: str) -> tuple[int, int]:
     return int(cluster.nodes.requested[CPU, row]), int(cluster.nodes.requested[PODS, row])
 
 
-def tally_of(cluster: Cluster, namespace: str = "default", *, counts_leaving: bool = True) -> Tally:
+def tally_of(cluster: Cluster, namespace: str = "default", *, counts_leaving: bool = True) -> TopologyTally:
     """All pods of a namespace, counted by node."""
     view = View(cluster)
     view.tally(pods_in(namespace, EVERYTHING), None, counts_leaving=counts_leaving)
     tally = view.tallies_read[0]
-    assert isinstance(tally, Tally)
+    assert isinstance(tally, TopologyTally)
     return tally
 
 

@@ -13,7 +13,7 @@ from situate.core.state import topology
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.matching import Matcher, pods_in
-from situate.core.state.topology import Eligible, Tally, add_up
+from situate.core.state.topology import Eligible, TopologyTally, add_up
 from situate.core.state.view import View
 
 WEB, ALL = pods_in("default", parse_selector(selector(app="web"))), pods_in("default", EVERYTHING)
@@ -32,11 +32,11 @@ def bind(cluster: Cluster, *nodes: int, app: str = "web") -> None:
         cluster.add_pod(pod(name, node_name=f"n{at}", labels={"app": app}))
 
 
-def read(cluster: Cluster, matcher: Matcher = WEB, key: str | None = "zone") -> Tally:
+def read(cluster: Cluster, matcher: Matcher = WEB, key: str | None = "zone") -> TopologyTally:
     view = View(cluster)
     view.tally(matcher, key, counts_leaving=True)
     found = view.tallies_read[0]
-    assert isinstance(found, Tally)
+    assert isinstance(found, TopologyTally)
     return found
 
 

@@ -19,8 +19,8 @@ from situate.core.model.pod import Pod, TopologySpreadConstraint
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import run_filters
 from situate.core.place.scoring import run_scorers
-from situate.core.place.standing import Standing
-from situate.core.queue.waiting import Waiting
+from situate.core.place.verdict_cache import VerdictCache
+from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details
 from situate.server.scheduling import explaining
@@ -77,14 +77,14 @@ def best(rank: Sequence[int], chosen: int) -> list[int]:
     return [chosen, *(row for _, row in in_order(rank) if row != chosen)][:BEST]
 
 
-def from_scratch(engine: Engine, entry: Waiting, row: int) -> dict[str, Any]:
+def from_scratch(engine: Engine, entry: QueuedPod, row: int) -> dict[str, Any]:
     """What each plugin says of every node, asked anew."""
     profile = engine.profiles[entry.pod.spec.scheduler_name].profile
     view = View(engine.cluster)
     filtered = run_filters(profile, entry.kind, view)
     scored = run_scorers(profile, entry.kind, view, filtered.feasible)
     rank = np.where(filtered.feasible, scored.total, -1)
-    told = diagnose(profile, entry.kind, view, filtered).told
+    told = diagnose(profile, entry.kind, view, filtered).rejections
     return {
         "feasible": int(filtered.feasible.sum()),
         "scores": [
@@ -147,7 +147,7 @@ class Told:
         self._now = 1_000
         self.step([NodeSeen(shaped(at, *shape)) for at, shape in enumerate(nodes)])
 
-    def _witness(self, entry: Waiting, row: int) -> None:
+    def _witness(self, entry: QueuedPod, row: int) -> None:
         self._explainer.chosen(entry, row)
         if row >= 0:
             self._wanted[entry.ref.uid] = from_scratch(self.engine, entry, row)
@@ -207,9 +207,9 @@ def test_the_same_with_pods_and_nodes_that_leave(
 
 def test_what_was_said_of_too_many_nodes_is_forgotten_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    load_parts = Standing.load_parts
+    load_parts = VerdictCache.load_parts
 
-    def listening(standing: Standing, row: int) -> dict[str, int]:
+    def listening(standing: VerdictCache, row: int) -> dict[str, int]:
         asked.append(row)
         return load_parts(standing, row)
 
@@ -220,7 +220,7 @@ def test_what_was_said_of_too_many_nodes_is_forgotten_and_asked_again(monkeypatc
         told.step([PodSeen(wanting(at, 3, "")) for at in range(30)])
         return len(asked)
 
-    monkeypatch.setattr(Standing, "load_parts", listening)
+    monkeypatch.setattr(VerdictCache, "load_parts", listening)
     assert asked_with(2 * BEST) > asked_with(40)
 
 

@@ -81,7 +81,7 @@ def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine
         problem = "is not ours; if you trust it, say with --plugins-from where its folder is"
         raise InputError(problem, file=str(journal), subject=f'plugin "{strangers[0]}"')
     try:
-        return Engine(header.config, others, batch=header.batch, parked_limit_ms=header.parked_limit_ms)
+        return Engine(header.config, others, batch=header.batch, unschedulable_limit_ms=header.unschedulable_limit_ms)
     except (ConfigError, PluginError) as error:
         raise InputError(str(error), file=str(journal)) from error
 

@@ -296,7 +296,7 @@ def _settings(ctx: click.Context, flags: dict[str, Any]) -> Settings:
         guarded=bool(flags["server"]),
         fleet=_fleet(flags, election),
         journal=Path(flags["journal"]) if flags["journal"] else None,
-        parked_limit_ms=max(0, flags["pod_max_in_unschedulable_pods_duration"] // 1_000_000),
+        unschedulable_limit_ms=max(0, flags["pod_max_in_unschedulable_pods_duration"] // 1_000_000),
         shadow=flags["shadow"],
         shadow_json=flags["shadow_json"],
         serving=_where(flags),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from situate.core.config.types import KubeSchedulerConfiguration
-    from situate.core.engine.profile import Deciding
+    from situate.core.engine.framework import Framework
 
 ENTRY_POINT_GROUP = "situate.plugins"
 
@@ -54,20 +54,20 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
     )
 
 
-def read_profiles(path: Path | None) -> dict[str, Deciding]:
+def read_profiles(path: Path | None) -> dict[str, Framework]:
     """Profiles by scheduler name: the file's, or the defaults where there is none. Raises InputError."""
     from situate.core.config.defaults import default_configuration
     from situate.core.config.problems import ConfigError
-    from situate.core.engine.profile import build_profiles
+    from situate.core.engine.framework import build_frameworks
     from situate.core.plugins.support.errors import PluginError
     from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
     if path is None:
-        return build_profiles(default_configuration())
+        return build_frameworks(default_configuration())
     config = read_config(path)
     try:
-        return build_profiles(config, plugins_of_others(config, path))
+        return build_frameworks(config, plugins_of_others(config, path))
     except ConfigError as error:
         raise ConfigInputError(error.problems, str(path)) from None
     except PluginError as error:
@@ -132,7 +132,7 @@ def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
 
 
 def _class(found: object, name: str, path: Path) -> type:
-    from situate.core.engine.profile import points_of
+    from situate.core.engine.framework import points_of
 
     if not isinstance(found, type):
         raise _unusable(name, path, "there is no class of that name")

@@ -9,12 +9,12 @@ from situate.core.plugins.cost import Cost
 from situate.core.plugins.support.prices import Bill, PriceList, money
 
 if TYPE_CHECKING:
-    from situate.core.engine.profile import Deciding
+    from situate.core.engine.framework import Framework
 
 __all__ = ["as_values", "before_and_after", "price_list"]
 
 
-def price_list(profiles: Mapping[str, Deciding]) -> PriceList | None:
+def price_list(profiles: Mapping[str, Framework]) -> PriceList | None:
     """The prices of the first profile that the plugin Cost scores for; None if there is none."""
     scorers = (weighted.scorer for deciding in profiles.values() for weighted in deciding.profile.scorers)
     return next((scorer.prices for scorer in scorers if isinstance(scorer, Cost)), None)

@@ -9,14 +9,14 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from situate.core.engine.cycle import Cycle
-from situate.core.engine.profile import Deciding
+from situate.core.engine.framework import Framework
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import Filtered, run_filters
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
-from situate.core.place.standing import Standing
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plugins.support.errors import PluginError
-from situate.core.queue.waiting import Waiting
+from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.pods import BoundPod
@@ -65,9 +65,9 @@ class Comparer:
 
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
-        self._standings: dict[tuple[str, PodClass], Standing] = {}
+        self._caches: dict[tuple[str, PodClass], VerdictCache] = {}
 
-    def compare(self, entry: Waiting, theirs: str, without: Sequence[BoundPod] = ()) -> Compared:
+    def compare(self, entry: QueuedPod, theirs: str, without: Sequence[BoundPod] = ()) -> Compared:
         """On the cluster as it is, with some bound pods gone."""
         row = self._cycle.cluster.nodes.rows.get(theirs, NOWHERE)
         if row == NOWHERE:
@@ -79,21 +79,21 @@ class Comparer:
         except PluginError as error:
             return Compared("unknown", theirs, reason=str(error))
 
-    def _compare(self, entry: Waiting, row: int, without: Sequence[BoundPod]) -> Compared:
+    def _compare(self, entry: QueuedPod, row: int, without: Sequence[BoundPod]) -> Compared:
         names = self._cycle.cluster.nodes.names
-        deciding = self._cycle.deciding_for(entry)
-        promised = self._promised(entry)
-        if promised == row and not without:
+        deciding = self._cycle.framework_of(entry)
+        nominated = self._nominated(entry)
+        if nominated == row and not without:
             return Compared("same", names[row], names[row])
         if without:
             feasible, total = self._from_scratch(deciding, entry.kind, View(self._cycle.cluster).without(without))
         else:
-            feasible, total = self._kept(deciding, entry.kind)
+            feasible, total = self._cached(deciding, entry.kind)
         feasible = feasible.copy()
         held = list(self._cycle.held(entry))
         feasible[held] = False
         rank = np.where(feasible, total, -1)
-        ours = promised if promised != NOWHERE and not without else first_best(rank)
+        ours = nominated if nominated != NOWHERE and not without else first_best(rank)
         our_name = "" if ours == NOWHERE else names[ours]
         if not feasible[row]:
             reason = HELD if row in held else self._why_not(deciding, entry.kind, row, without)
@@ -102,34 +102,34 @@ class Comparer:
         agreement: Agreement = "same" if row == ours else "equal" if theirs >= best else "worse"
         return Compared(agreement, names[row], our_name, theirs, best)
 
-    def _promised(self, entry: Waiting) -> int:
+    def _nominated(self, entry: QueuedPod) -> int:
         """The node that was freed for the pod, if it fits there now: whoever decides takes that."""
-        promised = self._cycle.nominations.get(entry.key)
-        row = NOWHERE if promised is None else self._cycle.cluster.nodes.rows.get(promised.node, NOWHERE)
+        nominated = self._cycle.nominations.get(entry.key)
+        row = NOWHERE if nominated is None else self._cycle.cluster.nodes.rows.get(nominated.node, NOWHERE)
         return row if self._cycle.fits_now(entry, row) else NOWHERE
 
-    def _kept(self, deciding: Deciding, pod: PodClass) -> tuple[Mask, IntColumn]:
+    def _cached(self, deciding: Framework, pod: PodClass) -> tuple[Mask, IntColumn]:
         key = (deciding.profile.scheduler_name, pod)
-        standing = self._standings.pop(key, None) or Standing(self._cycle.cluster, deciding.profile, pod)
-        self._standings[key] = standing
-        if len(self._standings) > KEPT:
-            del self._standings[next(iter(self._standings))]
-        standing.refresh()
-        return standing.feasible, standing.total
+        verdicts = self._caches.pop(key, None) or VerdictCache(self._cycle.cluster, deciding.profile, pod)
+        self._caches[key] = verdicts
+        if len(self._caches) > KEPT:
+            del self._caches[next(iter(self._caches))]
+        verdicts.refresh()
+        return verdicts.feasible, verdicts.total
 
-    def _from_scratch(self, deciding: Deciding, pod: PodClass, view: View) -> tuple[Mask, IntColumn]:
+    def _from_scratch(self, deciding: Framework, pod: PodClass, view: View) -> tuple[Mask, IntColumn]:
         feasible = run_filters(deciding.profile, pod, view).feasible
         if not feasible.any():
             return feasible, np.zeros(view.size, np.int64)
         return feasible, totals(deciding.profile, pod, view, feasible)
 
-    def _why_not(self, deciding: Deciding, pod: PodClass, row: int, without: Sequence[BoundPod]) -> str:
+    def _why_not(self, deciding: Framework, pod: PodClass, row: int, without: Sequence[BoundPod]) -> str:
         view = View(self._cycle.cluster).without(without)
         filtered = run_filters(deciding.profile, pod, view)
         return _first_text(deciding, pod, view, filtered, row)
 
 
-def _first_text(deciding: Deciding, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
+def _first_text(deciding: Framework, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
     """What the first filter that refuses a node says of it, with its name."""
     if filtered.failed is not None:
         return f"{filtered.failed[0]}: {filtered.failed[1].text}"
@@ -138,5 +138,5 @@ def _first_text(deciding: Deciding, pod: PodClass, view: View, filtered: Filtere
         return f"{diagnosis.turned_away.plugin}: {diagnosis.turned_away.refusal.text}"
     if diagnosis.absent[row]:
         return RULED_OUT
-    said = [told for told in diagnosis.told if told.rows[row]]
-    return f"{said[0].plugin}: {', '.join(sorted(told.text for told in said))}" if said else ""
+    said = [one for one in diagnosis.rejections if one.rows[row]]
+    return f"{said[0].plugin}: {', '.join(sorted(one.text for one in said))}" if said else ""

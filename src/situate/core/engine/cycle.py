@@ -35,32 +35,32 @@ from situate.core.effects import (
     SetCondition,
     SetGroupCondition,
 )
-from situate.core.engine.assumed import AssumedVolumes
-from situate.core.engine.extending import Extending
-from situate.core.engine.ganging import Ganging
-from situate.core.engine.happenings import node_left, object_events, pod_came, pod_left, promise_ended
-from situate.core.engine.ledger import Eviction, Nominations, Reservation
-from situate.core.engine.profile import Deciding
-from situate.core.engine.promises import Promises
-from situate.core.engine.tally import Answer as Answered
-from situate.core.engine.tally import EngineTally, Refusal, Result
-from situate.core.place.assigning import Assigned, assigned, with_annotations
+from situate.core.engine.assumed_volumes import AssumedVolumes
+from situate.core.engine.extenders import ExtenderScheduling
+from situate.core.engine.framework import Framework
+from situate.core.engine.gang_scheduling import GangScheduling
+from situate.core.engine.in_flight import Eviction, Nominations, Reservation
+from situate.core.engine.metrics import BindingResult as Answered
+from situate.core.engine.metrics import EngineMetrics, FailedAttempt, Result
+from situate.core.engine.nominated_by_priority import NominatedByPriority
+from situate.core.engine.wake_events import node_left, object_events, pod_came, pod_left, promise_ended
+from situate.core.place.bind_annotations import BindAnnotations, bind_annotations, with_annotations
 from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
-from situate.core.place.sampling import draw_key, sample, told_of_sample
+from situate.core.place.sampling import draw_key, sample, sample_message
 from situate.core.place.selecting import NOWHERE
-from situate.core.place.standing import Standing
 from situate.core.place.stopwatch import NO_STOPWATCH, POST_FILTER, RESERVE, Stopwatch
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
 from situate.core.plugins.volume_binding import Decision as VolumesDecided
 from situate.core.plugins.volume_binding import decide as decide_volumes
-from situate.core.preempt import Remedies
-from situate.core.preempt.lower import LowerTables
-from situate.core.preempt.promised import Promised
-from situate.core.preempt.remedies import Refused
-from situate.core.queue.queue import PARKED_LIMIT_MS, Backoff, SchedulingQueue
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.preempt import FitFailureFinder
+from situate.core.preempt.fit_failure import FitFailure
+from situate.core.preempt.lower_priority import LowerTables
+from situate.core.preempt.nominated import NominatedPods
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS, Backoff, SchedulingQueue
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
@@ -80,7 +80,7 @@ NOTE_BYTES: Final = 1_024
 """An event's note is cut to this, as kube-scheduler cuts it."""
 CUT: Final = " ..."
 
-Answer: TypeAlias = BindDone | BindFailed | VolumesBound | VolumesFailed | EvictDone | EvictFailed | ExtenderSaid
+BindingResult: TypeAlias = BindDone | BindFailed | VolumesBound | VolumesFailed | EvictDone | EvictFailed | ExtenderSaid
 """What comes back of an effect."""
 
 EventTexts: TypeAlias = tuple[Literal["Normal", "Warning"], str, str, str]
@@ -102,18 +102,18 @@ class Cycle:
     def __init__(
         self,
         cluster: Cluster,
-        profiles: Mapping[str, Deciding],
+        profiles: Mapping[str, Framework],
         backoff: Backoff,
         extenders: Sequence[Extender] = (),
         *,
-        parked_limit_ms: Millis = PARKED_LIMIT_MS,
-        tally: EngineTally | None = None,
+        unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS,
+        metrics: EngineMetrics | None = None,
         stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
         self.cluster = cluster
-        self.tally = tally or EngineTally()
+        self.metrics = metrics or EngineMetrics()
         self._stopwatch = stopwatch
-        self.queue = SchedulingQueue(backoff, self.tally.incoming, parked_limit_ms)
+        self.queue = SchedulingQueue(backoff, self.metrics.incoming, unschedulable_limit_ms)
         self.events: list[WakeEvent] = []
         """What happened and parked pods have not been told of yet."""
         self.heard = 0
@@ -123,19 +123,20 @@ class Cycle:
         """By the victim's uid."""
         self.nominations = Nominations()
         self.assumed = AssumedVolumes(cluster)
-        self.witness: Callable[[Waiting, int], None] | None = None
+        self.witness: Callable[[QueuedPod, int], None] | None = None
         """Told of every choice before anything is done about it: the pod, and the row or NOWHERE. May only look."""
         self._profiles = profiles
-        self._extending = Extending(self, extenders)
-        self.gangs = Ganging(self)
+        self._extending = ExtenderScheduling(self, extenders)
+        self.gangs = GangScheduling(self)
         self._placers = {
             name: Placer(cluster, deciding.profile, stopwatch=stopwatch) for name, deciding in profiles.items()
         }
         lower = LowerTables(cluster)
         self._remedies = {
-            name: Remedies(cluster, deciding.profile, deciding.preemption, lower) for name, deciding in profiles.items()
+            name: FitFailureFinder(cluster, deciding.profile, deciding.preemption, lower)
+            for name, deciding in profiles.items()
         }
-        self._promises = Promises(cluster, self.nominations)
+        self._promises = NominatedByPriority(cluster, self.nominations)
         self._timers: list[tuple[Millis, int, TimerKind, str, int]] = []
         self._timer_count = 0
         self._unanswered: deque[tuple[Millis, Reservation, int]] = deque()
@@ -145,14 +146,14 @@ class Cycle:
 
     def begin(self, now: Millis) -> None:
         self._now = now
-        self.tally.begin()
+        self.metrics.begin()
 
     def end(self) -> list[Effect]:
         self.queue.count_added()
         effects, self._effects = self._effects, []
         return effects
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: BindingResult) -> None:
         """Somebody carried an effect out, or could not."""
         match answer:
             case BindDone(ref, attempt):
@@ -174,7 +175,7 @@ class Cycle:
 
     # -- deciding ------------------------------------------------------------------------------------------------
 
-    def decide(self, entry: Waiting) -> None:
+    def decide(self, entry: QueuedPod) -> None:
         """Place a pod, or preempt for it, or park it with the reason."""
         if entry.pod.metadata.deletion_timestamp is not None:
             self._report(entry, "Warning", "FailedScheduling", "Scheduling", f"skip schedule deleting pod: {entry.key}")
@@ -205,7 +206,7 @@ class Cycle:
         """These are decided together."""
         self._stopwatch.begin(profile, pods)
 
-    def choose(self, entry: Waiting) -> int:
+    def choose(self, entry: QueuedPod) -> int:
         """The row of the node that a waiting pod would get now, or NOWHERE. Carries nothing out.
 
         If its bind to a node was rejected, it gets another, where it fits one: the same plan would be rejected again.
@@ -216,14 +217,14 @@ class Cycle:
                 return row
         return self._choose_but(entry, ())
 
-    def _choose_but(self, entry: Waiting, avoided: tuple[int, ...]) -> int:
+    def _choose_but(self, entry: QueuedPod, avoided: tuple[int, ...]) -> int:
         placer = self._placers[entry.pod.spec.scheduler_name]
         key = _draw_key(entry) if placer.samples else 0
         if not len(self.nominations):
             return placer.choose(entry.kind, avoided, key)
-        promised = self.nominations.get(entry.key)
-        if promised is not None:
-            row = self.cluster.nodes.rows.get(promised.node, NOWHERE)
+        nominated = self.nominations.get(entry.key)
+        if nominated is not None:
+            row = self.cluster.nodes.rows.get(nominated.node, NOWHERE)
             if row not in avoided and self.fits_now(entry, row):
                 return row
         excluded = dict.fromkeys(avoided)
@@ -235,23 +236,23 @@ class Cycle:
                 return row
             excluded[row] = None
 
-    def held(self, entry: Waiting) -> dict[int, None]:
+    def held(self, entry: QueuedPod) -> dict[int, None]:
         """The rows that others were promised and that this pod would not fit beside them on."""
         rows = [self.cluster.nodes.rows.get(node, NOWHERE) for node in self.nominations.nodes]
         return {row: None for row in rows if row != NOWHERE and not self._fits_beside_nominees(entry, row)}
 
-    def _fits_beside_nominees(self, entry: Waiting, row: int) -> bool:
+    def _fits_beside_nominees(self, entry: QueuedPod, row: int) -> bool:
         """Whether the pod also fits with the pods that were promised this node, as if they were there already."""
         nominees = self.nominations.weighing_on(self.cluster.nodes.names[row], entry)
         return not nominees or self._fits(entry, row, [(one.kind, row) for one in nominees])
 
-    def _fits(self, entry: Waiting, row: int, beside: Sequence[tuple[PodClass, int]]) -> bool:
+    def _fits(self, entry: QueuedPod, row: int, beside: Sequence[tuple[PodClass, int]]) -> bool:
         profile = self._profiles[entry.pod.spec.scheduler_name].profile
         return fits_at(profile.filters, entry.kind, View(self.cluster).plus(beside), row)
 
     # -- a node was found ----------------------------------------------------------------------------------------
 
-    def _reserve(self, entry: Waiting, row: int, said: Assigned | None = None) -> None:
+    def _reserve(self, entry: QueuedPod, row: int, said: BindAnnotations | None = None) -> None:
         """Count the pod on its node from now on, and ask for the bind; unless its volumes cannot be had there.
 
         `said`: what is to be written on it, where that was decided with the node.
@@ -263,11 +264,11 @@ class Cycle:
             return
         profile = self._profiles[entry.pod.spec.scheduler_name].profile
         if said is None:
-            said = assigned(profile, entry.kind, View(self.cluster), row) if profile.assigners else ()
+            said = bind_annotations(profile, entry.kind, View(self.cluster), row) if profile.assigners else ()
         self._unpromise(entry.key, taken=node)
         self.cluster.put(with_annotations(entry.pod, said), entry.kind, row)
         self.events.append(pod_came(entry.kind, node, self.cluster.objects))
-        self.queue.take(entry, Place.RESERVED)
+        self.queue.take(entry, QueueState.RESERVED)
         entry.rejected = ""
         reservation = Reservation(entry, node, entry.attempts, self._now, annotations=said)
         self.reservations[entry.key] = reservation
@@ -277,12 +278,12 @@ class Cycle:
         reservation.volumes_pending, reservation.asked_ms = True, self._now
         self.assumed.take(entry.key, volumes.bindings)
         self._effects.append(BindVolumes(entry.ref, node, entry.attempts, volumes.bindings, volumes.provisions))
-        patience_ms = self.deciding_for(entry).volumes_ms + VOLUMES_ANSWER_MS
+        patience_ms = self.framework_of(entry).volumes_ms + VOLUMES_ANSWER_MS
         reservation.timer = self._timer(patience_ms, "volumes", entry.key)
 
-    def volumes_at(self, entry: Waiting, row: int) -> VolumesDecided | None:
+    def volumes_at(self, entry: QueuedPod, row: int) -> VolumesDecided | None:
         """What is to be done about a pod's volumes if it goes to a node; None if they cannot be had there."""
-        if not entry.kind.holds_volumes or not self.deciding_for(entry).binds_volumes:
+        if not entry.kind.holds_volumes or not self.framework_of(entry).binds_volumes:
             return NO_VOLUMES_TO_BIND
         return decide_volumes(entry.kind, View(self.cluster), row)
 
@@ -311,13 +312,13 @@ class Cycle:
     def _scheduled(self, reservation: Reservation) -> None:
         """Its bind was carried out."""
         entry = reservation.entry
-        self.tally.bound.append(reservation)
+        self.metrics.bound.append(reservation)
         note = f"Successfully assigned {entry.key} to {reservation.node}"
         self._report(entry, "Normal", "Scheduled", "Binding", note)
 
     def _count_answer(self, reservation: Reservation, point: Literal["PreBind", "Bind"], *, success: bool) -> None:
         profile = reservation.entry.pod.spec.scheduler_name
-        self.tally.answers.append(Answered(point, profile, self._now - reservation.asked_ms, success))
+        self.metrics.binding_results.append(Answered(point, profile, self._now - reservation.asked_ms, success))
 
     def _bind_failed(self, ref: PodRef, attempt: int, problem: str, *, final: bool, silent: bool = False) -> None:
         """Ask again after a while; or, if that cannot help or has been done often enough, decide anew.
@@ -394,13 +395,13 @@ class Cycle:
 
     # -- no node was found ---------------------------------------------------------------------------------------
 
-    def refuse(self, entry: Waiting) -> None:
+    def refuse(self, entry: QueuedPod) -> None:
         """See whom to evict; tell the pod why it waits; park it until something changes."""
         found = self.find(entry)
         if not self._extending.has_say_on_room(entry, found):
             self.park(entry, found)
 
-    def find(self, entry: Waiting) -> Refused:
+    def find(self, entry: QueuedPod) -> FitFailure:
         """Why a pod fits nowhere now, and what can be done."""
         own = self.nominations.get(entry.key)
         return self._remedies[entry.pod.spec.scheduler_name].find(
@@ -410,7 +411,7 @@ class Cycle:
             evicting=self.evictions,
         )
 
-    def park(self, entry: Waiting, found: Refused) -> None:
+    def park(self, entry: QueuedPod, found: FitFailure) -> None:
         """Tell a pod why it waits, do what can be done, and park it until something changes."""
         if found.filtered.failed is not None:
             self._failed(entry, found.message)
@@ -420,30 +421,30 @@ class Cycle:
         if drew and feasible:
             # It fits somewhere, and drew other nodes: no change has to come for it, only another draw.
             entry.errors += 1
-            entry.message = told_of_sample(found.diagnosis, sample(View(self.cluster), drew, _draw_key(entry)))
+            entry.message = sample_message(found.diagnosis, sample(View(self.cluster), drew, _draw_key(entry)))
             self._told(entry, "Unschedulable", entry.message)
-            self.queue.rest(entry, self._now)
+            self.queue.back_off(entry, self._now)
             return
         entry.refusals += 1
         entry.errors = 0
         # If a node is left that was not chosen, it is not known what the pod waits for: anything may help.
-        entry.refused_by = () if feasible else found.diagnosis.plugins
+        entry.unschedulable_plugins = () if feasible else found.diagnosis.plugins
         entry.message = found.message
         self._told(entry, "Unschedulable", entry.message)
-        remedy = found.remedy
-        self.tally.preemptions += remedy is not None and bool(remedy.code)
-        if remedy is not None and remedy.node_row is not None:
-            going = self.gangs.all_going(remedy.victims, entry.priority)
+        result = found.post_filter
+        self.metrics.preemptions += result is not None and bool(result.code)
+        if result is not None and result.node_row is not None:
+            going = self.gangs.all_going(result.victims, entry.priority)
             if going is not None:
-                self._preempt(entry, going, self.cluster.nodes.names[remedy.node_row])
-        elif remedy is not None and remedy.withdraws:
+                self._preempt(entry, going, self.cluster.nodes.names[result.node_row])
+        elif result is not None and result.withdraws:
             self._withdraw(entry.key)
-        self.queue.park(entry, self._now)
+        self.queue.add_unschedulable(entry, self._now)
 
-    def _preempt(self, entry: Waiting, victims: Sequence[BoundPod], node: str) -> None:
+    def _preempt(self, entry: QueuedPod, victims: Sequence[BoundPod], node: str) -> None:
         """Promise the node to the pod, and ask the victims to leave, each once."""
         self.promise(entry, node)
-        self.tally.victims.append(len(victims))
+        self.metrics.victims.append(len(victims))
         message = f"{entry.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         for victim in victims:
             ref = PodRef(victim.namespace, victim.name, victim.uid)
@@ -451,7 +452,7 @@ class Cycle:
             note = f"Preempted by pod {entry.ref.uid} on node {at}"
             self.evict(ref, at, entry.ref, message, ("Normal", "Preempted", "Preempting", note))
 
-    def promise(self, entry: Waiting, node: str) -> None:
+    def promise(self, entry: QueuedPod, node: str) -> None:
         """Hold a node for a pod until its victims are gone. Promises to pods that it outranks are taken back."""
         for other in self.nominations.on(node):
             if other.kind.priority < entry.priority:
@@ -488,19 +489,19 @@ class Cycle:
             return
         entry.nominated = ""
         self._effects.append(Nominate(entry.ref, ""))
-        if entry.place is Place.PARKED and in_vain:
-            self.queue.take(entry, Place.DECIDING)
+        if entry.state is QueueState.UNSCHEDULABLE and in_vain:
+            self.queue.take(entry, QueueState.IN_FLIGHT)
             entry.errors = entry.refusals
-            self.queue.rest(entry, self._now)
-        elif entry.place is Place.PARKED:
+            self.queue.back_off(entry, self._now)
+        elif entry.state is QueueState.UNSCHEDULABLE:
             self.queue.wake(entry, self._now)
 
     def _unpromise(self, key: str, *, taken: str = "") -> bool:
         """No node is held for the pod any more; whether one was. Others may have it, if it is not now taken."""
-        promised = self.nominations.remove(key)
-        if promised is not None and promised.node != taken:
-            self.events.append(promise_ended(promised.kind, promised.node, self.cluster.objects))
-        return promised is not None
+        nominated = self.nominations.remove(key)
+        if nominated is not None and nominated.node != taken:
+            self.events.append(promise_ended(nominated.kind, nominated.node, self.cluster.objects))
+        return nominated is not None
 
     def evicted(self, ref: PodRef) -> None:
         self.evictions.pop(ref.uid, None)
@@ -530,76 +531,78 @@ class Cycle:
         elif not counted[2]:
             self._effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
 
-    def _failed(self, entry: Waiting, problem: str, *, took_ms: Millis | None = None) -> None:
+    def _failed(self, entry: QueuedPod, problem: str, *, took_ms: Millis | None = None) -> None:
         """Something went wrong that is not about room: try again after a while."""
         entry.errors += 1
         entry.message = problem
         self._told(entry, "SchedulerError", problem, took_ms=took_ms)
-        self.queue.rest(entry, self._now)
+        self.queue.back_off(entry, self._now)
 
-    def _told(self, entry: Waiting, reason: str, message: str, *, took_ms: Millis | None = None) -> None:
+    def _told(self, entry: QueuedPod, reason: str, message: str, *, took_ms: Millis | None = None) -> None:
         self._count_refusal(entry, reason, took_ms)
         self._effects.append(SetCondition(entry.ref, "PodScheduled", "False", reason, message))
         self._report(entry, "Warning", "FailedScheduling", "Scheduling", message)
 
-    def _count_refusal(self, entry: Waiting, reason: str, took_ms: Millis | None = None) -> None:
+    def _count_refusal(self, entry: QueuedPod, reason: str, took_ms: Millis | None = None) -> None:
         result = RESULTS.get(reason)
         if result is not None:
-            self.tally.refused.append(Refusal(entry.pod.spec.scheduler_name, result, took_ms))
+            self.metrics.failed_attempts.append(FailedAttempt(entry.pod.spec.scheduler_name, result, took_ms))
 
-    def _report(self, entry: Waiting, kind: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
+    def _report(
+        self, entry: QueuedPod, kind: Literal["Normal", "Warning"], reason: str, action: str, note: str
+    ) -> None:
         self._effects.append(Report(entry.ref, kind, reason, action, cut(note)))
 
     # -- what extenders and gangs ask for ------------------------------------------------------------------------
 
-    def fits_now(self, entry: Waiting, row: int) -> bool:
+    def fits_now(self, entry: QueuedPod, row: int) -> bool:
         """Whether a pod fits on a node, beside those who were promised it and without them."""
         return row != NOWHERE and self._fits_beside_nominees(entry, row) and self._fits(entry, row, ())
 
-    def looked_at(self, entry: Waiting) -> Mask:
+    def looked_at(self, entry: QueuedPod) -> Mask:
         """The rows that a pod fits, of those that are looked at for it."""
         placer = self._placers[entry.pod.spec.scheduler_name]
         return placer.looked_at(entry.kind, self.held(entry), _draw_key(entry) if placer.samples else 0)
 
-    def promised_to_others(self, entry: Waiting) -> Promised:
+    def promised_to_others(self, entry: QueuedPod) -> NominatedPods:
         return self._promises.seen_by(entry)
 
     def ask(self, effect: AskExtender, within_ms: Millis) -> None:
         self._effects.append(effect)
         self._timer(within_ms, "extender", "", effect.ask)
 
-    def failed(self, entry: Waiting, problem: str) -> None:
+    def failed(self, entry: QueuedPod, problem: str) -> None:
         self._failed(entry, problem)
 
-    def no_room(self, entry: Waiting, message: str) -> None:
+    def no_room(self, entry: QueuedPod, message: str) -> None:
         """It fits nowhere, and making room failed: try again after a while, whatever changes."""
         entry.errors += 1
         entry.message = message
         self._told(entry, "Unschedulable", message)
-        self.queue.rest(entry, self._now)
+        self.queue.back_off(entry, self._now)
 
     @property
     def now(self) -> Millis:
         return self._now
 
-    def deciding_for(self, entry: Waiting) -> Deciding:
+    def framework_of(self, entry: QueuedPod) -> Framework:
         return self._profiles[entry.pod.spec.scheduler_name]
 
-    def standing_for(self, entry: Waiting) -> Standing | None:
+    def verdicts_for(self, entry: QueuedPod) -> VerdictCache | None:
         """What is kept of the answers for a pod's class: for a witness to look at."""
-        return self._placers[entry.pod.spec.scheduler_name].standing(entry.kind)
+        return self._placers[entry.pod.spec.scheduler_name].verdicts(entry.kind)
 
     def asks_extenders(self, pod: PodClass) -> bool:
         return self._extending.concern(pod)
 
-    def reserve(self, entry: Waiting, row: int, said: Assigned | None = None) -> None:
+    def reserve(self, entry: QueuedPod, row: int, said: BindAnnotations | None = None) -> None:
         self._reserve(entry, row, said)
 
     def release(self, reservation: Reservation) -> None:
         self._release(reservation)
 
     def tell(
-        self, entry: Waiting, condition: str, kind: Literal["Normal", "Warning"], reason: str, message: str
+        self, entry: QueuedPod, condition: str, kind: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
         """Set the pod's condition, with this reason, and report an event with another."""
         self._count_refusal(entry, condition)
@@ -638,26 +641,26 @@ class Cycle:
             kinds = [self.cluster.pods.kind(pod_row) for pod_row in self.cluster.nodes.pods[row]]
             self.cluster.remove_node(name)
             self.events.extend(node_left(node, kinds, self.cluster.objects))
-        for promised in self.nominations.on(name):
-            self._withdraw(promised.ref.key)
+        for nominated in self.nominations.on(name):
+            self._withdraw(nominated.ref.key)
 
-    def restate(self, entry: Waiting) -> None:
+    def restate(self, entry: QueuedPod) -> None:
         """A waiting pod changed: a node that was promised to it is held for what it is now."""
-        promised = self.nominations.get(entry.key)
-        if promised is None or promised.kind is entry.kind:
+        nominated = self.nominations.get(entry.key)
+        if nominated is None or nominated.kind is entry.kind:
             return
         self._unpromise(entry.key)
-        made = self.nominations.add(entry, promised.node, self._now)
-        made.until_ms = promised.until_ms
+        made = self.nominations.add(entry, nominated.node, self._now)
+        made.until_ms = nominated.until_ms
         self._timer(made.until_ms - self._now, "nomination", entry.key, made.version)
 
-    def renominate(self, entry: Waiting, node: str) -> None:
+    def renominate(self, entry: QueuedPod, node: str) -> None:
         """The pod came with a promise that an earlier scheduler made."""
         made = self.nominations.add(entry, node, self._now)
         entry.nominated = node
         self._timer(made.until_ms - self._now, "nomination", entry.key, made.version)
 
-    def follow(self, entry: Waiting, node: str) -> None:
+    def follow(self, entry: QueuedPod, node: str) -> None:
         """Whoever leads made the pod a promise, or took it back."""
         self._unpromise(entry.key, taken=node)
         entry.nominated = ""
@@ -708,12 +711,12 @@ class Cycle:
                     if reservation is not None and reservation.timer == number and reservation.volumes_pending:
                         self._bind_failed(reservation.entry.ref, reservation.attempt, NO_VOLUMES_ANSWER, final=True)
                 case "nomination":
-                    promised = self.nominations.get(key)
-                    if promised is not None and promised.version == version:
+                    nominated = self.nominations.get(key)
+                    if nominated is not None and nominated.version == version:
                         self._withdraw(key, in_vain=True)
 
 
-def _draw_key(entry: Waiting) -> int:
+def _draw_key(entry: QueuedPod) -> int:
     return draw_key(entry.ref.uid or entry.key, entry.attempts)
 
 

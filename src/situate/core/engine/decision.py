@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from situate.core.engine.profile import Deciding
+from situate.core.engine.framework import Framework
 from situate.core.place.diagnosis import Diagnosis, diagnose
 from situate.core.place.filtering import Filtered, run_filters
 from situate.core.place.scoring import Scored, run_scorers
 from situate.core.place.selecting import NO_ROWS, best_rows
-from situate.core.preempt import Remedy, post_filter
+from situate.core.preempt import PostFilterResult, post_filter
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn
 from situate.core.state.view import View
@@ -17,13 +17,13 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found. `remedy` is there when nothing was feasible; `best` is empty then."""
+    """What was found. `post_filter` is there when nothing was feasible; `best` is empty then."""
 
     filtered: Filtered
     diagnosis: Diagnosis
     scored: Scored | None
     best: IdColumn
-    remedy: Remedy | None
+    post_filter: PostFilterResult | None
 
     @property
     def chosen(self) -> int | None:
@@ -36,10 +36,10 @@ class Decision:
             return ""
         if self.filtered.failed is not None and self.diagnosis.node_count:
             return self.filtered.failure
-        return self.diagnosis.message(self.remedy.message if self.remedy is not None else "")
+        return self.diagnosis.message(self.post_filter.message if self.post_filter is not None else "")
 
 
-def decide(deciding: Deciding, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
+def decide(deciding: Framework, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
     """Filter, score and select; if nothing is feasible, see whom to evict."""
     profile = deciding.profile
     filtered = run_filters(profile, pod, view)
@@ -47,7 +47,7 @@ def decide(deciding: Deciding, pod: PodClass, view: View, *, nominated_node: str
     if filtered.feasible.any():
         scored = run_scorers(profile, pod, view, filtered.feasible)
         return Decision(filtered, diagnosis, scored, best_rows(scored.total, filtered.feasible), None)
-    remedy = None
+    result = None
     if filtered.failed is None and view.node_count:
-        remedy = post_filter(profile, pod, view, diagnosis, deciding.preemption, nominated_node=nominated_node)
-    return Decision(filtered, diagnosis, None, NO_ROWS, remedy)
+        result = post_filter(profile, pod, view, diagnosis, deciding.preemption, nominated_node=nominated_node)
+    return Decision(filtered, diagnosis, None, NO_ROWS, result)

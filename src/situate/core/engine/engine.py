@@ -28,19 +28,19 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Filter
 from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
-from situate.core.engine.happenings import bound_pod_events, node_events, object_events, own_events
-from situate.core.engine.profile import Deciding, build_profiles
-from situate.core.engine.tally import EngineTally
+from situate.core.engine.framework import Framework, build_frameworks
+from situate.core.engine.metrics import EngineMetrics
+from situate.core.engine.wake_events import bound_pod_events, node_events, object_events, own_events
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
-from situate.core.preempt.offers import EXTENDER
+from situate.core.preempt.extender_preemption import EXTENDER
 from situate.core.queue.incoming import CAUSES, GATES_GONE
-from situate.core.queue.queue import PARKED_LIMIT_MS, Backoff
-from situate.core.queue.waiting import Place, Waiting
-from situate.core.queue.waking import waits_for, worth_waking
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS, Backoff
+from situate.core.queue.queued_pod import QueuedPod, QueueState
+from situate.core.queue.queueing_hints import may_help, waits_for
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
@@ -57,25 +57,25 @@ class Engine:
         others: Mapping[str, type] | None = None,
         *,
         batch: int = BATCH,
-        parked_limit_ms: Millis = PARKED_LIMIT_MS,
-        tally: EngineTally | None = None,
+        unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS,
+        metrics: EngineMetrics | None = None,
         stopwatch: Stopwatch = NO_STOPWATCH,
     ) -> None:
         backoff = Backoff(config.pod_initial_backoff_seconds * 1_000, config.pod_max_backoff_seconds * 1_000)
-        self._profiles = build_profiles(config, others)
+        self._profiles = build_frameworks(config, others)
         self._filters: dict[str, dict[str, Filter]] = {
             name: {plugin.name: plugin for plugin in deciding.profile.filters}
             for name, deciding in self._profiles.items()
         }
         self.cluster = Cluster()
-        self.tally = tally or EngineTally()
+        self.metrics = metrics or EngineMetrics()
         self.cycle = Cycle(
             self.cluster,
             self._profiles,
             backoff,
             config.extenders,
-            parked_limit_ms=parked_limit_ms,
-            tally=self.tally,
+            unschedulable_limit_ms=unschedulable_limit_ms,
+            metrics=self.metrics,
             stopwatch=stopwatch,
         )
         self.queue = self.cycle.queue
@@ -87,7 +87,7 @@ class Engine:
         self.paused = False
 
     @property
-    def profiles(self) -> Mapping[str, Deciding]:
+    def profiles(self) -> Mapping[str, Framework]:
         """By scheduler name: whose pods are decided here, and how."""
         return self._profiles
 
@@ -195,36 +195,38 @@ class Engine:
         entry = self.queue.get(ref.key)
         if entry is None:
             self._arrivals += 1
-            entry = Waiting(ref, pod, kind, now, self._arrivals)
-            entry.place = Place.GATED if pod.spec.scheduling_gates else Place.READY
+            entry = QueuedPod(ref, pod, kind, now, self._arrivals)
+            entry.state = QueueState.GATED if pod.spec.scheduling_gates else QueueState.ACTIVE
             self.queue.add(entry)
             if pod.status.nominated_node_name:
                 self.cycle.renominate(entry, pod.status.nominated_node_name)
             return
         if not self.leading and pod.status.nominated_node_name != entry.nominated:
             self.cycle.follow(entry, pod.status.nominated_node_name)
-        before, gated = entry.kind, entry.place is Place.GATED
+        before, gated = entry.kind, entry.state is QueueState.GATED
         other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
         self.cycle.restate(entry)
-        if entry.place in (Place.DECIDING, Place.RESERVED) and pod.metadata.deletion_timestamp is not None:
+        if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED) and pod.metadata.deletion_timestamp is not None:
             self.cycle.leave(ref.key)  # nobody can bind it any more, so others may have its room at once
-        elif entry.place in (Place.DECIDING, Place.RESERVED):
+        elif entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
             self.cycle.heard += before is not kind  # it is decided as it is now, if it comes back at all
         elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
         elif gated:
             self.queue.wake(entry, now, at_once=True, cause=GATES_GONE)
-        elif before is not kind or (other_notes and EXTENDER in entry.refused_by):
+        elif before is not kind or (other_notes and EXTENDER in entry.unschedulable_plugins):
             self.queue.changed(entry, now, worth=self._worth_own_change(entry, before))
 
-    def _worth_own_change(self, entry: Waiting, before: PodClass) -> bool:
+    def _worth_own_change(self, entry: QueuedPod, before: PodClass) -> bool:
         """Whether a change of a refused pod itself could make it fit. What extenders read of a pod is not known."""
-        if EXTENDER in entry.refused_by:
+        if EXTENDER in entry.unschedulable_plugins:
             return True
         events = own_events(before, entry.kind, self.cluster.objects)
         filters = self._filters.get(entry.pod.spec.scheduler_name, {})
-        return events is None or any(worth_waking(entry.kind, entry.refused_by, event, filters) for event in events)
+        return events is None or any(
+            may_help(entry.kind, entry.unschedulable_plugins, event, filters) for event in events
+        )
 
     def _pod_gone(self, ref: PodRef) -> None:
         if self.cycle.known_uid(ref.key) not in (None, ref.uid):
@@ -266,20 +268,20 @@ class Engine:
         self.cycle.heard += len(events)
         if not events:
             return
-        for entry in self.queue.doubtful():
+        for entry in self.queue.flushed_pods():
             filters = self._filters.get(entry.pod.spec.scheduler_name, {})
             if any(
-                waits_for(entry.refused_by, event.kind, filters)
-                and worth_waking(entry.kind, entry.refused_by, event, filters)
+                waits_for(entry.unschedulable_plugins, event.kind, filters)
+                and may_help(entry.kind, entry.unschedulable_plugins, event, filters)
                 for event in events
             ):
-                self.queue.clear(entry)
-        if not self.queue.has_parked:
+                self.queue.clear_flushed(entry)
+        if not self.queue.has_unschedulable:
             return
-        for refused in self.queue.parked_by_refusal():
+        for refused in self.queue.rejected_pods():
             filters = self._filters.get(refused.scheduler, {})
             heard = [event for event in events if waits_for(refused.by, event.kind, filters)]
             for kind in list(refused.pods) if heard else ():
-                helping = (event for event in heard if worth_waking(kind, refused.by, event, filters))
+                helping = (event for event in heard if may_help(kind, refused.by, event, filters))
                 if (event := next(helping, None)) is not None:
                     self.queue.wake_class(refused, kind, now, CAUSES[event.kind])

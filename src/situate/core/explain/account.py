@@ -11,7 +11,7 @@ import numpy as np
 
 from situate.core.contract import Wake, status_code
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import Deciding
+from situate.core.engine.framework import Framework
 from situate.core.explain.detail import NAMED, Detail
 from situate.core.explain.details import details_of
 from situate.core.explain.edits import without_gates
@@ -111,7 +111,7 @@ class Account:
     one: OneNode | None = None
 
 
-def account(cluster: Cluster, deciding: Deciding, pod: Pod, *, node: str = "", ways: bool = True) -> Account:
+def account(cluster: Cluster, deciding: Framework, pod: Pod, *, node: str = "", ways: bool = True) -> Account:
     """Of a pod of this cluster. `node` is one to tell in full; without `ways` nothing is tried."""
     key = key_of(pod.metadata)
     bound = cluster.node_of(key)
@@ -124,7 +124,7 @@ def account(cluster: Cluster, deciding: Deciding, pod: Pod, *, node: str = "", w
             cluster.add_pod(pod)
 
 
-def _account(cluster: Cluster, deciding: Deciding, pod: Pod, bound: str, node: str, ways: bool) -> Account:
+def _account(cluster: Cluster, deciding: Framework, pod: Pod, bound: str, node: str, ways: bool) -> Account:
     asked = without_gates(pod)
     kind = cluster.class_of(asked)
     view = View(cluster)
@@ -225,7 +225,7 @@ def _scores(scored: Scored, view: View, row: int) -> Scores:
 # -- every verdict ---------------------------------------------------------------------------------------------------
 
 
-def _verdicts(deciding: Deciding, kind: PodClass, view: View, found: Verdicts) -> list[Verdict]:
+def _verdicts(deciding: Framework, kind: PodClass, view: View, found: Verdicts) -> list[Verdict]:
     told = []
     left = view.present.copy()
     for plugin, refused in found.refused_by.items():
@@ -237,7 +237,7 @@ def _verdicts(deciding: Deciding, kind: PodClass, view: View, found: Verdicts) -
     return told
 
 
-def _verdict(deciding: Deciding, kind: PodClass, view: View, said: Said, first: int) -> Verdict:
+def _verdict(deciding: Framework, kind: PodClass, view: View, said: Said, first: int) -> Verdict:
     rows = np.flatnonzero(said.rows)
     return Verdict(
         plugin=said.plugin,
@@ -252,7 +252,7 @@ def _verdict(deciding: Deciding, kind: PodClass, view: View, said: Said, first: 
 
 
 def _one(
-    deciding: Deciding, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
+    deciding: Framework, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
 ) -> OneNode | None:
     row = view.find(node)
     if row < 0:
@@ -288,13 +288,13 @@ def code_of(verdict: Verdict) -> str:
 
 
 def _preempts(decision: Decision, view: View) -> Preempts | None:
-    remedy = decision.remedy
+    remedy = decision.post_filter
     if remedy is None or remedy.node_row is None:
         return None
     return Preempts(view.names[remedy.node_row], tuple(sorted(victim.key for victim in remedy.victims)))
 
 
-def _wakes(deciding: Deciding, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _wakes(deciding: Framework, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The filters that refused it are asked what they wait for, as the queue does."""
     waiting: dict[Wake, list[str]] = {}
     for plugin in deciding.profile.filters:

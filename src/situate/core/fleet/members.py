@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Member", "Roster"]
+__all__ = ["FleetMember", "Roster"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Member:
+class FleetMember:
     """One scheduler of a fleet."""
 
     name: str
@@ -25,7 +25,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    member: Member
+    member: FleetMember
     word: str
     """What its lease said. The same again is no sign of life."""
     since: float
@@ -39,15 +39,15 @@ class _Sighting:
 class Roster:
     """All members that one of them knows of. It is always there itself."""
 
-    def __init__(self, me: Member) -> None:
+    def __init__(self, me: FleetMember) -> None:
         self._me = me
         self._seen: dict[str, _Sighting] = {}
 
-    def be(self, me: Member) -> None:
+    def be(self, me: FleetMember) -> None:
         """What we say of ourselves is another now."""
         self._me = me
 
-    def seen(self, member: Member, word: str, lease_s: float, now: float) -> None:
+    def seen(self, member: FleetMember, word: str, lease_s: float, now: float) -> None:
         """The lease of a member was read: this is what it says."""
         known = self._seen.get(member.name)
         since = known.since if known is not None and known.word == word else now
@@ -61,7 +61,7 @@ class Roster:
         """These are all that there are: whoever is not among them took its leave unseen."""
         self._seen = {name: one for name, one in self._seen.items() if name in names}
 
-    def live(self, now: float) -> tuple[Member, ...]:
+    def live(self, now: float) -> tuple[FleetMember, ...]:
         """By name."""
         others = (one.member for one in self._seen.values() if now < one.until and one.member.name != self._me.name)
         return tuple(sorted((self._me, *others)))

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from situate.core.changes import Change, Millis, NodeGone, NodeSeen, PodGone, PodRef, PodSeen
-from situate.core.fleet.members import Member
+from situate.core.fleet.members import FleetMember
 from situate.core.fleet.ranking import key_of, pools_dealt, ranked, weighed
 from situate.core.gang.naming import gang_of
 from situate.core.model.node import Node
@@ -57,7 +57,7 @@ class Share:
         self._me = me
         self._label = pool_label
         self._may_withdraw = may_withdraw
-        self._members: tuple[Member, ...] = ()
+        self._members: tuple[FleetMember, ...] = ()
         self._waiting: dict[str, _Waiting] = {}
         self._due: list[tuple[Millis, int, str]] = []
         self._tickets = 0
@@ -71,7 +71,7 @@ class Share:
     # -- what others may ask -----------------------------------------------------------------------------------------
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[FleetMember, ...]:
         return self._members
 
     @property
@@ -108,7 +108,7 @@ class Share:
                     told.append(change)
         return told
 
-    def join(self, members: Iterable[Member], now: Millis) -> list[Change]:
+    def join(self, members: Iterable[FleetMember], now: Millis) -> list[Change]:
         """These are the members now."""
         found = tuple(sorted(members))
         if found == self._members:

@@ -24,7 +24,7 @@ class Explained:
     """The reason, in words, and the filters that refused any node to any member."""
 
     text: str
-    refused_by: tuple[str, ...]
+    unschedulable_plugins: tuple[str, ...]
     """Empty: any change may help."""
     failure: str = ""
     """A filter that could not answer, and what it said: the gang is tried again as after an error."""
@@ -52,8 +52,8 @@ def explain(
         if kind is first.kind:
             text = diagnosis.message()
     fits = f"{plan.count} of {needed} {'pod' if needed == 1 else 'pods'} that it needs fit"
-    refused_by = tuple(plugins) if len(kinds) <= CLASSES_LIMIT else ()
-    return Explained(f"{UNSCHEDULABLE}: {fits}; pod {first.key}: {text}", refused_by)
+    unschedulable_plugins = tuple(plugins) if len(kinds) <= CLASSES_LIMIT else ()
+    return Explained(f"{UNSCHEDULABLE}: {fits}; pod {first.key}: {text}", unschedulable_plugins)
 
 
 def no_domain(key: str) -> str:

@@ -13,7 +13,7 @@ from situate.core.changes import Millis
 from situate.core.gang.naming import (
     SIZE_LABEL,
     GangName,
-    Way,
+    GangSource,
     gang_of,
     size_said,
     topology_said,
@@ -23,7 +23,7 @@ from situate.core.model.group import CoschedulingPodGroup, disrupted_whole, min_
 from situate.core.model.named import GroupObject
 from situate.core.model.pod import Pod
 from situate.core.queue.queue import SchedulingQueue
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.state.cluster import Cluster
 from situate.core.state.objects import ObjectTable
 
@@ -126,7 +126,7 @@ class Gangs:
 
     def group_changed(self, group: GroupObject) -> None:
         """A PodGroup came, changed or went."""
-        way = Way.COSCHEDULING if isinstance(group, CoschedulingPodGroup) else Way.POD_GROUP
+        way = GangSource.COSCHEDULING if isinstance(group, CoschedulingPodGroup) else GangSource.POD_GROUP
         gang = self._by_name.get(GangName(way, group.metadata.namespace, group.metadata.name))
         if gang is not None:
             self._changed[gang.name] = gang
@@ -143,23 +143,23 @@ class Gangs:
 def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
     """The PodGroup of a gang, if it has one and that exists."""
     key = (gang.name.namespace, gang.name.name)
-    match gang.name.way:
-        case Way.POD_GROUP:
+    match gang.name.source:
+        case GangSource.POD_GROUP:
             return objects.pod_groups.get(key)
-        case Way.COSCHEDULING:
+        case GangSource.COSCHEDULING:
             return objects.coscheduling_pod_groups.get(key)
-        case Way.LABELS:
+        case GangSource.LABELS:
             return None
 
 
 def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
     """What a gang asks for, by its PodGroup or, where it has none, by its pods."""
     name = gang.name
-    if name.way is Way.LABELS:
+    if name.source is GangSource.LABELS:
         return _demands_of_labels(gang)
     group = group_of(gang, objects)
     if group is None:
-        return Demands(1, missing=f"PodGroup {name} of {name.way.value}, which does not exist")
+        return Demands(1, missing=f"PodGroup {name} of {name.source.value}, which does not exist")
     key = topology_key(group) or _topology_of(gang.members.values())
     whole = disrupted_whole(group) or any(map(wants_disruption_of_all, gang.members.values()))
     return Demands(min_count(group), key, whole)
@@ -181,14 +181,14 @@ def _topology_of(pods: Iterable[Pod]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class GangStatus:
     """Who of a gang is here."""
 
     placed: tuple[str, ...]
     """Bound or reserved, and not leaving."""
     bound: tuple[str, ...]
     """Those of them that are seen to be bound."""
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[QueuedPod, ...]
     """Could be placed: not gated by itself, not leaving. By priority, then by arrival."""
 
     @property
@@ -196,10 +196,10 @@ class Roll:
         return len(self.placed) + len(self.waiting)
 
 
-def roll_call(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> Roll:
+def gang_status(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> GangStatus:
     placed: list[str] = []
     bound: list[str] = []
-    waiting: list[Waiting] = []
+    waiting: list[QueuedPod] = []
     for key, pod in gang.members.items():
         if pod.metadata.deletion_timestamp is not None:
             continue
@@ -208,15 +208,15 @@ def roll_call(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> Roll:
             if cluster.uid_of(key) is not None:
                 placed.append(key)
                 bound.append(key)
-        elif entry.place is Place.RESERVED:
+        elif entry.state is QueueState.RESERVED:
             placed.append(key)
         elif not entry.pod.spec.scheduling_gates:
             waiting.append(entry)
     waiting.sort(key=lambda entry: (-entry.priority, entry.order))
-    return Roll(tuple(placed), tuple(bound), tuple(waiting))
+    return GangStatus(tuple(placed), tuple(bound), tuple(waiting))
 
 
-def why_held(gang: Gang, demands: Demands, roll: Roll) -> str:
+def why_held(gang: Gang, demands: Demands, roll: GangStatus) -> str:
     """Why no pod of the gang can be tried now, in words; empty if they can."""
     if not demands.min_count:
         return ""

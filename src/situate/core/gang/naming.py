@@ -37,7 +37,7 @@ SHORT_KEYS: Final = MappingProxyType(
 
 
 @unique
-class Way(Enum):
+class GangSource(Enum):
     """Where a gang is defined: the API group of its PodGroup, or our own labels."""
 
     POD_GROUP = "scheduling.k8s.io"
@@ -49,13 +49,13 @@ class Way(Enum):
 class GangName:
     """One gang, and no other."""
 
-    way: Way
+    source: GangSource
     namespace: str
     name: str
 
     @property
     def id(self) -> str:
-        return f"{self.way.value}:{self.namespace}/{self.name}"
+        return f"{self.source.value}:{self.namespace}/{self.name}"
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -65,14 +65,14 @@ def gang_of(pod: Pod) -> GangName | None:
     """The gang that a pod names, whether or not there is such a gang."""
     group = pod.spec.scheduling_group
     if group is not None and group.pod_group_name:
-        return GangName(Way.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
+        return GangName(GangSource.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
     labels = pod.metadata.labels
     if not labels:
         return None
     if name := labels.get(COSCHEDULING_LABEL, ""):
-        return GangName(Way.COSCHEDULING, pod.metadata.namespace, name)
+        return GangName(GangSource.COSCHEDULING, pod.metadata.namespace, name)
     if name := labels.get(GANG_LABEL, ""):
-        return GangName(Way.LABELS, pod.metadata.namespace, name)
+        return GangName(GangSource.LABELS, pod.metadata.namespace, name)
     return None
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from situate.core.gang.answers import Answers
 from situate.core.gang.draft import Draft
-from situate.core.place.assigning import NOTHING, Assigned, assigned, given
+from situate.core.gang.draft_verdicts import DraftVerdicts
+from situate.core.place.bind_annotations import NOTHING, BindAnnotations, assigned_devices, bind_annotations
 from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
@@ -28,7 +28,7 @@ class Member:
 
     key: str
     kind: PodClass
-    promised: int = NOWHERE
+    nominated: int = NOWHERE
     barred: tuple[int, ...] = ()
     """Rows that it fits by itself, and not beside the others."""
 
@@ -45,7 +45,7 @@ class Plan:
     """The topology domain it keeps to, if it must keep to one."""
     victims: tuple[BoundPod, ...] = ()
     """Who must leave before the plan can come true."""
-    said: tuple[Assigned, ...] = ()
+    said: tuple[BindAnnotations, ...] = ()
     """By member: what is written on it with its bind. Empty: that is decided when it is bound."""
 
     @property
@@ -67,7 +67,7 @@ class Planner:
         for kind, row in beside:
             self.draft.put(kind, row)
         self._bare = Draft(cluster) if beside else self.draft
-        self._answers: dict[PodClass, Answers] = {}
+        self._answers: dict[PodClass, DraftVerdicts] = {}
 
     def fork(self) -> Planner:
         """Another draft that goes on from here, and leaves this one as it is."""
@@ -81,10 +81,10 @@ class Planner:
     def choose(self, member: Member, among: Mask | None) -> tuple[int, int]:
         """The best row for a member, and its score. The node that was promised to it goes before better ones."""
         answers = self._answers_for(member.kind)
-        if member.promised != NOWHERE and (among is None or among[member.promised]):
-            fits, score = answers.at(member.promised)
-            if fits and self._fits_without_those_beside(member.kind, member.promised):
-                return member.promised, score
+        if member.nominated != NOWHERE and (among is None or among[member.nominated]):
+            fits, score = answers.at(member.nominated)
+            if fits and self._fits_without_those_beside(member.kind, member.nominated):
+                return member.nominated, score
         refused = dict.fromkeys(member.barred)
         while True:
             row, score = answers.best(among, refused)
@@ -96,10 +96,10 @@ class Planner:
         """Ask about a class before forking, so that no fork has to."""
         self._answers_for(kind).refresh()
 
-    def put(self, kind: PodClass, row: int) -> Assigned:
+    def put(self, kind: PodClass, row: int) -> BindAnnotations:
         """What would be written on the pod with its bind."""
-        said = assigned(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
-        devices = given(said) if said else ""
+        said = bind_annotations(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
+        devices = assigned_devices(said) if said else ""
         self.draft.put(kind, row, devices)
         if self._bare is not self.draft:
             self._bare.put(kind, row, devices)
@@ -111,10 +111,10 @@ class Planner:
             self._bare.take_off(pods)
         return self.draft.take_off(pods)
 
-    def _answers_for(self, kind: PodClass) -> Answers:
+    def _answers_for(self, kind: PodClass) -> DraftVerdicts:
         found = self._answers.get(kind)
         if found is None:
-            found = self._answers[kind] = Answers(self.profile, kind, self.draft)
+            found = self._answers[kind] = DraftVerdicts(self.profile, kind, self.draft)
         return found
 
     def _fits_without_those_beside(self, kind: PodClass, row: int) -> bool:
@@ -166,7 +166,7 @@ def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None)
         still: list[int] = []
         for at in left:
             member = members[at]
-            plain = member.promised == NOWHERE and not member.barred
+            plain = member.nominated == NOWHERE and not member.barred
             if plain and in_vain.get(member.kind) == len(planner.draft.moves):
                 still.append(at)
                 continue

@@ -28,7 +28,7 @@ class NodeRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Rejection:
     """One thing that one filter said, and the rows that it said it of: those it was the first to refuse."""
 
     plugin: str
@@ -42,7 +42,7 @@ class Diagnosis:
 
     node_count: int
     turned_away: TurnedAway | None
-    told: tuple[Told, ...]
+    rejections: tuple[Rejection, ...]
     eviction_helps: Mask
     """Rows that were refused for a reason that evicting pods could remove."""
     absent: Mask
@@ -55,10 +55,10 @@ class Diagnosis:
         """Node row -> its first refusal, in node order. For people and comparisons: it takes a walk over all rows."""
         texts: dict[int, list[str]] = {}
         plugins: dict[int, str] = {}
-        for told in self.told:
-            for row in np.flatnonzero(told.rows).tolist():
-                texts.setdefault(row, []).append(told.text)
-                plugins[row] = told.plugin
+        for rejection in self.rejections:
+            for row in np.flatnonzero(rejection.rows).tolist():
+                texts.setdefault(row, []).append(rejection.text)
+                plugins[row] = rejection.plugin
         return {
             row: NodeRefusal(plugins[row], status_code(bool(self.eviction_helps[row])), tuple(sorted(texts[row])))
             for row in sorted(texts)
@@ -67,21 +67,21 @@ class Diagnosis:
     def histogram(self) -> str:
         """`1 Insufficient cpu, 2 node(s) were unschedulable`: sorted as text, as Kubernetes does."""
         counts: dict[str, int] = {}
-        for told in self.told:
-            counts[told.text] = counts.get(told.text, 0) + int(np.count_nonzero(told.rows))
+        for rejection in self.rejections:
+            counts[rejection.text] = counts.get(rejection.text, 0) + int(np.count_nonzero(rejection.rows))
         if self.absent_text:
             counts[self.absent_text] = counts.get(self.absent_text, 0) + int(np.count_nonzero(self.absent))
         return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
-    def message(self, remedy: str = "") -> str:
-        """The whole text of the FailedScheduling event; `remedy` is what preemption had to say."""
+    def message(self, preemption: str = "") -> str:
+        """The whole text of the FailedScheduling event; `preemption` is what preemption had to say."""
         if self.node_count == 0:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"
         said = self.turned_away.refusal.text if self.turned_away is not None else self.histogram()
         if said:
             text += f" {said}."
-        return f"{text} {remedy}" if remedy else text
+        return f"{text} {preemption}" if preemption else text
 
     def eviction_may_help(self, row: int) -> bool:
         """Whether the node at a row was refused for a reason that evicting pods could remove."""
@@ -97,18 +97,18 @@ def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) ->
         return Diagnosis(view.node_count, filtered.turned_away, (), helps, nowhere, "", named)
     absent, narrowing = _absent(profile, filtered, view)
     first = _first_refusals(filtered.codes, view.present & ~absent)
-    told: list[Told] = []
+    rejections: list[Rejection] = []
     helps = nowhere.copy()
     refusing = []
     for at, (plugin, codes) in enumerate(zip(profile.filters, filtered.codes, strict=True)):
         rows = first == at + 1
         if codes is not None and rows.any():
             refusing.append(plugin.name)
-            told.extend(_told(plugin, pod, view, codes, rows))
+            rejections.extend(_rejections_of(plugin, pod, view, codes, rows))
             helps |= rows & _helping(plugin)[codes]
     absent_text = ruled_out(narrowing) if absent.any() else ""
     plugins = tuple(dict.fromkeys((*narrowing, *refusing)))
-    return Diagnosis(view.node_count, None, tuple(told), helps, absent, absent_text, plugins)
+    return Diagnosis(view.node_count, None, tuple(rejections), helps, absent, absent_text, plugins)
 
 
 def _absent(profile: Profile, filtered: Filtered, view: View) -> tuple[Mask, list[str]]:
@@ -138,10 +138,12 @@ def _helping(plugin: Filter) -> Mask:
     return table
 
 
-def _told(plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: Mask) -> list[Told]:
+def _rejections_of(plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: Mask) -> list[Rejection]:
     """What one filter said of the rows that it was the first to refuse."""
     if isinstance(plugin, Detailed):
-        said = [Told(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
+        said = [Rejection(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
     else:
-        said = [Told(plugin.name, reason.text, rows & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
+        said = [
+            Rejection(plugin.name, reason.text, rows & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)
+        ]
     return [one for one in said if one.rows.any()]

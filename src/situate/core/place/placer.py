@@ -13,14 +13,14 @@ from situate.core.place.profile import ALL_NODES, Profile
 from situate.core.place.sampling import Rounds, sample, samples
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
-from situate.core.place.standing import Standing
 from situate.core.place.stopwatch import FILTER, NO_STOPWATCH, SCORE, Stopwatch
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
-STANDING_BYTES: Final = 128 << 20
+CACHE_BYTES: Final = 128 << 20
 """How many bytes of standing answers are kept; the class that was asked for longest ago goes first."""
 
 SEEN_ONCE_LIMIT: Final = 4096
@@ -30,7 +30,7 @@ SEEN_ONCE_LIMIT: Final = 4096
 class Placer:
     """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
 
-    __slots__ = ("_cache", "_cluster", "_crowded", "_rounds", "_seen_once", "_standings", "_stopwatch", "profile")
+    __slots__ = ("_cache", "_caches", "_cluster", "_crowded", "_rounds", "_seen_once", "_stopwatch", "profile")
 
     def __init__(
         self, cluster: Cluster, profile: Profile, *, cache: bool = True, stopwatch: Stopwatch = NO_STOPWATCH
@@ -39,7 +39,7 @@ class Placer:
         self._stopwatch = stopwatch
         self._cluster = cluster
         self._cache = cache
-        self._standings: dict[PodClass, Standing] = {}
+        self._caches: dict[PodClass, VerdictCache] = {}
         self._seen_once: OrderedDict[PodClass, None] = OrderedDict()
         self._crowded = False
         """Whether the order of use may come to matter."""
@@ -50,9 +50,9 @@ class Placer:
         """Whether less than all nodes are looked at: then the nodes to leave out have to be known at once."""
         return self.profile.sampling is not ALL_NODES and samples(self.profile, len(self._cluster.nodes.rows))
 
-    def standing(self, pod: PodClass) -> Standing | None:
+    def verdicts(self, pod: PodClass) -> VerdictCache | None:
         """The answers that are kept for a class, to look at: as they were when last asked for. None: none are."""
-        return self._standings.get(pod)
+        return self._caches.get(pod)
 
     def choose(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> int:
         """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE.
@@ -61,12 +61,12 @@ class Placer:
         """
         if self.samples:
             return self._among_some(pod, excluded, key)
-        standing = self._standings.get(pod)
-        if standing is not None:
+        cache = self._caches.get(pod)
+        if cache is not None:
             if self._crowded:
-                del self._standings[pod]
-                self._standings[pod] = standing
-            return standing.choose(excluded)
+                del self._caches[pod]
+                self._caches[pod] = cache
+            return cache.choose(excluded)
         if self._cache and pod in self._seen_once:
             return self._keep(pod).choose(excluded)
         if self._cache:
@@ -117,11 +117,11 @@ class Placer:
         fitting[rows] = feasible[rows]
         return fitting
 
-    def _keep(self, pod: PodClass) -> Standing:
+    def _keep(self, pod: PodClass) -> VerdictCache:
         del self._seen_once[pod]
-        standing = self._standings[pod] = Standing(self._cluster, self.profile, pod, self._stopwatch)
-        room = max(1, STANDING_BYTES // max(1, standing.nbytes))  # each takes as much as any other
-        while len(self._standings) > room:
-            del self._standings[next(iter(self._standings))]
-        self._crowded = len(self._standings) > room // 2
-        return standing
+        cache = self._caches[pod] = VerdictCache(self._cluster, self.profile, pod, self._stopwatch)
+        room = max(1, CACHE_BYTES // max(1, cache.nbytes))  # each takes as much as any other
+        while len(self._caches) > room:
+            del self._caches[next(iter(self._caches))]
+        self._crowded = len(self._caches) > room // 2
+        return cache

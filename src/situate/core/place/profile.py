@@ -38,7 +38,7 @@ class Profile:
     scorers: tuple[Weighted, ...]
     before_nodes: tuple[str, ...] = ()
     """The filters that may turn a pod away before any node is looked at, in that order. Empty: in filter order."""
-    remedies: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
+    post_filters: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
     """What is tried when nothing fits (Kubernetes' PostFilter), in order."""
     sampling: Sampling = ALL_NODES
     """Which nodes are looked at."""

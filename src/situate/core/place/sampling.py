@@ -144,7 +144,7 @@ class Rounds:
 # -- what is said ------------------------------------------------------------------------------------------------------
 
 
-def told_of_sample(diagnosis: Diagnosis, rows: IdColumn) -> str:
+def sample_message(diagnosis: Diagnosis, rows: IdColumn) -> str:
     """The text of the FailedScheduling event of a pod that fits on none of the nodes it drew, but on others."""
     drew = np.zeros(len(diagnosis.absent), np.bool_)
     drew[rows] = True
@@ -152,7 +152,9 @@ def told_of_sample(diagnosis: Diagnosis, rows: IdColumn) -> str:
     sampled = replace(
         diagnosis,
         node_count=len(rows),
-        told=tuple(told for one in diagnosis.told if (told := replace(one, rows=one.rows & drew)).rows.any()),
+        rejections=tuple(
+            left for one in diagnosis.rejections if (left := replace(one, rows=one.rows & drew)).rows.any()
+        ),
         absent=absent,
         absent_text=diagnosis.absent_text if absent.any() else "",
     )

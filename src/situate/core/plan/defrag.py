@@ -185,7 +185,7 @@ def _step(ground: Ground, move: Move) -> Move | None:
     while (chosen := ground.choose(pod)) != to:
         if chosen == NOWHERE or len(held) >= HOLDS:
             return None
-        rank = ground.standing(pod).rank
+        rank = ground.verdicts(pod).rank
         better = [ground.name(row) for row in np.flatnonzero(rank >= rank[to]).tolist() if row != to]
         for name in better[: HOLDS - len(held)]:
             if ground.node(name).spec.unschedulable:

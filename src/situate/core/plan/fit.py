@@ -58,7 +58,7 @@ def fit(ground: Ground, pod: Pod, most: int = MOST) -> Fits:
 
 def _told(ground: Ground, pod: Pod, count: int, by_node: Mapping[str, int]) -> Fits:
     decision = ground.decide(pod)
-    remedy = decision.remedy
+    remedy = decision.post_filter
     evicts = () if remedy is None else tuple(victim.key for victim in remedy.victims)
     node = "" if remedy is None or remedy.node_row is None else ground.name(remedy.node_row)
     return Fits(count, True, by_node, _by_zone(ground, by_node), decision.message, evicts, node)

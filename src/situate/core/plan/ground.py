@@ -12,14 +12,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import Deciding
+from situate.core.engine.framework import Framework
 from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodStatus
 from situate.core.model.tolerations import Taint
-from situate.core.place.assigning import assigned, with_annotations
-from situate.core.place.standing import Standing
+from situate.core.place.bind_annotations import bind_annotations, with_annotations
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plan.claiming import claimed
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -44,40 +44,40 @@ def fresh(pod: Pod) -> Pod:
 class Ground:
     """One cluster, the bound pods on it as objects, and who decides for them."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], pods: Iterable[Pod]) -> None:
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], pods: Iterable[Pod]) -> None:
         self.cluster = cluster
         self._profiles = profiles
-        self._standings: dict[PodClass, Standing] = {}
+        self._caches: dict[PodClass, VerdictCache] = {}
         self._undo: list[Undo] = []
         self.pods: dict[str, Pod] = {key: pod for pod in pods if (key := key_of(pod.metadata)) in cluster.pods.rows}
         """Every pod that is on a node here, by namespace/name."""
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    def deciding(self, pod: Pod) -> Deciding:
+    def deciding(self, pod: Pod) -> Framework:
         """Who decides for a pod; where no profile has its scheduler's name, the first does."""
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
 
-    def standing(self, pod: Pod) -> Standing:
+    def verdicts(self, pod: Pod) -> VerdictCache:
         """What every filter and scorer says now of a pod that is on no node."""
         kind = self.cluster.class_of(pod)
-        found = self._standings.pop(kind, None)
+        found = self._caches.pop(kind, None)
         if found is None:
-            found = Standing(self.cluster, self.deciding(pod).profile, kind)
-            if len(self._standings) >= STANDINGS:
-                del self._standings[next(iter(self._standings))]
+            found = VerdictCache(self.cluster, self.deciding(pod).profile, kind)
+            if len(self._caches) >= STANDINGS:
+                del self._caches[next(iter(self._caches))]
         else:
             found.refresh()
-        self._standings[kind] = found
+        self._caches[kind] = found
         return found
 
     def choose(self, pod: Pod, excluded: Collection[int] = ()) -> int:
         """The row of the node that the scheduler would take now; NOWHERE if there is none."""
-        return self.standing(pod).choose(excluded)
+        return self.verdicts(pod).choose(excluded)
 
     def feasible(self, pod: Pod) -> Mask:
         """The rows that a pod fits now."""
-        return self.standing(pod).feasible
+        return self.verdicts(pod).feasible
 
     def decide(self, pod: Pod) -> Decision:
         """The whole decision, with kube-scheduler's message and what preemption could do."""
@@ -130,7 +130,7 @@ class Ground:
                 self._undo.append(lambda before=before: self.cluster.put_object(before))  # type: ignore[misc]
         profile = self.deciding(pod).profile
         if profile.assigners:
-            pod = with_annotations(pod, assigned(profile, self.cluster.class_of(pod), View(self.cluster), row))
+            pod = with_annotations(pod, bind_annotations(profile, self.cluster.class_of(pod), View(self.cluster), row))
         self._bind(replace(pod, spec=replace(pod.spec, node_name=self.name(row))))
         key = key_of(pod.metadata)
         self._undo.append(lambda: self._unbind(key))

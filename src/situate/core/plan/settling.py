@@ -87,7 +87,7 @@ class Settling:
         if kind in self._in_vain:
             return Settled(key, before, message=self._in_vain[kind], evicted_by=by)
         decision = ground.decide(pod)
-        remedy = decision.remedy
+        remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
             self._in_vain[kind] = decision.message
             return Settled(key, before, message=decision.message, evicted_by=by)

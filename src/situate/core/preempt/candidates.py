@@ -13,11 +13,11 @@ import numpy as np
 
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.preempt.budgets import Budgets
-from situate.core.preempt.hopeless import Counts, why_hopeless
 from situate.core.preempt.options import PreemptionOptions
 from situate.core.preempt.ranking import Candidate, least_harmful
 from situate.core.preempt.reprieve import Reprieved, reprieved
 from situate.core.preempt.trial import Texts, Trial
+from situate.core.preempt.unresolvable import ReasonCounts, count_unresolvable
 from situate.core.preempt.victims import victims_on
 from situate.core.state.columns import IdColumn, Mask
 
@@ -42,7 +42,7 @@ class Search:
     candidates: list[Candidate] = field(default_factory=list)
     """The best of them, at least."""
     refused: dict[int, Texts] = field(default_factory=dict)
-    hopeless: IdColumn = field(default_factory=lambda: np.empty(0, np.intp))
+    unresolvable: IdColumn = field(default_factory=lambda: np.empty(0, np.intp))
     contradictory: list[int] = field(default_factory=list)
     """Rows where every pod could stay, and yet the pod did not fit."""
     empty: int = 0
@@ -82,10 +82,10 @@ def search(trial: Trial, diagnosis: Diagnosis, budgets: Budgets, options: Preemp
     tried = int(np.count_nonzero(helps))
     found = Search(trial, budgets, options, tried, options.wanted_candidates(tried))
     populated = helps & (trial.lower.counts > 0)
-    hopeless = populated & trial.hopeless
+    unresolvable = populated & trial.unresolvable
     found.empty = tried - int(np.count_nonzero(populated))
-    found.hopeless = np.flatnonzero(hopeless)
-    rows = np.flatnonzero(populated & ~hopeless)
+    found.unresolvable = np.flatnonzero(unresolvable)
+    rows = np.flatnonzero(populated & ~unresolvable)
     if len(rows):
         start = int(np.searchsorted(rows, nodes_to_try(diagnosis)[offset % tried])) if offset else 0
         _try_all(found, np.concatenate((rows[start:], rows[:start])) if start else rows)
@@ -149,12 +149,12 @@ def _add(found: Search, row: int) -> None:
         found.candidates.append(outcome)
 
 
-def reasons(found: Search) -> Counts:
+def reasons(found: Search) -> ReasonCounts:
     """Why the nodes that were looked at are no candidates."""
-    counts = Counts()
+    counts = ReasonCounts()
     counts.count(NO_VICTIMS, found.empty)
     for texts in found.refused.values():
         counts.count_all(texts)
-    if len(found.hopeless):
-        why_hopeless(found.trial, found.hopeless, counts)
+    if len(found.unresolvable):
+        count_unresolvable(found.trial, found.unresolvable, counts)
     return counts

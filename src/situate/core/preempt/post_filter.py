@@ -1,4 +1,4 @@
-"""What is tried for a pod that fits nowhere, one remedy after another: Kubernetes' PostFilter."""
+"""What is tried for a pod that fits nowhere, one plugin after another: Kubernetes' PostFilter."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from situate.core.place.diagnosis import Diagnosis
 from situate.core.place.profile import Profile
 from situate.core.preempt.options import PreemptionOptions
-from situate.core.preempt.preempting import NOTHING_KNOWN, Known, preempt
-from situate.core.preempt.remedy import ERROR, NOTHING_TO_TRY, UNSCHEDULABLE, Remedy, refused
+from situate.core.preempt.post_filter_result import ERROR, NOTHING_TO_TRY, UNSCHEDULABLE, PostFilterResult, refused
+from situate.core.preempt.preemption import NO_INPUTS, PreemptionInputs, preempt
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
@@ -28,28 +28,28 @@ def post_filter(
     *,
     nominated_node: str = "",
     offset: int = 0,
-    known: Known = NOTHING_KNOWN,
-) -> Remedy:
+    known: PreemptionInputs = NO_INPUTS,
+) -> PostFilterResult:
     """The first remedy that helps or fails; if none does, what all of them said."""
-    said: list[Remedy] = []
-    for name in profile.remedies:
+    said: list[PostFilterResult] = []
+    for name in profile.post_filters:
         if name == DYNAMIC_RESOURCES:
-            remedy = _deallocate(profile, diagnosis)
+            result = _deallocate(profile, diagnosis)
         elif name == DEFAULT_PREEMPTION:
-            remedy = preempt(
+            result = preempt(
                 profile, pod, view, diagnosis, options, nominated_node=nominated_node, offset=offset, known=known
             )
         else:
             continue
-        if remedy.code != UNSCHEDULABLE:
-            return remedy
-        said.append(remedy)
+        if result.code != UNSCHEDULABLE:
+            return result
+        said.append(result)
     if not said:
         return NOTHING_TO_TRY
-    return refused(", ".join(remedy.message for remedy in said), withdraws=any(remedy.withdraws for remedy in said))
+    return refused(", ".join(result.message for result in said), withdraws=any(result.withdraws for result in said))
 
 
-def _deallocate(profile: Profile, diagnosis: Diagnosis) -> Remedy:
+def _deallocate(profile: Profile, diagnosis: Diagnosis) -> PostFilterResult:
     """Claims are not read yet, so there is none to give back.
 
     Kubernetes' plugin fails if it was not asked about the pod before: when another turned the pod away first.

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from situate.core.preempt.budgets import Budgets
-from situate.core.preempt.lower import LowerPods
+from situate.core.preempt.lower_priority import LowerPods
 from situate.core.preempt.ranking import ABOVE_ALL_NEGATIVE
 from situate.core.state.columns import IdColumn, IntColumn, Mask
 

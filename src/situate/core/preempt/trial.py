@@ -18,9 +18,9 @@ from situate.core.place.filtering import ruled_out
 from situate.core.plugins.node_ports import NodePorts
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.preempt.evictable import Evictable
-from situate.core.preempt.lower import LowerPods
-from situate.core.preempt.promised import NOBODY, Promised
-from situate.core.preempt.sway import Question
+from situate.core.preempt.eviction_effects import FilterEffect
+from situate.core.preempt.lower_priority import LowerPods
+from situate.core.preempt.nominated import NO_NOMINATED_PODS, NominatedPods
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, IntColumn, Mask
 from situate.core.state.ports import conflicts
@@ -37,13 +37,13 @@ class Trial:
     pod: PodClass
     view: View
     lower: LowerPods
-    promised: Promised
-    questions: tuple[Question, ...]
-    unsettled: tuple[Question, ...]
+    nominated: NominatedPods
+    questions: tuple[FilterEffect, ...]
+    unsettled: tuple[FilterEffect, ...]
     """Those that must be asked on overlays: all that evictions or promises may change, but for room."""
     slack: Mapping[int, IntColumn]
     """Resource column -> what is left at each row if all pods of lower priority go and the pod comes, promises kept."""
-    hopeless: Mask
+    unresolvable: Mask
     """Rows where the pod does not fit even if all pods of lower priority go, as far as columns tell."""
 
     def room_at(self, row: int) -> dict[int, int]:
@@ -65,40 +65,44 @@ class Trial:
                 return found
             for kind in question.by_kinds:
                 found[list(kind.placed)] = True
-            found[list(question.by_promise)] = True
+            found[list(question.by_nominated)] = True
         return found
 
 
 def prepare(
-    asked: Sequence[Question], pod: PodClass, view: View, lower: LowerPods, promised: Promised = NOBODY
+    asked: Sequence[FilterEffect],
+    pod: PodClass,
+    view: View,
+    lower: LowerPods,
+    nominated: NominatedPods = NO_NOMINATED_PODS,
 ) -> Trial:
     fit = next((one.plugin for one in asked if isinstance(one.plugin, NodeResourcesFit)), None)
     wanted = dict(fit.asked(pod, view)) if fit is not None else {}
     taken = lower.taken(wanted)
     slack: dict[int, IntColumn] = {}
-    hopeless = np.zeros(view.size, np.bool_)
+    unresolvable = np.zeros(view.size, np.bool_)
     for column, amount in wanted.items():
         left = view.allocatable(column) - amount
         stays = view.requested(column) - taken[column]
-        if (load := promised.load(column)) is not None:
+        if (load := nominated.load(column)) is not None:
             stays += load
         # As the filter compares them: where amounts exceed 64 bits, the difference may have another sign.
-        hopeless |= stays > left
+        unresolvable |= stays > left
         left -= stays
         slack[column] = left
     for one in asked:
         if (refused := one.refused_for_good()) is not None:
-            hopeless |= refused
-    unsettled = tuple(one for one in asked if (not one.settled or one.by_promise) and one.plugin is not fit)
-    return Trial(pod, view, lower, promised, tuple(asked), unsettled, slack, hopeless)
+            unresolvable |= refused
+    unsettled = tuple(one for one in asked if (not one.settled or one.by_nominated) and one.plugin is not fit)
+    return Trial(pod, view, lower, nominated, tuple(asked), unsettled, slack, unresolvable)
 
 
 def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
-    """Why the pod does not fit on a node that is not hopeless, all of lower priority gone; None if it does."""
+    """Why the pod does not fit on a node that is not ruled out, with all of lower priority gone; None if it does."""
     concerned = [
         question
         for question in trial.unsettled
-        if question.by_anyone or row in question.by_promise or any(pod.kind in question.by_kinds for pod in gone)
+        if question.by_anyone or row in question.by_nominated or any(pod.kind in question.by_kinds for pod in gone)
     ]
     if concerned:
         for overlay in passes(trial, row, gone):
@@ -128,8 +132,8 @@ def may_stay(trial: Trial, row: int, pod: Evictable, gone: Sequence[Evictable]) 
 def passes(trial: Trial, row: int, gone: Sequence[Evictable]) -> list[View]:
     """The node as the pod must fit it: beside those that were promised it, where there are any, and without them."""
     without = trial.view.without(gone)
-    promised = trial.promised.at(row)
-    return [without.plus(promised).at(row), without.at(row)] if promised else [without.at(row)]
+    nominated = trial.nominated.at(row)
+    return [without.plus(nominated).at(row), without.at(row)] if nominated else [without.at(row)]
 
 
 def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
@@ -141,7 +145,7 @@ def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
     )
 
 
-def refusal_of(question: Question, pod: PodClass, here: View) -> Texts | None:
+def refusal_of(question: FilterEffect, pod: PodClass, here: View) -> Texts | None:
     """Why a filter refuses the one row of a view; None if it does not."""
     verdict = question.plugin.check(pod, here)
     if verdict is None:
@@ -152,7 +156,7 @@ def refusal_of(question: Question, pod: PodClass, here: View) -> Texts | None:
     return None if code == FITS else _texts(question, pod, here, code)
 
 
-def _texts(question: Question, pod: PodClass, here: View, code: int) -> Texts:
+def _texts(question: FilterEffect, pod: PodClass, here: View, code: int) -> Texts:
     """What a filter says of the one row of a view that it refuses."""
     if code == RULED_OUT:
         return (ruled_out((question.plugin.name,)),)

@@ -12,7 +12,7 @@ from situate.core.state.classes import PodClass
 
 
 def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
-    """Whom to evict from a node that is not hopeless; or why the pod would not fit even then.
+    """Whom to evict from a node that is not unresolvable; or why the pod would not fit even then.
 
     First all pods of lower priority go. Then they are reprieved one by one, the most important first, but before all
     others those that a disruption budget protects; who cannot stay beside the pod and those already reprieved is a

@@ -32,15 +32,15 @@ from situate.core.queue.incoming import (
     Incoming,
     came,
 )
-from situate.core.queue.parked import Parked, Refused
-from situate.core.queue.waiting import Place, Waiting
+from situate.core.queue.queued_pod import QueuedPod, QueueState
+from situate.core.queue.unschedulable import RejectedPods, UnschedulablePods
 from situate.core.state.classes import PodClass
 
 INITIAL_BACKOFF_MS: Final = 1_000
 MAX_BACKOFF_MS: Final = 10_000
 BACKOFF_WINDOW_MS: Final = 1_000
 """Backoffs end at whole seconds, so that pods of one second come back in order of priority."""
-PARKED_LIMIT_MS: Final = 5 * 60 * 1_000
+UNSCHEDULABLE_LIMIT_MS: Final = 5 * 60 * 1_000
 """How long a pod is parked before it is tried again for no reason, unless told otherwise."""
 FLUSH_EVERY_MS: Final = 30_000
 PRUNE_ABOVE: Final = 1_024
@@ -71,45 +71,45 @@ class SchedulingQueue:
         self,
         backoff: Backoff = DEFAULT_BACKOFF,
         incoming: Incoming | None = None,
-        parked_limit_ms: Millis = PARKED_LIMIT_MS,
+        unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS,
     ) -> None:
         self._backoff = backoff
-        self.parked_limit_ms = parked_limit_ms
+        self.unschedulable_limit_ms = unschedulable_limit_ms
         self.incoming: Incoming = {} if incoming is None else incoming
         """How many pods came, and what brought them; for whoever wants to know."""
         self._added = 0
-        self._entries: dict[str, Waiting] = {}
-        self._ready: list[tuple[int, Millis, int, Waiting]] = []
-        self._resting: list[tuple[Millis, int, Millis, int, Waiting]] = []
-        self._parked = Parked()
+        self._entries: dict[str, QueuedPod] = {}
+        self._active: list[tuple[int, Millis, int, QueuedPod]] = []
+        self._backing_off: list[tuple[Millis, int, Millis, int, QueuedPod]] = []
+        self._unschedulable = UnschedulablePods()
         self._next_flush_ms: Millis | None = None
         self.flushed = 0
         """How many pods were put back by the five-minute flush."""
         self.rescued = 0
         """How many of them were then placed, though nothing had happened that they waited for: wake-ups were lost."""
-        self._doubtful: dict[str, Waiting] = {}
+        self._flushed: dict[str, QueuedPod] = {}
         """The pods that the flush put back and that have not been decided since."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: str) -> Waiting | None:
+    def get(self, key: str) -> QueuedPod | None:
         return self._entries.get(key)
 
-    def values(self) -> list[Waiting]:
+    def values(self) -> list[QueuedPod]:
         return list(self._entries.values())
 
-    def parked(self) -> list[Waiting]:
-        return self._parked.values()
+    def unschedulable(self) -> list[QueuedPod]:
+        return self._unschedulable.values()
 
     # -- coming and going ----------------------------------------------------------------------------------------
 
-    def add(self, entry: Waiting) -> None:
+    def add(self, entry: QueuedPod) -> None:
         """A new waiting pod, ready or, if its place says so, gated."""
         self._entries[entry.key] = entry
-        if entry.place is Place.READY:
+        if entry.state is QueueState.ACTIVE:
             entry.first_ready_ms = entry.since_ms
-            self._push_ready(entry)
+            self._push_active(entry)
             self._added += 1
         else:
             came(self.incoming, UNSCHEDULABLE, POD_ADDED)
@@ -120,153 +120,156 @@ class SchedulingQueue:
             came(self.incoming, ACTIVE, POD_ADDED, self._added)
             self._added = 0
 
-    def remove(self, key: str) -> Waiting | None:
+    def remove(self, key: str) -> QueuedPod | None:
         """The pod is gone, or bound. At any moment, from any place."""
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self._parked.discard(key)
-            self.clear(entry)
+            self._unschedulable.discard(key)
+            self.clear_flushed(entry)
         return entry
 
-    def take(self, entry: Waiting, place: Place) -> None:
-        """Take a pod out of its place: it is being decided, or has been reserved."""
-        self._parked.discard(entry.key)
-        entry.place = place
-        if entry.flushed and place is Place.RESERVED:
+    def take(self, entry: QueuedPod, state: QueueState) -> None:
+        """Take a pod out of the queue: it is being decided, or has been reserved."""
+        self._unschedulable.discard(entry.key)
+        entry.state = state
+        if entry.flushed and state is QueueState.RESERVED:
             self.rescued += 1
-            self.clear(entry)
+            self.clear_flushed(entry)
 
-    def doubtful(self) -> list[Waiting]:
+    def flushed_pods(self) -> list[QueuedPod]:
         """The pods that the flush put back, and that nothing has woken since."""
-        return list(self._doubtful.values())
+        return list(self._flushed.values())
 
-    def clear(self, entry: Waiting) -> None:
+    def clear_flushed(self, entry: QueuedPod) -> None:
         """Whatever becomes of the pod now, it is not the flush that it owes it to."""
         if entry.flushed:
             entry.flushed = False
-            self._doubtful.pop(entry.key, None)
+            self._flushed.pop(entry.key, None)
 
-    def _push_ready(self, entry: Waiting) -> None:
-        entry.place = Place.READY
-        heappush(self._ready, (-entry.priority, entry.since_ms, entry.order, entry))
+    def _push_active(self, entry: QueuedPod) -> None:
+        entry.state = QueueState.ACTIVE
+        heappush(self._active, (-entry.priority, entry.since_ms, entry.order, entry))
 
     # -- popping -------------------------------------------------------------------------------------------------
 
-    def pop(self, now: Millis) -> Waiting | None:
+    def pop(self, now: Millis) -> QueuedPod | None:
         """The next pod to decide, or None. When nothing is ready, a resting pod may come early, unless it failed."""
-        self._end_rests(now)
-        while self._ready:
-            minus_priority, since_ms, _, entry = heappop(self._ready)
-            if self._holds(entry, Place.READY) and (minus_priority, since_ms) == (-entry.priority, entry.since_ms):
-                entry.place = Place.DECIDING
+        self._flush_backoff(now)
+        while self._active:
+            minus_priority, since_ms, _, entry = heappop(self._active)
+            if self._holds(entry, QueueState.ACTIVE) and (minus_priority, since_ms) == (
+                -entry.priority,
+                entry.since_ms,
+            ):
+                entry.state = QueueState.IN_FLIGHT
                 return entry
-        return self._pop_resting_early()
+        return self._pop_backoff_early()
 
-    def _pop_resting_early(self) -> Waiting | None:
+    def _pop_backoff_early(self) -> QueuedPod | None:
         kept = []
         found = None
-        while self._resting and found is None:
-            item = heappop(self._resting)
+        while self._backing_off and found is None:
+            item = heappop(self._backing_off)
             entry = item[-1]
-            if not self._holds(entry, Place.RESTING) or item[0] != entry.retry_at_ms:
+            if not self._holds(entry, QueueState.BACKOFF) or item[0] != entry.retry_at_ms:
                 continue
             if entry.errors:
                 kept.append(item)
             else:
                 found = entry
         for item in kept:
-            heappush(self._resting, item)
+            heappush(self._backing_off, item)
         if found is not None:
-            found.place = Place.DECIDING
+            found.state = QueueState.IN_FLIGHT
             came(self.incoming, ACTIVE, POPPED_EARLY)
         return found
 
-    def _holds(self, entry: Waiting, place: Place) -> bool:
+    def _holds(self, entry: QueuedPod, state: QueueState) -> bool:
         """Whether a heap's entry is still what it says: pods leave without being looked for in the heaps."""
-        return entry.place is place and self._entries.get(entry.key) is entry
+        return entry.state is state and self._entries.get(entry.key) is entry
 
     def prune(self) -> None:
         """Forget heap entries of pods that have left, where nobody pops: else they would pile up."""
-        if len(self._ready) > 2 * len(self._entries) + PRUNE_ABOVE:
-            self._ready = [item for item in self._ready if self._holds(item[3], Place.READY)]
-            heapify(self._ready)
+        if len(self._active) > 2 * len(self._entries) + PRUNE_ABOVE:
+            self._active = [item for item in self._active if self._holds(item[3], QueueState.ACTIVE)]
+            heapify(self._active)
 
-    def _end_rests(self, now: Millis) -> None:
-        while self._resting and self._resting[0][0] <= now:
-            retry_at_ms, *_, entry = heappop(self._resting)
-            if self._holds(entry, Place.RESTING) and retry_at_ms == entry.retry_at_ms:
-                self._push_ready(entry)
+    def _flush_backoff(self, now: Millis) -> None:
+        while self._backing_off and self._backing_off[0][0] <= now:
+            retry_at_ms, *_, entry = heappop(self._backing_off)
+            if self._holds(entry, QueueState.BACKOFF) and retry_at_ms == entry.retry_at_ms:
+                self._push_active(entry)
                 came(self.incoming, ACTIVE, BACKOFF_OVER)
 
     # -- putting back --------------------------------------------------------------------------------------------
 
-    def park(self, entry: Waiting, now: Millis) -> None:
+    def add_unschedulable(self, entry: QueuedPod, now: Millis) -> None:
         """It fits nowhere: wait for a change that may help."""
-        self.clear(entry)
-        entry.since_ms = entry.parked_at_ms = now
+        self.clear_flushed(entry)
+        entry.since_ms = entry.unschedulable_since_ms = now
         entry.retry_at_ms = self._over(now, entry.refusals)
-        entry.place = Place.PARKED
-        self._parked.add(entry)
+        entry.state = QueueState.UNSCHEDULABLE
+        self._unschedulable.add(entry)
         came(self.incoming, UNSCHEDULABLE, ATTEMPT_FAILED)
         if self._next_flush_ms is None:
             self._next_flush_ms = now + FLUSH_EVERY_MS
 
-    def rest(self, entry: Waiting, now: Millis) -> None:
+    def back_off(self, entry: QueuedPod, now: Millis) -> None:
         """Something failed: try again after a while, whatever changes."""
-        self.clear(entry)
+        self.clear_flushed(entry)
         entry.since_ms = now
         entry.retry_at_ms = self._over(now, entry.errors or entry.refusals)
         self._back_to_queue(entry, now, ATTEMPT_FAILED)
 
-    def gate(self, entry: Waiting) -> None:
-        self._parked.discard(entry.key)
-        if entry.place is not Place.GATED:
+    def gate(self, entry: QueuedPod) -> None:
+        self._unschedulable.discard(entry.key)
+        if entry.state is not QueueState.GATED:
             came(self.incoming, UNSCHEDULABLE, POD_CHANGED)
-        entry.place = Place.GATED
+        entry.state = QueueState.GATED
 
-    def changed(self, entry: Waiting, now: Millis, *, worth: bool) -> None:
+    def changed(self, entry: QueuedPod, now: Millis, *, worth: bool) -> None:
         """The pod itself changed; `worth` says whether that could make it fit where it was refused."""
         if worth:
-            self.clear(entry)
-        if entry.place is Place.PARKED:
+            self.clear_flushed(entry)
+        if entry.state is QueueState.UNSCHEDULABLE:
             if worth:
                 self.wake(entry, now, cause=POD_CHANGED)
             else:
-                self._parked.add(entry)
-        elif entry.place is Place.READY:
-            self._push_ready(entry)  # its priority may be another; the older entry no longer holds
+                self._unschedulable.add(entry)
+        elif entry.state is QueueState.ACTIVE:
+            self._push_active(entry)  # its priority may be another; the older entry no longer holds
 
     @property
-    def has_parked(self) -> bool:
-        return bool(self._parked)
+    def has_unschedulable(self) -> bool:
+        return bool(self._unschedulable)
 
-    def wake(self, entry: Waiting, now: Millis, *, at_once: bool = False, cause: str = ACTIVATED) -> None:
+    def wake(self, entry: QueuedPod, now: Millis, *, at_once: bool = False, cause: str = ACTIVATED) -> None:
         """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
-        self._parked.discard(entry.key)
+        self._unschedulable.discard(entry.key)
         if at_once:
             entry.retry_at_ms = now
         self._back_to_queue(entry, now, cause)
 
-    def _back_to_queue(self, entry: Waiting, now: Millis, cause: str) -> None:
+    def _back_to_queue(self, entry: QueuedPod, now: Millis, cause: str) -> None:
         if entry.first_ready_ms is None:
             entry.first_ready_ms = now
         if entry.retry_at_ms <= now:
-            self._push_ready(entry)
+            self._push_active(entry)
             came(self.incoming, ACTIVE, cause)
             return
-        entry.place = Place.RESTING
+        entry.state = QueueState.BACKOFF
         came(self.incoming, BACKOFF, cause)
-        heappush(self._resting, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
+        heappush(self._backing_off, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
 
     def _over(self, now: Millis, times: int) -> Millis:
         """When the backoff after the nth refusal or failure is over."""
         wait = self._backoff.after(times)
         return -(-(now + wait) // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS if wait else now
 
-    def parked_by_refusal(self) -> list[Refused]:
-        return self._parked.shelves()
+    def rejected_pods(self) -> list[RejectedPods]:
+        return self._unschedulable.groups()
 
-    def wake_class(self, refused: Refused, kind: PodClass, now: Millis, cause: str = ACTIVATED) -> None:
+    def wake_class(self, refused: RejectedPods, kind: PodClass, now: Millis, cause: str = ACTIVATED) -> None:
         """Wake the parked pods of one class that the same plugins refused."""
         for entry in list(refused.pods[kind].values()):
             self.wake(entry, now, cause=cause)
@@ -275,12 +278,16 @@ class SchedulingQueue:
         """Put back what has been parked for too long; how many. That should never be needed."""
         if self._next_flush_ms is None or now < self._next_flush_ms:
             return 0
-        self._next_flush_ms = now + FLUSH_EVERY_MS if self._parked else None
-        old = [entry for entry in self._parked.values() if now - entry.parked_at_ms >= self.parked_limit_ms]
+        self._next_flush_ms = now + FLUSH_EVERY_MS if self._unschedulable else None
+        old = [
+            entry
+            for entry in self._unschedulable.values()
+            if now - entry.unschedulable_since_ms >= self.unschedulable_limit_ms
+        ]
         for entry in old:
             self.wake(entry, now, cause=TIMED_OUT)
             entry.flushed = True
-            self._doubtful[entry.key] = entry
+            self._flushed[entry.key] = entry
         self.flushed += len(old)
         return len(old)
 
@@ -288,20 +295,20 @@ class SchedulingQueue:
 
     def next_due_ms(self, now: Millis) -> Millis | None:
         """When there will be something to do without any change; None if never. `now` if there is already."""
-        if any(self._holds(item[3], Place.READY) for item in self._ready):
+        if any(self._holds(item[3], QueueState.ACTIVE) for item in self._active):
             return now
-        moments = [item[0] for item in self._resting if self._holds(item[-1], Place.RESTING)]
-        if self._parked and self._next_flush_ms is not None:
+        moments = [item[0] for item in self._backing_off if self._holds(item[-1], QueueState.BACKOFF)]
+        if self._unschedulable and self._next_flush_ms is not None:
             moments.append(self._next_flush_ms)
         return min(moments, default=None)
 
-    def counts(self) -> dict[Place, int]:
-        found = dict.fromkeys(Place, 0)
+    def counts(self) -> dict[QueueState, int]:
+        found = dict.fromkeys(QueueState, 0)
         for entry in self._entries.values():
-            found[entry.place] += 1
+            found[entry.state] += 1
         return found
 
 
-def in_order(entries: Iterable[Waiting]) -> list[Waiting]:
+def in_order(entries: Iterable[QueuedPod]) -> list[QueuedPod]:
     """As the queue would give them out."""
     return sorted(entries, key=lambda entry: (-entry.priority, entry.since_ms, entry.order))

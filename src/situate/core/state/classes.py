@@ -24,7 +24,7 @@ from situate.core.state.vocab import Vocab
 
 if TYPE_CHECKING:
     from situate.core.state.terms import CarriedTerm
-    from situate.core.state.topology import Tally
+    from situate.core.state.topology import TopologyTally
 
 CPU: Final = 0
 MEMORY: Final = 1
@@ -72,7 +72,7 @@ class LabelGroup:
     namespace: str
     labels: Labels
     classes: list[PodClass] = field(default_factory=list)
-    tallies: list[Tally] = field(default_factory=list)
+    tallies: list[TopologyTally] = field(default_factory=list)
     """The counts that a pod of this group adds to."""
 
 

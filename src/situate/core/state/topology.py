@@ -34,7 +34,7 @@ class Eligible:
 
 
 @dataclass(eq=False, slots=True)
-class Tally:
+class TopologyTally:
     """Matching pods by domain of one topology key. One slot more than there are domains: the last is for no label."""
 
     matcher: Matcher
@@ -64,17 +64,17 @@ class Tallies:
     __slots__ = ("_bytes", "_index", "_kept")
 
     def __init__(self) -> None:
-        self._kept: dict[TallyKey, Tally] = {}
-        self._index: LabelIndex[Tally] = LabelIndex()
+        self._kept: dict[TallyKey, TopologyTally] = {}
+        self._index: LabelIndex[TopologyTally] = LabelIndex()
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def values(self) -> list[Tally]:
+    def values(self) -> list[TopologyTally]:
         return list(self._kept.values())
 
-    def get(self, key: TallyKey) -> Tally | None:
+    def get(self, key: TallyKey) -> TopologyTally | None:
         found = self._kept.get(key)
         if found is not None and self._bytes > TALLY_BYTES // 2:
             # Keep the order of use only once it may come to matter.
@@ -82,7 +82,7 @@ class Tallies:
             self._kept[key] = found
         return found
 
-    def add(self, key: TallyKey, tally: Tally, classes: ClassTable, namespaces: NamespaceLabels) -> None:
+    def add(self, key: TallyKey, tally: TopologyTally, classes: ClassTable, namespaces: NamespaceLabels) -> None:
         anchor = tally.matcher.anchor
         candidates = classes.groups() if anchor is None else list(classes.groups_by_label.get(anchor, ()))
         for group in candidates:
@@ -96,7 +96,7 @@ class Tallies:
         while self._bytes > TALLY_BYTES and len(self._kept) > 1:
             self._drop(next(iter(self._kept)))
 
-    def keeps(self, tally: Tally) -> bool:
+    def keeps(self, tally: TopologyTally) -> bool:
         """Whether the tally is still kept: one that was dropped no longer knows its groups."""
         eligible = None if tally.eligible is None else tally.eligible.key
         return self._kept.get((tally.matcher, tally.topology_key, eligible, tally.counts_leaving)) is tally
@@ -116,7 +116,7 @@ class Tallies:
         for key in list(self._kept):
             self._drop(key)
 
-    def _feed(self, group: LabelGroup, tally: Tally) -> None:
+    def _feed(self, group: LabelGroup, tally: TopologyTally) -> None:
         group.tallies.append(tally)
         tally.groups[group] = None
 
@@ -130,7 +130,7 @@ class Tallies:
         tally.version += 1
 
 
-def count_class(tally: Tally, pod_class: PodClass) -> None:
+def count_class(tally: TopologyTally, pod_class: PodClass) -> None:
     """Add the pods of a class to a new tally, all at once."""
     mask = None if tally.eligible is None else tally.eligible.mask
     add_up(tally.counts, tally.domains, pod_class.placed, 1, mask)

@@ -30,7 +30,7 @@ from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY
 from situate.core.state.objects import StorageObjects, WorkloadObjects
 from situate.core.state.pods import BoundPod
 from situate.core.state.terms import CarriedTerm
-from situate.core.state.topology import Eligible, Tally
+from situate.core.state.topology import Eligible, TopologyTally
 from situate.core.state.vocab import Vocab
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class View:
         self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
         """The rows of the cluster that this view shows."""
         self.reads = 0
-        self.tallies_read: list[Tally | CarriedTerm] = []
+        self.tallies_read: list[TopologyTally | CarriedTerm] = []
         self.versions_read: list[int] = []
         """Their versions as of when they were read: reading one may drop another, which then moves no more."""
 
@@ -503,13 +503,15 @@ class View:
                 counts[domain] += sign
         return counts
 
-    def _tally(self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None, leaving: bool) -> Tally:
+    def _tally(
+        self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None, leaving: bool
+    ) -> TopologyTally:
         cluster = self.cluster
         key = (matcher, topology_key, None if eligible is None else eligible.key, leaving)
         tally = cluster.tallies.get(key)
         if tally is None:
             domains, size = self._domains(topology_key)
-            tally = Tally(matcher, topology_key, domains, eligible, leaving, np.zeros(size + 1, np.int64))
+            tally = TopologyTally(matcher, topology_key, domains, eligible, leaving, np.zeros(size + 1, np.int64))
             cluster.tallies.add(key, tally, cluster.classes, cluster.objects.namespace_labels)
         return tally
 

@@ -24,8 +24,8 @@ from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import Filtered, run_filters
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
-from situate.core.place.standing import Standing
-from situate.core.queue.waiting import Waiting
+from situate.core.place.verdict_cache import VerdictCache
+from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IntColumn
@@ -86,18 +86,20 @@ class Explainer:
             wakes_on=wakes,
         )
 
-    def _wakes(self, entry: Waiting) -> tuple[str, ...]:
+    def _wakes(self, entry: QueuedPod) -> tuple[str, ...]:
         """The kinds of change that the filters which refused the pod wait for."""
         deciding = self._engine.profiles.get(entry.pod.spec.scheduler_name)
         if deciding is None:
             return ()
         filters: Mapping[str, Filter] = {one.name: one for one in deciding.profile.filters}
-        names = {wake.name for name in entry.refused_by if name in filters for wake in filters[name].wakes_on}
+        names = {
+            wake.name for name in entry.unschedulable_plugins if name in filters for wake in filters[name].wakes_on
+        }
         return tuple(sorted(names))
 
     # -- at the moment of the choice ---------------------------------------------------------------------------------
 
-    def chosen(self, entry: Waiting, row: int) -> None:
+    def chosen(self, entry: QueuedPod, row: int) -> None:
         """A node was chosen for a pod, or none."""
         profile = self._engine.profiles[entry.pod.spec.scheduler_name].profile
         details = self._refused_everywhere(profile, entry) if row == NOWHERE else self._placed(profile, entry, row)
@@ -105,11 +107,11 @@ class Explainer:
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
 
-    def _placed(self, profile: Profile, entry: Waiting, row: int) -> Details:
+    def _placed(self, profile: Profile, entry: QueuedPod, row: int) -> Details:
         # Who was promised a node gets it without a question to anybody: what is kept may be of long ago.
-        standing = None if entry.nominated else self._engine.cycle.standing_for(entry)
+        standing = None if entry.nominated else self._engine.cycle.verdicts_for(entry)
         if standing is None:  # or the first of its class: nothing is kept yet, and may never be
-            standing = Standing(self._engine.cluster, profile, entry.kind)
+            standing = VerdictCache(self._engine.cluster, profile, entry.kind)
             board = _Board(standing, self._engine.cluster)
         else:
             board = self._board(entry.kind, standing)
@@ -131,7 +133,7 @@ class Explainer:
             refusals=refusals,
         )
 
-    def _board(self, kind: PodClass, standing: Standing) -> _Board:
+    def _board(self, kind: PodClass, standing: VerdictCache) -> _Board:
         board = self._boards.get(kind)
         if board is None or not board.keeps_up(standing, self._engine.cluster):
             board = self._boards[kind] = _Board(standing, self._engine.cluster)
@@ -139,7 +141,7 @@ class Explainer:
                 del self._boards[next(iter(self._boards))]
         return board
 
-    def _refused_everywhere(self, profile: Profile, entry: Waiting) -> Details:
+    def _refused_everywhere(self, profile: Profile, entry: QueuedPod) -> Details:
         filtered = run_filters(profile, entry.kind, View(self._engine.cluster))
         return Details(
             nodes=len(self._engine.cluster.nodes.rows),
@@ -157,7 +159,7 @@ class Explainer:
         away = diagnosis.turned_away
         if away is not None:
             return (Refusals(away.refusal.text, away.plugin, view.node_count),)
-        said = [Refusals(one.text, one.plugin, int(np.count_nonzero(one.rows))) for one in diagnosis.told]
+        said = [Refusals(one.text, one.plugin, int(np.count_nonzero(one.rows))) for one in diagnosis.rejections]
         if diagnosis.absent_text:
             said.append(Refusals(diagnosis.absent_text, "", int(np.count_nonzero(diagnosis.absent))))
         return _sorted(said)
@@ -230,7 +232,7 @@ class _Board:
         "codes",
     )
 
-    def __init__(self, standing: Standing, cluster: Cluster) -> None:
+    def __init__(self, standing: VerdictCache, cluster: Cluster) -> None:
         self._standing = standing
         self._base = standing.base_scores
         self.codes = standing.codes
@@ -243,7 +245,7 @@ class _Board:
         self._refusals: tuple[Refusals, ...] | None = None
         self._feasible = 0
 
-    def keeps_up(self, standing: Standing, cluster: Cluster) -> bool:
+    def keeps_up(self, standing: VerdictCache, cluster: Cluster) -> bool:
         """Forget what has changed; False if nothing is known of what has."""
         if standing is not self._standing or self._epoch != cluster.epoch or self._seen < cluster.touched_base:
             return False

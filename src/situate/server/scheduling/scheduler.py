@@ -120,7 +120,7 @@ async def open_scheduler(
     if metrics is None:
         engine = Engine(config, settings.others)
     else:
-        engine = Engine(config, settings.others, tally=metrics.tally, stopwatch=metrics.stopwatch)
+        engine = Engine(config, settings.others, metrics=metrics.engine, stopwatch=metrics.stopwatch)
         metrics.follow(engine, settings.journal)
         watchers = (*watchers, _Stepped(metrics))
     driving: list[Drive] = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.config.types import API_VERSION, KIND
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.gpu import DEVICE_MILLI
 from situate.core.place.profile import Profile
 from situate.sim.openb.objects import MODEL_LABEL, TOTAL_RESOURCE
@@ -64,7 +64,7 @@ def configuration(policy: str, trace: Sequence[TracePod]) -> dict[str, Any]:
 
 def profile_of(document: Mapping[str, Any], file: str = "") -> Profile:
     """What decides, of a configuration of ours."""
-    deciding = build_profiles(config_of(document, file), _RIVALS)
+    deciding = build_frameworks(config_of(document, file), _RIVALS)
     return next(iter(deciding.values())).profile
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
-from situate.core.place.assigning import Assigned, assigned, with_annotations
+from situate.core.place.bind_annotations import BindAnnotations, bind_annotations, with_annotations
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.plugins.gpu_share import fitting
@@ -42,7 +42,7 @@ class Outcome:
     """Thousandths of a GPU, at each mark."""
 
 
-Choice = Callable[[PodClass], tuple[int, Assigned]]
+Choice = Callable[[PodClass], tuple[int, BindAnnotations]]
 """The row a pod of a class goes to, and what is written on it; a negative row: it fits nowhere."""
 
 
@@ -91,9 +91,9 @@ def _choice(cluster: Cluster, profile: Profile, policy: str, seed: int) -> Choic
     if policy == RANDOM:
         return _by_lot(cluster, placer, Random(f"{RANDOM} {seed}"))  # noqa: S311
 
-    def choose(kind: PodClass) -> tuple[int, Assigned]:
+    def choose(kind: PodClass) -> tuple[int, BindAnnotations]:
         row = placer.choose(kind)
-        return row, assigned(profile, kind, View(cluster), row) if row >= 0 else ()
+        return row, bind_annotations(profile, kind, View(cluster), row) if row >= 0 else ()
 
     return choose
 
@@ -101,7 +101,7 @@ def _choice(cluster: Cluster, profile: Profile, policy: str, seed: int) -> Choic
 def _by_lot(cluster: Cluster, placer: Placer, chance: Random) -> Choice:
     """Any node that fits, and any device of it that does."""
 
-    def choose(kind: PodClass) -> tuple[int, Assigned]:
+    def choose(kind: PodClass) -> tuple[int, BindAnnotations]:
         rows = np.flatnonzero(placer.looked_at(kind))
         if not len(rows):
             return -1, ()

@@ -33,7 +33,7 @@ from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod, PodStatus
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.plugins.scheduling_gates import SchedulingGates
-from situate.core.queue.waiting import Place
+from situate.core.queue.queued_pod import QueueState
 from situate.core.state.classes import signature
 from situate.core.state.pods import DISRUPTION_TARGET, timestamp_text
 from situate.sim.whatif.budgets import Budgets
@@ -223,7 +223,12 @@ class _World:
         if due > self._last_ms + SETTLING_MS:
             return False
         counts = self._engine.queue.counts()
-        waiting = counts[Place.READY] + counts[Place.RESTING] + counts[Place.DECIDING] + counts[Place.RESERVED]
+        waiting = (
+            counts[QueueState.ACTIVE]
+            + counts[QueueState.BACKOFF]
+            + counts[QueueState.IN_FLIGHT]
+            + counts[QueueState.RESERVED]
+        )
         return bool(waiting or len(self._engine.cycle.nominations))
 
     def _happen(self, now: Millis) -> None:

@@ -21,7 +21,7 @@ from situate.core.config.types import (
 )
 from situate.core.contract import RULED_OUT, Failure, Reason, Refusal, Wake
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import Deciding, build_profiles
+from situate.core.engine.framework import Framework, build_frameworks
 from situate.core.place.placer import Placer
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.support.out_of_tree import (
@@ -42,12 +42,12 @@ FULL = Reason("node(s) were too full", eviction_helps=True)
 NAME = "mine.py:Mine"
 
 
-def deciding(kind: type, *, args: Any = None, **points: Any) -> Deciding:
+def deciding(kind: type, *, args: Any = None, **points: Any) -> Framework:
     """A profile with this plugin besides the default ones, everywhere unless points are given."""
     sets = points or {"multi_point": PluginSet(enabled=(PluginRef(name=NAME, weight=1),))}
     config = () if args is None else (PluginConfig(name=NAME, args=args),)
     profile = KubeSchedulerProfile(plugins=Plugins(**sets), plugin_config=config)
-    profiles = build_profiles(with_defaults(KubeSchedulerConfiguration(profiles=(profile,))), {NAME: kind})
+    profiles = build_frameworks(with_defaults(KubeSchedulerConfiguration(profiles=(profile,))), {NAME: kind})
     return profiles["default-scheduler"]
 
 
@@ -161,8 +161,8 @@ def test_preemption_asks_the_plugin_about_one_node_with_pods_gone() -> None:
         cluster.add_pod(pod(f"on-{name}", node_name=name, priority=-1))
     decision = decide(deciding(Roomy), cluster.class_of(pod(priority=1)), View(cluster))
     assert decision.message.startswith("0/2 nodes are available: 2 node(s) were too full.")
-    assert decision.remedy is not None
-    assert [victim.key for victim in decision.remedy.victims] == ["default/on-n0"]
+    assert decision.post_filter is not None
+    assert [victim.key for victim in decision.post_filter.victims] == ["default/on-n0"]
 
 
 class Crowded:
@@ -345,6 +345,6 @@ def test_a_plugin_that_would_never_be_asked_is_an_error() -> None:
 
 
 def test_the_built_in_plugins_are_not_wrapped() -> None:
-    (profile,) = build_profiles(default_configuration()).values()
+    (profile,) = build_frameworks(default_configuration()).values()
     plugins = [*profile.profile.filters, *(weighted.scorer for weighted in profile.profile.scorers)]
     assert {type(plugin).__module__.rpartition(".")[2] for plugin in plugins}.isdisjoint({"out_of_tree", "per_node"})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import node, pod
 from situate.core.contract import Codes, Filter, Reason, RowFilter, RowScorer, Scorer, Scores
 from situate.core.place.profile import Profile, Weighted
-from situate.core.place.standing import Standing
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.support.per_node import OneNode, PerNodeFilter, PerNodeScorer
 from situate.core.state.classes import CPU, PODS, PodClass
@@ -104,8 +104,8 @@ def test_kept_answers_follow_what_is_bound(
     cluster = cluster_of(made, pods)
     kind = cluster.class_of(pod("w", cpu="500m"))
     check, score = wrapped()
-    mine = Standing(cluster, Profile("s", (check,), (Weighted(score, 2),)), kind)  # type: ignore[arg-type]
-    twin = Standing(cluster, Profile("s", (OverAll(),), (Weighted(OverAll(), 2),)), kind)  # type: ignore[arg-type]
+    mine = VerdictCache(cluster, Profile("s", (check,), (Weighted(score, 2),)), kind)  # type: ignore[arg-type]
+    twin = VerdictCache(cluster, Profile("s", (OverAll(),), (Weighted(OverAll(), 2),)), kind)  # type: ignore[arg-type]
     for at, (row, milli) in enumerate(coming):
         cluster.add_pod(pod(f"new{at}", node_name=f"n{row}", cpu=f"{milli}m"))
         assert mine.choose() == twin.choose()
@@ -127,7 +127,7 @@ def test_it_is_asked_again_about_the_rows_that_were_touched_and_no_others() -> N
     cluster = cluster_of([(None, 4), (None, 4)], [])
     check, score = wrapped(Counts())
     profile = Profile("s", (check,), (Weighted(score, 1),))  # type: ignore[arg-type]
-    standing = Standing(cluster, profile, cluster.class_of(pod("w")))
+    standing = VerdictCache(cluster, profile, cluster.class_of(pod("w")))
     assert asked == ["check n0", "check n1", "score n0", "score n1"]
     asked.clear()
     cluster.add_pod(pod("p", node_name="n1"))

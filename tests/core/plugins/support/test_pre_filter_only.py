@@ -5,7 +5,7 @@ import numpy as np
 from builders import node, pod, term
 from situate.core.contract import FITS, RULED_OUT
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import build_profiles
+from situate.core.engine.framework import build_frameworks
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import Affinity, NodeAffinity, Pod
 from situate.core.model.volumes import PersistentVolumeClaimSource, Volume
@@ -48,7 +48,7 @@ def decision(asking: Pod) -> Decision:
     filters = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
     profile = {"schedulerName": "default-scheduler", "plugins": {"filter": filters}}
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    deciding = build_profiles(config_of({**header, "profiles": [profile]}))["default-scheduler"]
+    deciding = build_frameworks(config_of({**header, "profiles": [profile]}))["default-scheduler"]
     cluster = cluster_of_three()
     return decide(deciding, cluster.class_of(asking), View(cluster))
 

@@ -18,7 +18,7 @@ from situate.core.config.defaults import KNOWN
 from situate.core.config.problems import ConfigError
 from situate.core.config.resolve import resolve
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import Deciding, build_profiles
+from situate.core.engine.framework import Framework, build_frameworks
 from situate.core.model.pod import Pod
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -83,7 +83,7 @@ class Comparison:
     """For each pod that something is known of and meant: the name of it in EXPLAINED."""
 
 
-def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[str, Deciding]) -> Comparison:
+def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[str, Framework]) -> Comparison:
     """Ask about every waiting pod of a scenario, `expected` being the verdicts on them."""
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
@@ -139,10 +139,10 @@ def _unprepared(error: str, points: Mapping[str, tuple[str, ...]]) -> str:
     return ""
 
 
-def profiles_of(scenario: Scenario, file: str = "") -> dict[str, Deciding]:
+def profiles_of(scenario: Scenario, file: str = "") -> dict[str, Framework]:
     """What decides for the waiting pods of a scenario. Raises InputError if nothing does for one of them."""
     try:
-        profiles = build_profiles(scenario.config)
+        profiles = build_frameworks(scenario.config)
     except ConfigError as error:
         raise ConfigInputError(error.problems, file) from None
     for pod in scenario.pending:
@@ -183,7 +183,7 @@ def as_verdict(decision: Decision, cluster: Cluster) -> dict[str, Any]:
         verdict["chosen"] = names[decision.best[0]]
         return verdict
     verdict["message"] = decision.message
-    if (remedy := decision.remedy) is not None:
+    if (remedy := decision.post_filter) is not None:
         verdict["nominated"] = names[remedy.node_row] if remedy.node_row is not None else None
         verdict["victims"] = sorted(victim.key for victim in remedy.victims)
         verdict["preemptCode"] = remedy.code

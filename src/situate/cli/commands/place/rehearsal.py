@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from situate.cli.commands.place.summary import Detail, Finding, summarise
 from situate.cli.output.money import price_list
 from situate.core.engine.decision import Decision, decide
-from situate.core.engine.profile import Deciding
+from situate.core.engine.framework import Framework
 from situate.core.model.labels import SelectorError, parse_selector
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.storage import ObjectReference, PersistentVolumeClaim
 from situate.core.model.timestamp import epoch_ms
-from situate.core.place.assigning import Assigned, assigned, with_annotations
+from situate.core.place.bind_annotations import BindAnnotations, bind_annotations, with_annotations
 from situate.core.plugins import volume_binding
 from situate.core.plugins.priority_sort import PrioritySort
 from situate.core.plugins.scheduling_gates import SchedulingGates
@@ -70,7 +70,7 @@ class Placement:
     """Why there was no node for it at first, or why it was not looked at."""
     finding: Finding | None = None
     """None if it was not looked at."""
-    annotations: Assigned = ()
+    annotations: BindAnnotations = ()
     """What was written on it with its bind."""
 
     @property
@@ -90,7 +90,7 @@ class Rehearsed:
     """What the nodes in use cost before and after; None where nobody configured prices."""
 
 
-def rehearse(objects: Objects, profiles: Mapping[str, Deciding], *, detail: Detail, progress: Progress) -> Rehearsed:
+def rehearse(objects: Objects, profiles: Mapping[str, Framework], *, detail: Detail, progress: Progress) -> Rehearsed:
     """Place the waiting pods of these objects on their nodes."""
     cluster = Cluster()
     cluster.load(objects.nodes, objects.named(), objects.pods)
@@ -125,7 +125,7 @@ def _key(pod: Pod) -> str:
 class _Stage:
     """The cluster that is played on."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Deciding], detail: Detail) -> None:
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], detail: Detail) -> None:
         self._cluster = cluster
         self._profiles = profiles
         self._detail = detail
@@ -156,7 +156,7 @@ class _Stage:
         if row is not None:
             said = self._put(pod, kind, row)
             return Placement(pod, Outcome.PLACED, names[row], finding=finding, annotations=said)
-        remedy = decision.remedy
+        remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
             if not pod.status.nominated_node_name:
                 self._in_vain[kind] = finding
@@ -174,10 +174,10 @@ class _Stage:
             return nominated
         return decision.chosen
 
-    def _put(self, pod: Pod, kind: PodClass, row: int) -> Assigned:
+    def _put(self, pod: Pod, kind: PodClass, row: int) -> BindAnnotations:
         self._in_vain.clear()
         self._claim_volumes(kind, row)
-        said = assigned(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
+        said = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
         self._cluster.put(with_annotations(pod, said), kind, row)
         return said
 

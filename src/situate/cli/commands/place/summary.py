@@ -88,7 +88,7 @@ def summarise(decision: Decision, names: Sequence[str], row: int | None, detail:
         runner_up=None if row is None else _runner_up(decision, names, row),
         refused=() if detail is Detail.PLACE else _refused(decision.diagnosis, names),
         message=decision.message,
-        remedy="" if decision.remedy is None else decision.remedy.message,
+        remedy="" if decision.post_filter is None else decision.post_filter.message,
         every_node=_every_node(decision, names, feasible) if detail is Detail.EVERY_NODE else None,
     )
 
@@ -114,7 +114,7 @@ def _runner_up(decision: Decision, names: Sequence[str], row: int) -> Ranked | N
 def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[Refused, ...]:
     """By reason, what refuses most first."""
     helps = diagnosis.eviction_helps
-    told = [(one.plugin, one.text, one.rows) for one in diagnosis.told]
+    told = [(one.plugin, one.text, one.rows) for one in diagnosis.rejections]
     if diagnosis.absent_text:
         told.append(("", diagnosis.absent_text, diagnosis.absent))
     found = [

@@ -19,7 +19,7 @@ from situate.cli.input.files import read_sources
 
 if TYPE_CHECKING:
     from situate.cli.input.cluster import Seen
-    from situate.core.engine.profile import Deciding
+    from situate.core.engine.framework import Framework
     from situate.core.model.pod import Pod
     from situate.core.model.volumes import Volume
     from situate.core.plan.ground import Ground
@@ -75,7 +75,7 @@ class World:
 
     seen: Seen
     cluster: Cluster
-    profiles: Mapping[str, Deciding]
+    profiles: Mapping[str, Framework]
     where: str
     space: str
     """The namespace of what does not say its own."""
@@ -167,7 +167,7 @@ def read_world(asked: Asked, named: Reference | None = None, *, local: bool = Fa
     return world
 
 
-def _live(asked: Asked, named: Reference | None, profiles: Mapping[str, Deciding], *, local: bool) -> World:
+def _live(asked: Asked, named: Reference | None, profiles: Mapping[str, Framework], *, local: bool) -> World:
     async def work(client: Client) -> World:
         return await live_world(client, asked, profiles, named, local=local)
 
@@ -177,7 +177,7 @@ def _live(asked: Asked, named: Reference | None, profiles: Mapping[str, Deciding
 async def live_world(
     client: Client,
     asked: Asked,
-    profiles: Mapping[str, Deciding],
+    profiles: Mapping[str, Framework],
     named: Reference | None = None,
     *,
     local: bool = False,

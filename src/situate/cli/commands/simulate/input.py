@@ -33,7 +33,7 @@ from situate.wire.objects import decode_checked, objects_of
 
 if TYPE_CHECKING:
     from situate.core.config.types import KubeSchedulerConfiguration
-    from situate.core.engine.profile import Deciding
+    from situate.core.engine.framework import Framework
     from situate.core.model.named import NamedObject
     from situate.core.model.pod import Pod
     from situate.core.model.priority import PriorityClasses
@@ -64,7 +64,7 @@ class Configuration:
     name: str
     config: KubeSchedulerConfiguration
     others: Mapping[str, type]
-    profiles: Mapping[str, Deciding]
+    profiles: Mapping[str, Framework]
 
 
 # -- the snapshot ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from situate.cli.input.files import mapped_sources
 if TYPE_CHECKING:
     from situate.cli.commands.why.waiting import Waited
     from situate.cli.input.cluster import Seen
-    from situate.core.engine.profile import Deciding
+    from situate.core.engine.framework import Framework
     from situate.core.explain.account import Account
     from situate.core.model.pod import Pod
     from situate.core.state.cluster import Cluster
@@ -74,7 +74,7 @@ def _answer(
     seen: Seen,
     cluster: Cluster,
     pod: Pod,
-    profiles: Mapping[str, Deciding],
+    profiles: Mapping[str, Framework],
     node: str,
     output: str,
     *,

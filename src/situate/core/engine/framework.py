@@ -1,0 +1,147 @@
+"""Profiles from a configuration: the built-in plugins by the table, those of others by the classes handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from situate.core.config.defaults import KNOWN, default_configuration
+from situate.core.config.resolve import ResolvedProfile, resolve
+from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration, VolumeBindingArgs
+from situate.core.contract import Assigner, Filter, Scorer
+from situate.core.model.refs import Millis
+from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
+from situate.core.plugins.support.errors import PluginError
+from situate.core.plugins.support.out_of_tree import as_assigner, as_filter, as_scorer, construct
+from situate.core.plugins.support.single_stage import filter_only, pre_filter_only
+from situate.core.plugins.table import BUILDERS
+from situate.core.plugins.volume_binding import VolumeBinding
+from situate.core.preempt.options import PreemptionOptions
+
+LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
+"""The filters of ours that turn pods away before nodes are looked at; without preFilter, they do so node by node."""
+
+
+ASKED_AT: Final = ("filter", "score", "preFilter", "reserve")
+"""The extension points at which a plugin of ours, or of others, may have to be asked something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """All that deciding for one scheduler name takes: its plugins, and how it preempts."""
+
+    profile: Profile
+    preemption: PreemptionOptions
+    binds_volumes: bool = True
+    """Whether volumes are bound before the pod is: VolumeBinding is enabled at preBind."""
+    volumes_ms: Millis = 600_000
+    """How long volumes may take to become ready."""
+
+
+def build_frameworks(
+    config: KubeSchedulerConfiguration, others: Mapping[str, type] | None = None
+) -> dict[str, Framework]:
+    """By scheduler name. `others` are plugin classes that are not ours, under the names the configuration uses."""
+    others = others or {}
+    known = {**KNOWN, **{name: points_of(kind) for name, kind in others.items()}}
+    extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
+    made = {profile.scheduler_name: _deciding(profile, others) for profile in resolve(config, known)}
+    return {name: _for_extenders(deciding) for name, deciding in made.items()} if extended else made
+
+
+def default_framework() -> Framework:
+    """What decides where nobody configured anything."""
+    return next(iter(build_frameworks(default_configuration()).values()))
+
+
+def points_of(kind: type) -> frozenset[str]:
+    """The extension points that a plugin class of others implements, by the methods that it has."""
+    points = set()
+    if hasattr(kind, "check") or hasattr(kind, "check_one"):
+        points |= {"preFilter", "filter"}
+    if hasattr(kind, "score") or hasattr(kind, "score_one"):
+        points |= {"preScore", "score"}
+    if hasattr(kind, "assign"):
+        points.add("reserve")
+    return frozenset(points)
+
+
+def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framework:
+    filters: dict[str, Filter | None] = {}
+    scorers: dict[str, Scorer | None] = {}
+    assigners: dict[str, Assigner | None] = {}
+    for name in dict.fromkeys(name for point in ASKED_AT for name in resolved.points[point]):
+        if name in BUILDERS:
+            plugin = BUILDERS[name](resolved)
+            filters[name] = plugin if isinstance(plugin, Filter) else None
+            scorers[name] = plugin if isinstance(plugin, Scorer) else None
+            assigners[name] = plugin if isinstance(plugin, Assigner) else None
+        elif name in others:
+            plugin = construct(name, others[name], resolved.args.get(name))
+            filters[name], scorers[name] = as_filter(name, plugin), as_scorer(name, plugin)
+            assigners[name] = as_assigner(name, plugin)
+    _nobody_left_out(resolved, others)
+    args = resolved.args_of(DefaultPreemptionArgs)
+    return Framework(
+        Profile(
+            scheduler_name=resolved.scheduler_name,
+            filters=_asked(resolved, filters),
+            scorers=tuple(
+                Weighted(scorer, weight)
+                for name, weight in resolved.scorers
+                if (scorer := scorers.get(name)) is not None
+            ),
+            before_nodes=_before_nodes(resolved, others),
+            post_filters=resolved.points["postFilter"],
+            sampling=_sampling(resolved),
+            assigners=tuple(
+                assigner for name in resolved.points["reserve"] if (assigner := assigners.get(name)) is not None
+            ),
+        ),
+        PreemptionOptions(
+            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets
+        ),
+        binds_volumes=VolumeBinding.name in resolved.points["preBind"],
+        volumes_ms=resolved.args_of(VolumeBindingArgs).bind_timeout_seconds * 1_000,
+    )
+
+
+def _for_extenders(deciding: Framework) -> Framework:
+    profile = deciding.profile
+    if profile.sampling is ALL_NODES:
+        return deciding
+    return replace(deciding, profile=replace(profile, sampling=replace(profile.sampling, for_extenders=True)))
+
+
+def _sampling(resolved: ResolvedProfile) -> Sampling:
+    """A sample that the profile asks for goes before a percentage that the whole configuration does."""
+    percentage = 0 if resolved.node_sample else resolved.percentage_of_nodes_to_score
+    return Sampling(resolved.node_sample, percentage) if resolved.node_sample or percentage else ALL_NODES
+
+
+def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:
+    """The filters; last, for what they say before nodes are looked at, those that are enabled at preFilter alone."""
+    asked: list[Filter] = []
+    for name in resolved.points["filter"]:
+        if (plugin := filters.get(name)) is not None:
+            late = name in LATE and name not in resolved.points["preFilter"]
+            asked.append(filter_only(plugin) if late else plugin)
+    for name in resolved.points["preFilter"]:
+        if name not in resolved.points["filter"] and (plugin := filters.get(name)) is not None:
+            asked.append(pre_filter_only(plugin))
+    return tuple(asked)
+
+
+def _nobody_left_out(resolved: ResolvedProfile, others: Mapping[str, type]) -> None:
+    """`check` runs at filter and `score` at score: enabled elsewhere alone, a plugin of others would never be asked."""
+    for at, runs in (("preFilter", "filter"), ("preScore", "score")):
+        for name in resolved.points[at]:
+            if name in others and name not in resolved.points[runs]:
+                raise PluginError(name, f"is enabled at {at} and not at {runs}, where it would run")
+
+
+def _before_nodes(resolved: ResolvedProfile, others: Mapping[str, type]) -> tuple[str, ...]:
+    """Who may turn a pod away before any node is looked at. One `check` of others does both, wherever it is enabled."""
+    named = resolved.points["preFilter"]
+    return (*named, *(name for name in resolved.points["filter"] if name in others and name not in named))

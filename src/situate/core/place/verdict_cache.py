@@ -1,0 +1,460 @@
+"""Standing answers: what every filter and scorer last said of one class of pods, kept right as the cluster changes.
+
+A bind moves one row and perhaps a few counts. So of a standing answer only this is computed again:
+- the touched rows, for plugins that can answer for one row;
+- the rows of the domains that now have another answer, for filters that can answer by domain;
+- the whole answer of a plugin, if something it read has moved: a count, the terms carried, storage, services, or, for a
+  plugin that reads the load and cannot answer for one row, any row;
+- everything, when a node changed.
+The result is the same, bit for bit, as asking every plugin from scratch; a state machine in the tests compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from situate.core.contract import (
+    FITS,
+    Codes,
+    DomainChecker,
+    DomainFilter,
+    Filter,
+    RowFilter,
+    RowScorer,
+    Scorer,
+    Scores,
+    Verdict,
+)
+from situate.core.place.filtering import combine
+from situate.core.place.profile import Profile
+from situate.core.place.selecting import NOWHERE, first_best
+from situate.core.place.stopwatch import FILTER, NO_STOPWATCH, SCORE, Stopwatch
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.columns import IdColumn, IntColumn, Mask
+from situate.core.state.terms import CarriedTerm
+from situate.core.state.topology import TopologyTally
+from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, View
+
+FEW_ROWS: Final = 16
+"""Up to this many changed rows are mended one by one; more, and the whole column is summed again."""
+
+FEW_DOMAINS: Final = 4
+"""Of up to this many domains that changed the rows are looked up; for more, the whole column is written again."""
+
+Versions = tuple[tuple[TopologyTally | CarriedTerm, int], ...]
+
+
+@dataclass(slots=True)
+class _ByDomain:
+    """What one filter said by domain, and who says it."""
+
+    checker: DomainChecker
+    codes: Codes
+
+
+@dataclass(slots=True)
+class _Filtering:
+    """What one filter said, and what it read to say it."""
+
+    plugin: Filter
+    codes: Codes | None
+    reads: int
+    versions: Versions
+    check_at: Callable[[int], int] | None
+    by_domain: _ByDomain | None
+
+
+@dataclass(slots=True)
+class _Scoring:
+    """What one scorer said, and what it read to say it."""
+
+    scorer: Scorer
+    weight: int
+    scores: Scores | None
+    reads: int
+    versions: Versions
+    score_at: Callable[[int], int] | None
+
+
+class _Changed(NamedTuple):
+    """A filter said something else."""
+
+    rows: IdColumn | None
+    """Where; None: it may be anywhere."""
+    refused: bool
+    """Whether it refuses all of these now."""
+
+
+ANYWHERE: Final = _Changed(None, refused=False)
+
+
+class VerdictCache:
+    """The standing answers for one class under one profile. `choose` is all that placing needs."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch = NO_STOPWATCH) -> None:
+        self._cluster = cluster
+        self._stopwatch = stopwatch
+        self._profile = profile
+        self.pod = pod
+        self._build()
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def choose(self, excluded: Collection[int] = ()) -> int:
+        """The row of the best node as of now, leaving out the excluded rows; or NOWHERE."""
+        self.refresh()
+        if self._stopped:
+            self._stopwatch.lap(FILTER, False)
+            return NOWHERE
+        rank = self._rank
+        if excluded:
+            rank = rank.copy()
+            rank[list(excluded)] = -1
+        best = first_best(rank)
+        if best == NOWHERE:
+            self._stopwatch.lap(FILTER, False)
+        else:
+            self._stopwatch.lap(SCORE)
+        return best
+
+    @property
+    def feasible(self) -> Mask:
+        """To look at: it changes with the next question."""
+        return np.zeros_like(self._feasible) if self._stopped else self._feasible
+
+    @property
+    def total(self) -> IntColumn:
+        """The weighed sum of scores; read at feasible rows only."""
+        return self._base_total + self._load_total
+
+    @property
+    def rank(self) -> IntColumn:
+        """The same, and -1 where the pod does not fit. To look at: it changes with the next question."""
+        return self._rank
+
+    def load_parts(self, row: int) -> dict[str, int]:
+        """What the scorers that answer by row add to the sum at a row, which is feasible."""
+        if not self._by_row_scorers:
+            return {}
+        *others, last = self._by_row_scorers
+        parts = {one.scorer.name: one.weight * one.score_at(row) for one in others}  # type: ignore[misc]
+        # What all of them add is known, so the last need not be asked.
+        parts[last.scorer.name] = self._load_total_cells[row] - sum(parts.values())
+        return parts
+
+    def base_parts(self, row: int) -> dict[str, int]:
+        """What the others add there."""
+        return {
+            one.scorer.name: one.weight * int(one.scores[row])
+            for one in self._scorers
+            if one.score_at is None and one.scores is not None
+        }
+
+    @property
+    def base_scores(self) -> tuple[Scores | None, ...]:
+        """The scores of all plugins that do not answer by row: while these are the same, only touched rows change."""
+        return tuple([one.scores for one in self._scorers if one.score_at is None])
+
+    @property
+    def codes(self) -> tuple[Codes | None, ...]:
+        return tuple([filtering.codes for filtering in self._filters])
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes at most: by the number of nodes and plugins, whatever they answered."""
+        columns = 3 * self._rank.nbytes + 3 * self._feasible.nbytes
+        answers = len(self._filters) * self._feasible.nbytes + len(self._scorers) * self._rank.nbytes
+        return columns + answers
+
+    # -- from scratch --------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        cluster, profile, pod = self._cluster, self._profile, self.pod
+        self._epoch = cluster.epoch
+        self._note_position()
+        self._view = base = View(cluster)
+        verdicts: list[Verdict] = []
+        self._filters: list[_Filtering] = []
+        for plugin in profile.filters:
+            view = View(cluster)
+            verdict = plugin.check(pod, view)
+            verdicts.append(verdict)
+            codes = verdict.copy() if isinstance(verdict, np.ndarray) else None
+            by_row = (
+                codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
+            )
+            check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
+            by_domain = self._ask_domains(plugin) if codes is not None and _counts_alone(view) else None
+            self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at, by_domain))
+        filtered = combine(profile, verdicts, base)
+        self._stopped = filtered.turned_away is not None or filtered.failed is not None
+        self._by_row_filters = [f for f in self._filters if f.check_at is not None]
+        self._base_filters = [f for f in self._filters if f.check_at is None]
+        self._watched_filters = [f for f in self._filters if f.check_at is None and (f.reads or f.versions)]
+        self._base_ok = self._all_fit(self._base_filters, base.present.copy())
+        self._load_ok = self._all_fit(self._by_row_filters, np.ones(base.size, np.bool_))
+        self._feasible = self._base_ok & self._load_ok
+        self._unscored = self._stopped or not self._feasible.any()
+        if not self._unscored:
+            self._stopwatch.lap(FILTER)
+        self._scorers = [self._ask_scorer(weighted.scorer, weighted.weight) for weighted in profile.scorers]
+        self._by_row_scorers = [s for s in self._scorers if s.score_at is not None]
+        self._watched_scorers = [s for s in self._scorers if s.score_at is None and (s.reads or s.versions)]
+        self._sum_scores()
+        if not self._unscored:
+            self._stopwatch.lap(SCORE)
+
+    def _ask_domains(self, plugin: Filter) -> _ByDomain | None:
+        checker = plugin.domain_checker(self.pod, self._view) if isinstance(plugin, DomainFilter) else None
+        return None if checker is None else _ByDomain(checker, checker.check(self._view))
+
+    def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
+        if self._unscored:
+            return _Scoring(scorer, weight, None, 0, (), None)
+        view = View(self._cluster, feasible=self._feasible)
+        scores = scorer.score(self.pod, view)
+        by_row = scores is not None and view.reads == LOAD and not view.tallies_read and isinstance(scorer, RowScorer)
+        score_at = scorer.scorer_at(self.pod, self._view) if by_row and isinstance(scorer, RowScorer) else None
+        return _Scoring(scorer, weight, scores, view.reads, _versions(view), score_at)
+
+    def _all_fit(self, answers: Sequence[_Filtering], fit: Mask) -> Mask:
+        for answer in answers:
+            if answer.codes is not None:
+                fit &= answer.codes == FITS
+        return fit
+
+    def _sum_scores(self) -> None:
+        self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
+        self._load_total = self._weighed(self._by_row_scorers)
+        for scoring in self._by_row_scorers:
+            scoring.scores = None  # from here on it lives in the sum only
+        self._rank_all()
+
+    def _weighed(self, answers: Sequence[_Scoring]) -> IntColumn:
+        total = np.zeros(len(self._feasible), np.int64)
+        for answer in answers:
+            if answer.scores is not None:
+                total += answer.scores * answer.weight if answer.weight != 1 else answer.scores
+        return total
+
+    def _rank_all(self) -> None:
+        """Put every row in its rank again, infeasible ones below all."""
+        rank = self._base_total + self._load_total
+        rank[~self._feasible] = -1
+        self._rank = rank
+        self._rank_cells = rank.data
+        self._base_ok_cells = self._base_ok.data
+        self._load_ok_cells = self._load_ok.data
+        self._feasible_cells = self._feasible.data
+        self._base_total_cells = self._base_total.data
+        self._load_total_cells = self._load_total.data
+
+    # -- keeping up ----------------------------------------------------------------------------------------------
+
+    def _note_position(self) -> None:
+        cluster = self._cluster
+        self._seen = cluster.touched_base + len(cluster.touched)
+        self._terms = cluster.terms.version
+        self._storage = cluster.objects.storage.version
+        self._workloads = cluster.objects.workloads.version
+
+    def refresh(self) -> None:
+        """Bring every answer up to now."""
+        cluster = self._cluster
+        if self._epoch != cluster.epoch or self._seen < cluster.touched_base:
+            self._build()
+            return
+        rows = cluster.touched[self._seen - cluster.touched_base :]
+        moved = self._moved(bool(rows))
+        if self._stopped:
+            # What turned the pod away may be gone, and then all the rest is wanted too.
+            if any(_is_stale(answer, moved) for answer in self._watched_filters):
+                self._build()
+        elif rows or moved or self._watched_filters or self._watched_scorers:
+            self._catch_up(rows, moved)
+
+    def _catch_up(self, rows: Sequence[int], moved: int) -> None:
+        self._note_position()
+        flipped = False
+        stale = [answer for answer in self._watched_filters if _is_stale(answer, moved)]
+        if stale:
+            changed: list[_Changed] = []
+            if not all(self._recheck(answer, changed) for answer in stale):
+                self._build()
+                return
+            flipped = self._base_changed(changed)
+        for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
+            flipped |= self._refresh_row(row)
+        if flipped:
+            moved |= FEASIBLE
+            if not self._scorable():
+                return
+        if not self._unscored:
+            self._stopwatch.lap(FILTER)
+            for scoring in self._watched_scorers:
+                if _is_stale(scoring, moved):
+                    self._rescore(scoring)
+
+    def _scorable(self) -> bool:
+        """Whether scores are to be kept up: not while nothing is feasible. When something is again, all are asked."""
+        if not np.count_nonzero(self._feasible):
+            self._unscored = True
+        elif self._unscored:
+            self._build()
+            return False
+        return not self._unscored
+
+    def _moved(self, load: bool) -> int:
+        cluster = self._cluster
+        moved = LOAD if load else 0
+        if self._terms != cluster.terms.version:
+            moved |= TERMS
+        if self._storage != cluster.objects.storage.version:
+            moved |= STORAGE
+        if self._workloads != cluster.objects.workloads.version:
+            moved |= WORKLOADS
+        return moved
+
+    def _recheck(self, answer: _Filtering, changed: list[_Changed]) -> bool:
+        """Ask a filter again, and note the rows where its answer is another.
+
+        False if the pod is now turned away, which is another kind of answer.
+        """
+        view = View(self._cluster)
+        before = answer.codes
+        if answer.by_domain is not None and before is not None:
+            answer.codes = self._recheck_domains(answer.by_domain, before, view, changed)
+            answer.versions = _versions(view)
+            return True
+        verdict = answer.plugin.check(self.pod, view)
+        if verdict is not None and not isinstance(verdict, np.ndarray):
+            return False
+        answer.codes = verdict
+        answer.reads, answer.versions = view.reads, _versions(view)
+        if before is None or verdict is None:
+            if before is not verdict:
+                changed.append(ANYWHERE)
+        elif len(rows := np.flatnonzero(before != verdict)):
+            changed.append(_Changed(rows, refused=np.count_nonzero(verdict[rows]) == len(rows)))
+        else:
+            answer.codes = before  # whoever keeps what follows from it sees that it is the same
+        return True
+
+    def _recheck_domains(self, answer: _ByDomain, codes: Codes, view: View, changed: list[_Changed]) -> Codes:
+        """Ask by domain; the codes by row, in a new column if there are others."""
+        before, answer.codes = answer.codes, answer.checker.check(view)
+        domains = (before != answer.codes).nonzero()[0].tolist()
+        if not domains:
+            return codes
+        if len(domains) > FEW_DOMAINS:
+            changed.append(ANYWHERE)
+            return answer.codes.take(view.label(answer.checker.topology_key)[0])
+        codes = codes.copy()
+        for domain in domains:
+            rows, code = view.rows_in(answer.checker.topology_key, domain), answer.codes[domain]
+            codes[rows] = code
+            changed.append(_Changed(rows, refused=code != FITS))
+        return codes
+
+    def _base_changed(self, changed: Sequence[_Changed]) -> bool:
+        """Some filters that do not answer by row said something else; whether any node's feasibility changed."""
+        flipped = False
+        few: list[int] = []
+        for rows, refused in changed:
+            if rows is not None and len(few) + len(rows) <= FEW_ROWS:
+                few += rows.tolist()
+            elif rows is not None and refused:
+                self._refuse(rows)
+                flipped = True
+            else:
+                self._base_ok = self._all_fit(self._base_filters, self._view.present.copy())
+                self._feasible = self._base_ok & self._load_ok
+                self._rank_all()
+                return True
+        for row in dict.fromkeys(few):
+            # Rows without a node are never looked at: their codes may be anything.
+            fits = bool(self._view.present[row]) and all(
+                f.codes is None or f.codes[row] == FITS for f in self._base_filters
+            )
+            self._base_ok_cells[row] = fits
+            flipped |= self._rank_row(row)
+        return flipped
+
+    def _refuse(self, rows: IdColumn) -> None:
+        """A filter refuses all of these now, so nothing else has to be asked about them."""
+        self._base_ok[rows] = False
+        self._feasible[rows] = False
+        self._rank[rows] = -1
+
+    def _refresh_row(self, row: int) -> bool:
+        """A pod came to or left this row; say whether its feasibility changed."""
+        fits = True
+        for answer in self._by_row_filters:
+            code = answer.check_at(row)  # type: ignore[misc]
+            answer.codes[row] = code  # type: ignore[index]
+            if code:
+                fits = False
+        self._load_ok_cells[row] = fits
+        if fits:
+            # Where the load does not fit, the sum is not read until the row is touched again.
+            total = 0
+            for scoring in self._by_row_scorers:
+                total += scoring.weight * scoring.score_at(row)  # type: ignore[misc]
+            self._load_total_cells[row] = total
+        return self._rank_row(row)
+
+    def _rank_row(self, row: int) -> bool:
+        feasible = self._load_ok_cells[row] and self._base_ok_cells[row]
+        rank = self._base_total_cells[row] + self._load_total_cells[row] if feasible else -1
+        flipped: bool = feasible != self._feasible_cells[row]
+        self._rank_cells[row] = rank
+        self._feasible_cells[row] = feasible
+        return flipped
+
+    def _rescore(self, scoring: _Scoring) -> None:
+        """Ask a scorer again, and put the difference into the sum."""
+        before = scoring.scores
+        view = View(self._cluster, feasible=self._feasible)
+        after = scoring.scorer.score(self.pod, view)
+        scoring.scores, scoring.reads, scoring.versions = after, view.reads, _versions(view)
+        if before is None and after is None:
+            return
+        if before is None or after is None:
+            self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
+            self._rank_all()
+            return
+        rows = np.flatnonzero(after != before)
+        if not rows.size:
+            scoring.scores = before  # as with codes
+            return
+        if rows.size > FEW_ROWS:
+            self._base_total += (after - before) * scoring.weight
+            self._rank_all()
+            return
+        for row in rows.tolist():
+            self._base_total_cells[row] += int(after[row] - before[row]) * scoring.weight
+            self._rank_row(row)
+
+
+def _counts_alone(view: View) -> bool:
+    """Whether counts of pods are all that was read, beside nodes."""
+    return not view.reads and bool(view.tallies_read)
+
+
+def _versions(view: View) -> Versions:
+    return tuple(zip(view.tallies_read, view.versions_read, strict=True))
+
+
+def _is_stale(answer: _Filtering | _Scoring, moved: int) -> bool:
+    if answer.reads & moved:
+        return True
+    # A loop, not any(...): it runs for every pod, and a generator costs more than the comparisons.
+    for tally, version in answer.versions:  # noqa: SIM110
+        if tally.version != version:
+            return True
+    return False

@@ -1,0 +1,140 @@
+"""What extenders have a say in: why a pod fits nowhere, with what they refused; and all nodes where room can be made.
+
+Nothing is remembered here: what extenders say is true of one pod at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from situate.core.place.diagnosis import Diagnosis, Rejection
+from situate.core.place.filtering import Filtered
+from situate.core.place.profile import Profile
+from situate.core.preempt.budgets import Budgets
+from situate.core.preempt.eviction_effects import ask, filter_effects, with_nominations
+from situate.core.preempt.fit_failure import FitFailure
+from situate.core.preempt.lower_priority import LowerPods
+from situate.core.preempt.options import PreemptionOptions
+from situate.core.preempt.post_filter import DYNAMIC_RESOURCES, NO_CLAIMS, post_filter
+from situate.core.preempt.post_filter_result import refused
+from situate.core.preempt.preemption import PreemptionInputs
+from situate.core.preempt.ranking import Candidate, harm
+from situate.core.preempt.trial import prepare
+from situate.core.preempt.victims import victims_on
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.view import View
+
+EXTENDER: Final = "Extender"
+"""Stands for all extenders among the plugins that refused a pod."""
+MOST_TEXTS: Final = 16
+"""How many things extenders can say of a pod's nodes: a message has to stay readable."""
+OTHER_REASONS: Final = "node(s) were refused by an extender for other reasons"
+NO_CANDIDATE: Final = "preemption: no candidate node for preemption"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderRejection:
+    """What an extender said of a node that our own filters may have let through."""
+
+    row: int
+    text: str
+    eviction_helps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionContext:
+    """For whom room is sought, and what is known."""
+
+    profile: Profile
+    pod: PodClass
+    view: View
+    options: PreemptionOptions
+    known: PreemptionInputs
+    nominated_node: str = ""
+
+
+def with_extender_rejections(
+    found: FitFailure, said: Sequence[ExtenderRejection], seeking: PreemptionContext
+) -> FitFailure:
+    """Why the pod fits nowhere, with what extenders said, and what can be done."""
+    if found.filtered.failed is not None or not said:
+        return found
+    filtered, diagnosis = _as_a_filter(found.filtered, found.diagnosis, said)
+    if filtered.feasible.any():
+        return FitFailure(filtered, diagnosis, None, diagnosis.message())
+    return _remedied(filtered, diagnosis, seeking)
+
+
+def restricted_to(found: FitFailure, only: Mask, seeking: PreemptionContext) -> FitFailure:
+    """The same, with room made at these rows and at no others."""
+    if found.post_filter is None or found.post_filter.node_row is None:
+        return found
+    if not only.any():
+        diagnosis = found.diagnosis
+        if EXTENDER not in diagnosis.plugins:
+            diagnosis = replace(diagnosis, plugins=(*diagnosis.plugins, EXTENDER))
+        said = f"{NO_CLAIMS}, {NO_CANDIDATE}" if DYNAMIC_RESOURCES in seeking.profile.post_filters else NO_CANDIDATE
+        return FitFailure(found.filtered, diagnosis, refused(said), diagnosis.message(said))
+    helps = found.diagnosis.eviction_helps & only
+    return _remedied(found.filtered, replace(found.diagnosis, eviction_helps=helps), seeking)
+
+
+def _remedied(filtered: Filtered, diagnosis: Diagnosis, seeking: PreemptionContext) -> FitFailure:
+    result = post_filter(
+        seeking.profile,
+        seeking.pod,
+        seeking.view,
+        diagnosis,
+        seeking.options,
+        nominated_node=seeking.nominated_node,
+        known=seeking.known,
+    )
+    return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
+
+
+def _as_a_filter(
+    filtered: Filtered, diagnosis: Diagnosis, said: Sequence[ExtenderRejection]
+) -> tuple[Filtered, Diagnosis]:
+    """The filters' answers as if the extenders were one of them, the last."""
+    by_text: dict[str, Mask] = {}
+    feasible, helps = filtered.feasible.copy(), diagnosis.eviction_helps.copy()
+    for one in said:
+        if filtered.feasible[one.row]:
+            text = one.text if one.text in by_text or len(by_text) < MOST_TEXTS else OTHER_REASONS
+            by_text.setdefault(text, np.zeros(len(feasible), np.bool_))[one.row] = True
+            feasible[one.row] = False
+            helps[one.row] = one.eviction_helps
+    if not by_text:
+        return filtered, diagnosis
+    added = tuple(Rejection(EXTENDER, text, rows) for text, rows in by_text.items())
+    return replace(filtered, feasible=feasible), replace(
+        diagnosis,
+        rejections=(*diagnosis.rejections, *added),
+        eviction_helps=helps,
+        plugins=(*diagnosis.plugins, EXTENDER),
+    )
+
+
+def candidates(diagnosis: Diagnosis, seeking: PreemptionContext) -> list[Candidate]:
+    """All nodes where room can be made, up to as many as are wanted; the least harmful first."""
+    pod, view, nominated = seeking.pod, seeking.view, seeking.known.nominated
+    lower, budgets = LowerPods(view, pod.priority), Budgets(view.budgets)
+    asked = with_nominations(ask(seeking.profile, pod, view), pod, nominated)
+    trial = prepare(filter_effects(asked, pod), pod, view, lower, nominated)
+    rows = np.flatnonzero(diagnosis.eviction_helps)
+    wanted = seeking.options.wanted_candidates(len(rows))
+    found: list[Candidate] = []
+    for row in rows[(lower.counts[rows] > 0) & ~trial.unresolvable[rows]].tolist():
+        outcome = victims_on(trial, budgets, row)
+        if not isinstance(outcome, Candidate) or not outcome.victims:
+            continue
+        if not outcome.violations or not seeking.options.never_break_budgets:
+            found.append(outcome)
+        if len(found) >= wanted and any(not one.violations for one in found):
+            break
+    return sorted(found, key=harm)

@@ -1,0 +1,130 @@
+"""Why pods of one profile fit nowhere, and what can be done: for one after another, remembering what it can between.
+
+What is remembered is right as long as nothing moves that it was computed from; and that is looked up every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from situate.core.place.diagnosis import Diagnosis, diagnose
+from situate.core.place.filtering import Filtered, combine
+from situate.core.place.profile import Profile
+from situate.core.preempt.eviction_effects import FilterRun, ask, with_nominations
+from situate.core.preempt.lower_priority import LowerTables
+from situate.core.preempt.nominated import NO_NOMINATED_PODS, NominatedPods, WithNominated
+from situate.core.preempt.options import PreemptionOptions
+from situate.core.preempt.post_filter import post_filter
+from situate.core.preempt.post_filter_result import PostFilterResult
+from situate.core.preempt.preemption import PreemptionInputs
+from situate.core.preempt.with_nominated import filter_with_nominated
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
+from situate.core.state.view import View
+
+SAID: Final = 1_024
+"""For how many classes it is remembered what was said; the one that was asked for longest ago goes first."""
+
+Moment: TypeAlias = tuple[int, ...]
+"""Where everything stands that an answer was computed from."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitFailure:
+    """Why a pod fits nowhere, and what can be done about it."""
+
+    filtered: Filtered
+    diagnosis: Diagnosis
+    post_filter: PostFilterResult | None
+    """None if a node was found, or a filter failed: then PostFilter does not run."""
+    message: str
+    """The text of the FailedScheduling event."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FilterRuns:
+    """What the filters said of one class, at some moment, whatever is nominated."""
+
+    pod: PodClass
+    moment: Moment
+    asked: list[FilterRun]
+    filtered: Filtered
+
+
+class FitFailureFinder:
+    """Finds remedies for one profile on one cluster."""
+
+    __slots__ = ("_answers", "_cluster", "_lower", "_options", "_profile", "_said")
+
+    def __init__(self, cluster: Cluster, profile: Profile, options: PreemptionOptions, lower: LowerTables) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._options = options
+        self._lower = lower
+        self._said: dict[PodClass, tuple[Moment, FitFailure]] = {}
+        self._answers: _FilterRuns | None = None
+        """The last: unschedulable pods come in bursts of one class."""
+
+    def find(
+        self,
+        pod: PodClass,
+        nominated: NominatedPods = NO_NOMINATED_PODS,
+        *,
+        nominated_node: str = "",
+        evicting: Container[str] = (),
+    ) -> FitFailure:
+        """Why a pod fits nowhere beside those who were promised nodes, and what can be done.
+
+        `nominated_node` is the one that the pod itself was promised; `evicting`, the uids of those who were asked to
+        leave.
+        """
+        if nominated_node or self._options.never_break_budgets:
+            # What is said depends on who is leaving that node, or on the budgets, of which no version is kept.
+            return self._seek(pod, nominated, nominated_node, evicting)
+        moment = (*_moment(self._cluster), nominated.version)
+        said = self._said.pop(pod, None)
+        if said is None or said[0] != moment:
+            said = moment, self._seek(pod, nominated, "", ())
+        if said[1].post_filter is None or said[1].post_filter.node_row is None:
+            self._said[pod] = said
+            if len(self._said) > SAID:
+                del self._said[next(iter(self._said))]
+        return said[1]
+
+    def _seek(
+        self, pod: PodClass, nominated: NominatedPods, nominated_node: str, evicting: Container[str]
+    ) -> FitFailure:
+        profile, view = self._profile, View(self._cluster)
+        answers = self._answers_for(pod, view)
+        asked = with_nominations(answers.asked, pod, nominated)
+        filtered = filter_with_nominated(answers.filtered, asked, pod, view, nominated)
+        diagnosis = diagnose(profile, pod, WithNominated(view, nominated) if nominated else view, filtered)
+        if filtered.failed is not None:
+            return FitFailure(filtered, diagnosis, None, filtered.failure)
+        if filtered.feasible.any():
+            return FitFailure(filtered, diagnosis, None, diagnosis.message())
+        known = PreemptionInputs(nominated, evicting, self._lower.below(pod.priority), self._lower.budgets(), asked)
+        result = post_filter(profile, pod, view, diagnosis, self._options, nominated_node=nominated_node, known=known)
+        return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
+
+    def _answers_for(self, pod: PodClass, view: View) -> _FilterRuns:
+        """What the filters say of the cluster as it is."""
+        moment = _moment(self._cluster)
+        kept = self._answers
+        if kept is None or kept.pod is not pod or kept.moment != moment:
+            asked = ask(self._profile, pod, view)
+            filtered = combine(self._profile, [one.verdict for one in asked], view)
+            kept = self._answers = _FilterRuns(pod, moment, asked, filtered)
+        return kept
+
+
+def _moment(cluster: Cluster) -> Moment:
+    return (
+        cluster.epoch,
+        cluster.touched_base + len(cluster.touched),
+        cluster.terms.version,
+        cluster.objects.storage.version,
+        cluster.objects.workloads.version,
+    )

@@ -1,0 +1,120 @@
+"""The pods that were promised nodes, as a pod that looks for one sees them.
+
+On the node that it tries, a pod sees those of its priority or above as if they were there already; on all other nodes
+they do not exist. It must fit beside them, and without them too: they may come to stand elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import numpy as np
+
+from situate.core.state.classes import LabelGroup, PodClass
+from situate.core.state.columns import IntColumn
+from situate.core.state.view import View
+
+T = TypeVar("T", LabelGroup, PodClass)
+
+
+class NominatedPods:
+    """Who was promised which row, and what they take there."""
+
+    __slots__ = ("_holders", "_loads", "_size", "by_row", "carriers", "groups", "version")
+
+    def __init__(self, size: int = 0) -> None:
+        self.version = 0
+        """Set by whoever keeps the promises: another for other promises, 0 while there is none."""
+        self.by_row: dict[int, list[PodClass]] = {}
+        self.carriers: dict[PodClass, int] = {}
+        """The classes that bring terms of their own, and how many pods of each there are."""
+        self.groups: dict[LabelGroup, int] = {}
+        """Their labels, likewise."""
+        self._size = size
+        self._holders: dict[PodClass, int] = {}
+        """The classes that hold more than requests tell, likewise."""
+        self._loads: dict[int, IntColumn] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.by_row)
+
+    def add(self, kind: PodClass, row: int) -> None:
+        self.by_row.setdefault(row, []).append(kind)
+        self._shift(kind, row, 1)
+
+    def remove(self, kind: PodClass, row: int) -> None:
+        here = self.by_row[row]
+        here.remove(kind)
+        if not here:
+            del self.by_row[row]
+        self._shift(kind, row, -1)
+
+    def without(self, kind: PodClass, row: int) -> NominatedPods:
+        """The same but for one pod."""
+        found = NominatedPods(self._size)
+        found.by_row = {at: list(kinds) for at, kinds in self.by_row.items()}
+        found.carriers, found.groups, found._holders = dict(self.carriers), dict(self.groups), dict(self._holders)
+        found._loads = {column: load.copy() for column, load in self._loads.items()}
+        found.remove(kind, row)
+        return found
+
+    def at(self, row: int) -> list[tuple[PodClass, int]]:
+        """Those who were promised this row, as a view takes them."""
+        return [(kind, row) for kind in self.by_row.get(row, ())]
+
+    def load(self, column: int) -> IntColumn | None:
+        """What they take of a resource, by row; None if nothing anywhere."""
+        return self._loads.get(column)
+
+    def holders(self) -> list[tuple[PodClass, int]]:
+        """Those who hold more than requests tell, with their rows."""
+        if not self._holders:
+            return []
+        return [(kind, row) for row, here in self.by_row.items() for kind in here if kind in self._holders]
+
+    def _shift(self, kind: PodClass, row: int, sign: int) -> None:
+        _count(self.groups, kind.group, sign)
+        if kind.terms:
+            _count(self.carriers, kind, sign)
+        if kind.holds_volumes or kind.host_ports or kind.annotations or kind.requests.scalar:
+            _count(self._holders, kind, sign)
+        for column, amount in kind.takes:
+            load = self._loads.get(column)
+            if load is None:
+                load = self._loads[column] = np.zeros(self._size, np.int64)
+            load[row] += sign * amount
+
+
+def _count(counts: dict[T, int], item: T, sign: int) -> None:
+    counts[item] = counts.get(item, 0) + sign
+    if not counts[item]:
+        del counts[item]
+
+
+NO_NOMINATED_PODS: Final = NominatedPods()
+
+
+class WithNominated(View):
+    """Every node as if the pods that were promised it were there, for what reads the load of its own row alone.
+
+    Requests that evictions would free can be taken off as well.
+    """
+
+    __slots__ = ("_freed", "_nominated", "_under")
+
+    def __init__(self, view: View, nominated: NominatedPods, freed: Mapping[int, IntColumn] | None = None) -> None:
+        super().__init__(
+            view.cluster, removed=view._removed, added=(*view._added, *nominated.holders()), given=view._given
+        )
+        self._under = view
+        self._nominated = nominated
+        self._freed = freed or {}
+
+    def requested(self, column: int) -> IntColumn:
+        found = self._under.requested(column)
+        if (freed := self._freed.get(column)) is not None:
+            found = found - freed
+        if (load := self._nominated.load(column)) is not None:
+            found = found + load
+        return found

@@ -1,0 +1,122 @@
+"""Preemption: evict pods of lower priority from one node, so that the pod fits there.
+
+Nothing is evicted here; who carries the result out does that. Kubernetes' words throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from situate.core.contract import Unjudged
+from situate.core.place.diagnosis import Diagnosis
+from situate.core.place.profile import Profile
+from situate.core.preempt.budgets import Budgets
+from situate.core.preempt.candidates import reasons, search
+from situate.core.preempt.eviction_effects import FilterRun, ask, filter_effects, with_nominations
+from situate.core.preempt.lower_priority import LowerPods
+from situate.core.preempt.nominated import NO_NOMINATED_PODS, NominatedPods
+from situate.core.preempt.options import PreemptionOptions
+from situate.core.preempt.post_filter_result import ERROR, SUCCESS, PostFilterResult, refused
+from situate.core.preempt.ranking import Candidate
+from situate.core.preempt.trial import prepare
+from situate.core.preempt.unresolvable import ReasonCounts
+from situate.core.state.classes import PodClass
+from situate.core.state.view import View
+
+NEVER: Final = "Never"
+POLICY_FORBIDS: Final = "not eligible due to preemptionPolicy=Never."
+VICTIMS_ARE_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionInputs:
+    """What whoever looks for room knows beside the view: of promises and evictions that are under way; and what was
+    worked out before, so that it need not be again."""
+
+    nominated: NominatedPods = NO_NOMINATED_PODS
+    """Who was promised which node, of those that count for the pod."""
+    evicting: Container[str] = ()
+    """The uids of pods that were asked to leave, whether or not they show it yet."""
+    lower: LowerPods | None = None
+    budgets: Budgets | None = None
+    asked: Sequence[FilterRun] | None = None
+    """What the filters said, with the rows where promises may change it."""
+
+
+NO_INPUTS: Final = PreemptionInputs()
+
+
+def preempt(
+    profile: Profile,
+    pod: PodClass,
+    view: View,
+    diagnosis: Diagnosis,
+    options: PreemptionOptions,
+    *,
+    nominated_node: str = "",
+    offset: int = 0,
+    known: PreemptionInputs = NO_INPUTS,
+) -> PostFilterResult:
+    """Whom to evict for a pod that fits nowhere, and from which node.
+
+    `nominated_node` is where an earlier preemption was to make room for the pod. `offset` is where among the nodes
+    the search begins: Kubernetes rolls a die.
+    """
+    if (reason := _not_eligible(pod, view, diagnosis, nominated_node, known.evicting)) is not None:
+        return _told(reason)
+    if not diagnosis.eviction_helps.any():
+        return _nowhere(view, ReasonCounts(), 0)
+    asked = known.asked if known.asked is not None else with_nominations(ask(profile, pod, view), pod, known.nominated)
+    lower = known.lower or LowerPods(view, pod.priority)
+    trial = prepare(filter_effects(asked, pod), pod, view, lower, known.nominated)
+    found = search(trial, diagnosis, known.budgets or Budgets(view.budgets), options, offset)
+    if found.best is not None:
+        return _chosen(view, found.best)
+    counts = reasons(found)
+    if found.contradictory or any(isinstance(text, Unjudged) for text in counts):
+        names = (view.names[row] for row in found.contradictory)
+        contradictions = [f'expected at least one victim pod on node "{name}"' for name in names]
+        return _told(_joined(contradictions + [text.error for text in counts if isinstance(text, Unjudged)]), ERROR)
+    return _nowhere(view, counts, found.tried)
+
+
+def _not_eligible(
+    pod: PodClass, view: View, diagnosis: Diagnosis, nominated_node: str, evicting: Container[str]
+) -> str | None:
+    """Why the pod may not preempt: it does not want to, or its victims are still on their way out."""
+    if pod.spec.preemption_policy == NEVER:
+        return POLICY_FORBIDS
+    row = view.find(nominated_node) if nominated_node else -1
+    if row < 0 or not diagnosis.eviction_may_help(row):
+        return None
+    for victim in view.pods_on(row):
+        if victim.kind.priority < pod.priority and (victim.preempted or victim.uid in evicting):
+            return VICTIMS_ARE_LEAVING
+    return None
+
+
+def _chosen(view: View, best: Candidate) -> PostFilterResult:
+    """Who is being deleted already is not evicted again."""
+    by_name = sorted(best.victims, key=lambda victim: victim.key)
+    victims = (view.cluster.pods.bound(victim.row) for victim in by_name)
+    return PostFilterResult(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
+
+
+def _nowhere(view: View, counts: ReasonCounts, told: int) -> PostFilterResult:
+    """Of so many nodes something was said. A nominated node is no longer of use to the pod."""
+    counts.count(NOT_HELPFUL, view.node_count - told)
+    histogram = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    message = f"preemption: 0/{view.node_count} nodes are available: {histogram}."
+    return refused(message, withdraws=True)
+
+
+def _joined(errors: list[str]) -> str:
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+
+
+def _told(text: str, code: str | None = None) -> PostFilterResult:
+    message = f"preemption: {text}"
+    return refused(message) if code is None else refused(message, code)

@@ -1,0 +1,110 @@
+"""Why no eviction helps: what the first filter says that refuses a node, with all pods of lower priority gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from situate.core.contract import FITS, RULED_OUT, Codes
+from situate.core.place.filtering import ruled_out
+from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.preempt.eviction_effects import FilterEffect
+from situate.core.preempt.nominated import WithNominated
+from situate.core.preempt.trial import Trial, passes, refusal_of
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import IdColumn, Mask
+from situate.core.state.view import View
+
+
+class ReasonCounts(dict[str, int]):
+    """How many nodes something was said of, by what was said."""
+
+    def count(self, text: str, times: int = 1) -> None:
+        if times:
+            self[text] = self.get(text, 0) + times
+
+    def count_all(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self.count(text)
+
+
+def count_unresolvable(trial: Trial, rows: IdColumn, counts: ReasonCounts) -> None:
+    """Count what the filters say of unresolvable rows.
+
+    A filter answers for all rows at once where evictions do not matter to it, or where that is arithmetic."""
+    left = np.zeros(trial.view.size, np.bool_)
+    left[rows] = True
+    for row in _swayed(trial, left):
+        counts.count_all(_first_refusal(trial, row))
+        left[row] = False
+    for question in trial.questions:
+        if not left.any():
+            return
+        if isinstance(question.plugin, NodeResourcesFit):
+            left &= ~_short_of(trial, question.plugin, left, counts)
+            continue
+        again = left & _must_ask(question, left)
+        for row in np.flatnonzero(again).tolist():
+            overlay = trial.view.without(trial.lower.on(row)).at(row)
+            if (texts := refusal_of(question, trial.pod, overlay)) is not None:
+                counts.count_all(texts)
+                left[row] = False
+        if question.codes is not None and not question.by_anyone:
+            refused = left & ~again & (question.codes != FITS)
+            _count(question, question.codes, trial.pod, trial.view, refused, counts)
+            left &= ~refused
+    if left.any():
+        raise LookupError(f"nothing refuses node row {int(np.flatnonzero(left)[0])}")
+
+
+def _swayed(trial: Trial, rows: Mask) -> list[int]:
+    """The rows where a promise may change what is said, but for room."""
+    every = dict.fromkeys(row for question in trial.unsettled for row in question.by_nominated)
+    return [row for row in every if rows[row]]
+
+
+def _first_refusal(trial: Trial, row: int) -> Sequence[str]:
+    for overlay in passes(trial, row, trial.lower.on(row)):
+        for question in trial.questions:
+            if (texts := refusal_of(question, trial.pod, overlay)) is not None:
+                return texts
+    raise LookupError(f"nothing refuses node row {row}")
+
+
+def _short_of(trial: Trial, fit: NodeResourcesFit, left: Mask, counts: ReasonCounts) -> Mask:
+    """Count what the rows are short of; which of them are short of something."""
+    emptied = WithNominated(trial.view, trial.nominated, trial.lower.taken(trial.slack))
+    refused = np.zeros(len(left), np.bool_)
+    for text, mask in fit.details(trial.pod, emptied):
+        short = mask & left
+        counts.count(text, int(np.count_nonzero(short)))
+        refused |= short
+    return refused
+
+
+def _must_ask(question: FilterEffect, left: Mask) -> Mask:
+    """Rows where evictions may change the answer, so that it must be asked again."""
+    if question.by_anyone:
+        return left
+    found = np.zeros(len(left), np.bool_)
+    for kind in question.by_kinds:
+        found[list(kind.placed)] = True
+    return found
+
+
+def _count(
+    question: FilterEffect, codes: Codes, pod: PodClass, view: View, refused: Mask, counts: ReasonCounts
+) -> None:
+    """Count what a filter whose answer stands says of the rows that it is the first to refuse."""
+    if not refused.any():
+        return
+    outside = refused & (codes == RULED_OUT)
+    counts.count(ruled_out((question.plugin.name,)), int(np.count_nonzero(outside)))
+    inside = refused & ~outside
+    if (detailed := question.detailed) is not None:
+        said = [(text, mask & inside) for text, mask in detailed.details(pod, view)]
+    else:
+        said = [(reason.text, inside & (codes == at)) for at, reason in enumerate(question.plugin.reasons, 1)]
+    for text, mask in said:
+        counts.count(text, int(np.count_nonzero(mask)))

@@ -1,0 +1,75 @@
+"""Filters beside the pods that were promised nodes: a node must take the pod with them there, and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from situate.core.contract import FITS, Codes, RowFilter
+from situate.core.place.filtering import Filtered
+from situate.core.preempt.eviction_effects import FilterRun
+from situate.core.preempt.nominated import NominatedPods, WithNominated
+from situate.core.state.classes import PodClass
+from situate.core.state.columns import Mask
+from situate.core.state.view import LOAD, View
+
+
+def filter_with_nominated(
+    plain: Filtered, asked: Sequence[FilterRun], pod: PodClass, view: View, nominated: NominatedPods
+) -> Filtered:
+    """What the filters say, where `plain` is what they say of the cluster as it is.
+
+    A node that refuses the pod beside those who were promised it is refused for what is said then; any other for what
+    is said of it as it is.
+    """
+    if not nominated or plain.turned_away is not None or plain.failed is not None:
+        return plain
+    beside = WithNominated(view, nominated)
+    moved: dict[int, Codes] = {}
+    for at, one in enumerate(asked):
+        codes = _codes_beside(one, plain.codes[at], pod, view, beside, nominated)
+        if codes is not None:
+            moved[at] = codes
+    if not moved:
+        return plain
+    rows = np.fromiter(nominated.by_row, np.intp, len(nominated.by_row))
+    taken = np.ones(len(rows), np.bool_)
+    for at, before in enumerate(plain.codes):
+        codes = moved.get(at, before)
+        if codes is not None:
+            taken &= codes[rows] == FITS
+    for at, codes in moved.items():
+        before = plain.codes[at]
+        codes[rows[taken]] = FITS if before is None else before[rows[taken]]
+    return _joined(plain.codes, moved, view)
+
+
+def _joined(plain: Sequence[Codes | None], moved: dict[int, Codes], view: View) -> Filtered:
+    joined = tuple(moved.get(at, codes) for at, codes in enumerate(plain))
+    feasible: Mask = view.present.copy()
+    for codes in joined:
+        if codes is not None:
+            feasible &= codes == FITS
+    return Filtered(joined, feasible)
+
+
+def _codes_beside(
+    one: FilterRun, before: Codes | None, pod: PodClass, view: View, beside: WithNominated, nominated: NominatedPods
+) -> Codes | None:
+    """What a filter says beside those who were promised each node; None if that is what it says anyway."""
+    probe = one.probe
+    if probe.reads == LOAD and not probe.tallies_read and isinstance(one.plugin, RowFilter):
+        # It reads of a node what is there, and of no other.
+        verdict = one.plugin.check(pod, beside)
+        return verdict.copy() if isinstance(verdict, np.ndarray) else None
+    if not one.by_nominated:
+        return None
+    codes = np.zeros(view.size, np.uint8) if before is None else before.copy()
+    for row in one.by_nominated:
+        verdict = one.plugin.check(pod, view.plus(nominated.at(row)).at(row))
+        if verdict is None:
+            codes[row] = FITS
+        elif isinstance(verdict, np.ndarray):
+            codes[row] = verdict[0]
+    return codes
