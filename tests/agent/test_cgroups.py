@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from situate.agent.cgroups import find
-from situate.agent.runtime import Limits
+from situate.agent.runtime import ResourceLimits
 
 
 def kernel(tmp_path: Path, controllers: str) -> tuple[Path, Path]:
@@ -21,7 +21,7 @@ def test_a_container_gets_a_group_with_its_limits(tmp_path: Path) -> None:
     root, own = kernel(tmp_path, "cpuset cpu io memory pids")
     groups = find(root, own)
     assert groups is not None
-    made = groups.make("u-1", "web", Limits(milli_cpu=250, memory_bytes=1 << 20), 64)
+    made = groups.make("u-1", "web", ResourceLimits(milli_cpu=250, memory_bytes=1 << 20), 64)
     assert made == root / "slice" / "agent" / "situate" / "u-1" / "web"
     written = {one.name: one.read_text() for one in made.iterdir()}
     assert written == {"cpu.max": "25000 100000", "memory.max": "1048576", "memory.oom.group": "1", "pids.max": "64"}
@@ -31,7 +31,7 @@ def test_what_is_not_limited_is_not_written(tmp_path: Path) -> None:
     root, own = kernel(tmp_path, "cpu memory pids")
     groups = find(root, own)
     assert groups is not None
-    assert [one.name for one in groups.make("u", "c", Limits(), 0).iterdir()] == ["pids.max"]
+    assert [one.name for one in groups.make("u", "c", ResourceLimits(), 0).iterdir()] == ["pids.max"]
 
 
 @pytest.mark.parametrize("controllers", ["", "hugetlb", "cpu memory"], ids=["none", "another", "not all"])

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from situate.agent.environment import ConfigError, Reference, Surroundings, command_line, expanded, needed, variables
+from situate.agent.environment import (
+    ConfigReference,
+    ContainerConfigError,
+    EnvironmentSources,
+    command_line,
+    environment_references,
+    expand,
+    variables,
+)
 
 POD: dict[str, Any] = {
     "metadata": {
@@ -16,7 +24,7 @@ POD: dict[str, Any] = {
     },
     "spec": {"nodeName": "n1", "serviceAccountName": "robot", "containers": [{"name": "c"}]},
 }
-AROUND = Surroundings(
+AROUND = EnvironmentSources(
     "10.0.0.1",
     {"cpu": "4", "memory": "8Gi"},
     {
@@ -46,7 +54,7 @@ def found(*env: dict[str, Any], **more: Any) -> dict[str, str]:
     ],
 )
 def test_references_are_replaced_as_kubernetes_does(text: str, expected: str) -> None:
-    assert expanded(text, {"A": "1", "B": "2"}) == expected
+    assert expand(text, {"A": "1", "B": "2"}) == expected
 
 
 def test_a_variable_sees_those_before_it_only() -> None:
@@ -107,7 +115,7 @@ def test_all_keys_of_a_config_map_that_can_be_names() -> None:
     ],
 )
 def test_what_is_missing_is_said(source: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ContainerConfigError) as error:
         found({"name": "X", "valueFrom": source})
     assert (error.value.reason, str(error.value)) == ("CreateContainerConfigError", message)
 
@@ -125,7 +133,10 @@ def test_what_has_to_be_read_first() -> None:
             {"name": "B", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "k", "optional": True}}},
         ],
     }
-    assert list(needed(POD, container)) == [Reference("ConfigMap", "conf"), Reference("Secret", "keys", True)]
+    assert list(environment_references(POD, container)) == [
+        ConfigReference("ConfigMap", "conf"),
+        ConfigReference("Secret", "keys", True),
+    ]
 
 
 def test_a_command_line_is_command_and_args_with_references_replaced() -> None:
@@ -133,5 +144,5 @@ def test_a_command_line_is_command_and_args_with_references_replaced() -> None:
 
 
 def test_without_a_command_there_is_nothing_to_run() -> None:
-    with pytest.raises(ConfigError, match="runs no images"):
+    with pytest.raises(ContainerConfigError, match="runs no images"):
         command_line({"image": "nginx", "args": ["x"]}, {})

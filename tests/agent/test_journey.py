@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from agent.world import processes_with
-from situate.agent.ports import is_free
+from situate.agent.ports import free_port
 from situate.kube.client import Client
 from situate.kube.kubeconfig import find_access
 from situate.kube.problems import ApiError
@@ -117,7 +117,7 @@ def manifests(mark: str) -> str:
                             "command": [sys.executable, "-u", "-m", "http.server", "--directory", "."],
                             "args": ["$(SITUATE_PORT_HTTP)"],
                             "env": [{"name": "MARK", "value": mark}],
-                            "ports": [{"name": "http", "containerPort": is_free(0)}],
+                            "ports": [{"name": "http", "containerPort": free_port(0)}],
                             "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
                             "readinessProbe": {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1},
                         }

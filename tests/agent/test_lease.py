@@ -10,21 +10,21 @@ import pytest
 
 from agent.world import NODE, FakePlane, story, until
 from situate.agent.clock import REAL
-from situate.agent.lease import FENCE, Lease, Place
-from situate.agent.plane import TakenError
-from situate.agent.wanted import Configuration
-from situate.core.reconcile.nodes.reports import Report
+from situate.agent.control_plane import LeaseLostError
+from situate.agent.desired_state import NodeConfiguration
+from situate.agent.lease import FENCE, LeaseSettings, NodeLease
+from situate.core.reconcile.nodes.reports import AgentReport
 
-QUICK = Configuration(3, 1)
+QUICK = NodeConfiguration(3, 1)
 """A lease of three seconds closes the fence after 0.4."""
 
 
-def lease_of(plane: FakePlane, directory: Path, said: list[str] | None = None, **more: Any) -> Lease:
-    place = Place(NODE, directory, more.pop("boot", "boot"), more.pop("fenced", True))
-    return Lease(plane, place, REAL, more.pop("configuration", QUICK), (said if said is not None else []).append)
+def lease_of(plane: FakePlane, directory: Path, said: list[str] | None = None, **more: Any) -> NodeLease:
+    place = LeaseSettings(NODE, directory, more.pop("boot", "boot"), more.pop("fenced", True))
+    return NodeLease(plane, place, REAL, more.pop("configuration", QUICK), (said if said is not None else []).append)
 
 
-def while_kept(lease: Lease, told: Callable[[], Awaitable[object]]) -> None:
+def while_kept(lease: NodeLease, told: Callable[[], Awaitable[object]]) -> None:
     async def run() -> None:
         keeping = asyncio.create_task(lease.run())
         try:
@@ -38,7 +38,7 @@ def while_kept(lease: Lease, told: Callable[[], Awaitable[object]]) -> None:
 
 def test_a_version_is_acknowledged_with_all_that_came_meanwhile_and_never_an_older_one(tmp_path: Path) -> None:
     plane = FakePlane()
-    lease = lease_of(plane, tmp_path, configuration=Configuration(40, 10))
+    lease = lease_of(plane, tmp_path, configuration=NodeConfiguration(40, 10))
 
     async def told() -> None:
         await lease.held.wait()
@@ -54,16 +54,16 @@ def test_reports_have_the_term_and_grow(tmp_path: Path) -> None:
     lease = lease_of(FakePlane(), tmp_path)
     assert lease.next_report() is None
     while_kept(lease, lease.held.wait)
-    assert [lease.next_report() for _ in range(2)] == [Report(1, 1), Report(1, 2)]
+    assert [lease.next_report() for _ in range(2)] == [AgentReport(1, 1), AgentReport(1, 2)]
 
 
 def test_another_configuration_is_used_from_the_next_renewal_which_is_now(tmp_path: Path) -> None:
     plane = FakePlane()
-    lease = lease_of(plane, tmp_path, configuration=Configuration(40, 10))
+    lease = lease_of(plane, tmp_path, configuration=NodeConfiguration(40, 10))
 
     async def told() -> None:
         await lease.held.wait()
-        lease.configure(Configuration(15, 5))
+        lease.configure(NodeConfiguration(15, 5))
         await until(lambda: plane.renewals)
 
     while_kept(lease, told)
@@ -88,7 +88,7 @@ def test_the_fence_closes_without_renewals_and_opens_with_one(tmp_path: Path) ->
 
 def test_who_is_not_fenced_goes_on(tmp_path: Path) -> None:
     plane = FakePlane()
-    lease = lease_of(plane, tmp_path, fenced=False, configuration=Configuration(2, 1))
+    lease = lease_of(plane, tmp_path, fenced=False, configuration=NodeConfiguration(2, 1))
 
     async def told() -> None:
         await lease.held.wait()
@@ -101,7 +101,7 @@ def test_who_is_not_fenced_goes_on(tmp_path: Path) -> None:
 
 def test_a_lease_that_another_has_taken_is_over(tmp_path: Path) -> None:
     plane = FakePlane()
-    lease = lease_of(plane, tmp_path, configuration=Configuration(40, 10))
+    lease = lease_of(plane, tmp_path, configuration=NodeConfiguration(40, 10))
 
     async def run() -> None:
         keeping = asyncio.create_task(lease.run())
@@ -110,7 +110,7 @@ def test_a_lease_that_another_has_taken_is_over(tmp_path: Path) -> None:
         lease.acknowledge(1)
         with pytest.raises(BaseExceptionGroup) as raised:
             await keeping
-        assert raised.group_contains(TakenError)
+        assert raised.group_contains(LeaseLostError)
 
     story(run)
 
@@ -147,7 +147,7 @@ def test_who_waits_for_another_to_stop_is_let_in_afterwards(tmp_path: Path) -> N
     plane = FakePlane()
     plane.terms[NODE], plane.lease_s = 4, 1
     said = list[str]()
-    lease = lease_of(plane, tmp_path, said, configuration=Configuration(40, 10))
+    lease = lease_of(plane, tmp_path, said, configuration=NodeConfiguration(40, 10))
 
     async def told() -> None:
         await lease.held.wait()

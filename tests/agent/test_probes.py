@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from agent.world import story
-from situate.agent.probes import Asked, Probe, Tally, counted, probe_of, problem_of
+from situate.agent.probes import Probe, ProbeStreak, ProbeTarget, count_result, probe_of, probe_once
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ from situate.agent.probes import Asked, Probe, Tally, counted, probe_of, problem
     ],
 )
 def test_thresholds(answers: str, stands: list[bool]) -> None:
-    probe, tally, seen = Probe({}, successes=1, failures=3), Tally(stands=False), []
+    probe, tally, seen = Probe({}, successes=1, failures=3), ProbeStreak(stands=False), []
     for answer in answers:
-        tally = counted(tally, answer == "y", probe)
+        tally = count_result(tally, answer == "y", probe)
         seen.append(tally.stands)
     assert seen == stands
 
@@ -33,8 +33,8 @@ def test_what_is_not_said_is_as_in_kubernetes() -> None:
     assert (probe.delay_s, probe.period_s, probe.timeout_s, probe.successes, probe.failures) == (0, 10, 1, 1, 3)
 
 
-def asked_of(session: aiohttp.ClientSession, **ports: int) -> Asked:
-    return Asked(None, session, "u", "c", "127.0.0.1", ports)  # type: ignore[arg-type]
+def asked_of(session: aiohttp.ClientSession, **ports: int) -> ProbeTarget:
+    return ProbeTarget(None, session, "u", "c", "127.0.0.1", ports)  # type: ignore[arg-type]
 
 
 def answered(handler: dict[str, Any], status: int = 200, wait_s: float = 0.0) -> str:
@@ -55,7 +55,7 @@ def answered(handler: dict[str, Any], status: int = 200, wait_s: float = 0.0) ->
         await site.start()
         async with aiohttp.ClientSession() as session:
             asked = asked_of(session, web=runner.addresses[0][1])
-            found = await problem_of(Probe(handler, timeout_s=0.3), asked)
+            found = await probe_once(Probe(handler, timeout_s=0.3), asked)
         await runner.cleanup()
 
     story(told)

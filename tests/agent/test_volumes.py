@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from situate.agent.environment import ConfigError, Surroundings
-from situate.agent.volumes import needed_by_volumes, prepared, variable_of
+from situate.agent.environment import ContainerConfigError, EnvironmentSources
+from situate.agent.volumes import prepare_volumes, variable_of, volume_references
 
-AROUND = Surroundings(
+AROUND = EnvironmentSources(
     "10.0.0.1",
     {},
     {("ConfigMap", "conf"): {"data": {"a": "1", "b": "2"}}, ("Secret", "keys"): {"data": {"pass": "b3Blbg=="}}},
@@ -48,28 +48,28 @@ def files(root: Path) -> dict[str, str]:
     ],
 )
 def test_what_is_in_a_volume(source: dict[str, Any], expected: dict[str, str], tmp_path: Path) -> None:
-    paths = prepared(pod({"name": "my-data", **source}), tmp_path, AROUND)
+    paths = prepare_volumes(pod({"name": "my-data", **source}), tmp_path, AROUND)
     assert paths == {"SITUATE_VOLUME_MY_DATA": str(tmp_path / "my-data")}
     assert files(tmp_path / "my-data") == expected
 
 
 def test_what_a_pod_wrote_is_there_when_it_begins_again(tmp_path: Path) -> None:
     given = pod({"name": "data", "emptyDir": {}})
-    prepared(given, tmp_path, AROUND)
+    prepare_volumes(given, tmp_path, AROUND)
     (tmp_path / "data" / "kept").touch()
-    prepared(given, tmp_path, AROUND)
+    prepare_volumes(given, tmp_path, AROUND)
     assert (tmp_path / "data" / "kept").exists()
 
 
 def test_the_mode_of_files(tmp_path: Path) -> None:
-    prepared(pod({"name": "v", "secret": {"secretName": "keys", "defaultMode": 0o400}}), tmp_path, AROUND)
+    prepare_volumes(pod({"name": "v", "secret": {"secretName": "keys", "defaultMode": 0o400}}), tmp_path, AROUND)
     assert (tmp_path / "v" / "pass").stat().st_mode & 0o777 == 0o400
 
 
 def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "made"
     volume = {"name": "v", "hostPath": {"path": str(path), "type": "DirectoryOrCreate"}}
-    assert prepared(pod(volume), tmp_path / "root", AROUND) == {variable_of("v"): str(path)}
+    assert prepare_volumes(pod(volume), tmp_path / "root", AROUND) == {variable_of("v"): str(path)}
     assert path.is_dir()
 
 
@@ -97,8 +97,8 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_had_is_said(source: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=message):
-        prepared(pod({"name": "v", **source}), tmp_path, AROUND)
+    with pytest.raises(ContainerConfigError, match=message):
+        prepare_volumes(pod({"name": "v", **source}), tmp_path, AROUND)
     assert not (tmp_path / "out").exists()
 
 
@@ -109,7 +109,7 @@ def test_what_has_to_be_read_first() -> None:
         {"name": "c", "projected": {"sources": [{"secret": {"name": "more"}}]}},
         {"name": "d", "emptyDir": {}},
     )
-    assert [(one.kind, one.name) for one in needed_by_volumes(given)] == [
+    assert [(one.kind, one.name) for one in volume_references(given)] == [
         ("ConfigMap", "conf"),
         ("Secret", "keys"),
         ("Secret", "more"),

@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from situate.agent.agent import NodeAgent, NodeSettings
-from situate.agent.life import Backoff
-from situate.agent.plane import (
-    UNSAID,
-    About,
-    NodeRead,
-    PlaneError,
-    PodRead,
-    Renewal,
-    SnapshotRead,
+from situate.agent.control_plane import (
+    NO_ORIGIN,
+    AcquiredLease,
+    ControlPlaneError,
+    LeaseLostError,
+    LeaseRenewal,
+    NodeUpdate,
+    PodUpdate,
+    SnapshotUpdate,
     StaleError,
-    Taken,
-    TakenError,
+    StatusOrigin,
 )
+from situate.agent.pod_lifecycle import RestartBackoff
+from situate.agent.pod_status import merge_status
 from situate.agent.process import ProcessRuntime, ProcessSettings
-from situate.agent.statuses import merged
-from situate.core.reconcile.nodes.reports import Report
+from situate.core.reconcile.nodes.reports import AgentReport
 
 WITHIN_S = 20.0
-QUICK = Backoff(first_ms=50, most_ms=400)
+QUICK = RestartBackoff(first_ms=50, most_ms=400)
 NODE = "this"
 
 
@@ -61,11 +61,11 @@ class FakePlane:
         self.pods_held: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
-        self.reports: list[tuple[str, dict[str, Any], About]] = []
-        self.node_reports: list[Report | None] = []
+        self.reports: list[tuple[str, dict[str, Any], StatusOrigin]] = []
+        self.node_reports: list[AgentReport | None] = []
         self.asked_since: list[int] = []
         self.nodes_held: dict[str, dict[str, Any]] = {}
-        self.renewals: list[Renewal] = []
+        self.renewals: list[LeaseRenewal] = []
         self.terms: dict[str, int] = {}
         self.lease_s = 40
         self.version = 0
@@ -92,7 +92,7 @@ class FakePlane:
             for node in {NODE: 0, **self.nodes_held}:
                 follower.put_nowait(self._snapshot(node, version or self.version))
 
-    def _snapshot(self, node: str, version: int) -> SnapshotRead:
+    def _snapshot(self, node: str, version: int) -> SnapshotUpdate:
         pods = [
             {"uid": one["metadata"]["uid"], "bindingVersion": 1}
             for name, one in self.pods_held.items()
@@ -102,13 +102,13 @@ class FakePlane:
         ]
         spec = {"pods": pods, "configuration": self.configuration}
         body = {"metadata": {"name": node, "resourceVersion": str(version)}, "spec": spec}
-        return SnapshotRead(node, version, json.dumps(body).encode())
+        return SnapshotUpdate(node, version, json.dumps(body).encode())
 
     def tell_late(self, **spec: Any) -> None:
         """What the node was once: it is told only now, and is not so any more."""
         node = self.nodes_held[NODE]
         for follower in self._node_followers:
-            follower.put_nowait(NodeRead(NODE, json.dumps({**node, "spec": spec}).encode()))
+            follower.put_nowait(NodeUpdate(NODE, json.dumps({**node, "spec": spec}).encode()))
 
     def think(self, ready: str, name: str = NODE) -> None:
         """The node's state, as the control plane sees it."""
@@ -116,7 +116,7 @@ class FakePlane:
         status = {**node["status"], "conditions": [{"type": "Ready", "status": ready}]}
         self.nodes_held[name] = {**node, "status": status}
         for follower in self._node_followers:
-            follower.put_nowait(NodeRead(name, json.dumps(self.nodes_held[name]).encode()))
+            follower.put_nowait(NodeUpdate(name, json.dumps(self.nodes_held[name]).encode()))
 
     def ask_to_go(self, name: str, grace_s: int = 5) -> None:
         body = self.pods_held[name]
@@ -127,7 +127,7 @@ class FakePlane:
     def drop(self, name: str) -> None:
         body = self.pods_held.pop(name)
         for follower in self._followers:
-            follower.put_nowait(PodRead(body["metadata"]["namespace"], name, None))
+            follower.put_nowait(PodUpdate(body["metadata"]["namespace"], name, None))
         self.tell_snapshot()
 
     def cut(self) -> None:
@@ -157,39 +157,39 @@ class FakePlane:
 
     # -- for agents --------------------------------------------------------------------------------------------------
 
-    async def register(self, node: dict[str, Any], report: Report | None = None) -> None:
+    async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
         self._check()
         self.node_reports.append(report)
         self.nodes_held[node["metadata"]["name"]] = node
 
-    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
         self._check()
         before = self.terms.get(node, 0)
-        taken = Taken(max(before + 1, least), before, self.lease_s)
+        taken = AcquiredLease(max(before + 1, least), before, self.lease_s)
         self.terms[node], self.lease_s = taken.term, lease_s
         return taken
 
-    async def renew(self, node: str, renewal: Renewal) -> None:
+    async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         self._check()
         if self.terms[node] != renewal.term:
-            raise TakenError("taken")
+            raise LeaseLostError("taken")
         self.lease_s = renewal.lease_s
         self.renewals.append(renewal)
 
-    async def pods(self, node: str = "") -> AsyncIterator[PodRead]:
+    async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         there = [_read(body) for body in self.pods_held.values()]
-        async for read in self._follow(self._followers, [*there, PodRead("", "", None, listed=True)]):
+        async for read in self._follow(self._followers, [*there, PodUpdate("", "", None, listed=True)]):
             yield read
 
-    async def snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotRead]:
+    async def watch_snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotUpdate]:
         self.asked_since.append(since)
         held = {NODE: 0, **self.nodes_held}
         there = [self._snapshot(one, max(self.version, 1)) for one in held] if since != self.version else []
         async for read in self._follow(self._snapshot_followers, there):
             yield read
 
-    async def nodes(self, node: str = "") -> AsyncIterator[NodeRead]:
-        there = [NodeRead(name, json.dumps(body).encode()) for name, body in self.nodes_held.items()]
+    async def watch_nodes(self, node: str = "") -> AsyncIterator[NodeUpdate]:
+        there = [NodeUpdate(name, json.dumps(body).encode()) for name, body in self.nodes_held.items()]
         async for read in self._follow(self._node_followers, there):
             yield read
 
@@ -202,27 +202,27 @@ class FakePlane:
         try:
             while (read := await follower.get()) is not None:
                 yield read
-            raise PlaneError("gone away")
+            raise ControlPlaneError("gone away")
         finally:
             followers.remove(follower)
 
-    async def report(self, pod: dict[str, Any], status: dict[str, Any], about: About = UNSAID) -> None:
+    async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
         self._check()
         held = self.pods_held.get(pod["metadata"]["name"])
         if held is None or held["metadata"]["uid"] != pod["metadata"]["uid"]:
             raise StaleError("another pod")
         self.reports.append((pod["metadata"]["name"], status, about))
-        self.put({**held, "status": merged(held["status"], status)})
+        self.put({**held, "status": merge_status(held["status"], status)})
 
-    async def read(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+    async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         self._check()
         return self.nodes_held.get(name) if kind == "Node" else self.objects.get((kind, name))
 
-    async def tell(self, event: dict[str, Any]) -> None:
+    async def record_event(self, event: dict[str, Any]) -> None:
         self._check()
         self.events.append(event)
 
-    async def remove(self, pod: dict[str, Any]) -> None:
+    async def delete_pod(self, pod: dict[str, Any]) -> None:
         self._check()
         if pod["metadata"]["name"] not in self.pods_held:
             raise StaleError("gone")
@@ -230,15 +230,15 @@ class FakePlane:
 
     def _check(self) -> None:
         if self.away:
-            raise PlaneError("away")
+            raise ControlPlaneError("away")
 
     def _tell(self, body: dict[str, Any]) -> None:
         for follower in self._followers:
             follower.put_nowait(_read(body))
 
 
-def _read(body: dict[str, Any]) -> PodRead:
-    return PodRead(body["metadata"]["namespace"], body["metadata"]["name"], json.dumps(body).encode())
+def _read(body: dict[str, Any]) -> PodUpdate:
+    return PodUpdate(body["metadata"]["namespace"], body["metadata"]["name"], json.dumps(body).encode())
 
 
 async def until(check: Callable[[], object]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from situate.sim.scenario import ScenarioError, parse, play, render
+from scenarios.scenario import ScenarioError, parse, play, render
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.txt"))

@@ -12,7 +12,7 @@ from situate.core.config.defaults import with_defaults
 from situate.core.effects import AskExtender, Bind, BindVolumes, Effect
 from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
-from situate.sim.checkers import JUST_NOW_MS, Checkers, Step
+from situate.sim.checkers import JUST_NOW_MS, Checkers, SchedulerStep
 from storage_builders import claimed, storage_class, volume, waiting
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -33,7 +33,7 @@ class Checked:
     def step(self, now: int, changes: Sequence[Change]) -> list[Effect]:
         self.steps += 1
         effects = self.engine.step(now, changes)
-        assert list(self.checkers.after(Step(self.steps, now, changes, effects))) == []
+        assert list(self.checkers.after(SchedulerStep(self.steps, now, changes, effects))) == []
         return effects
 
     def late(self, now: int) -> list[str]:
@@ -86,6 +86,6 @@ def test_a_bind_before_the_volumes_are_bound_is_found() -> None:
     (ask,) = checked.step(0, [ARRIVALS[0], *map(ObjectSeen, objects), web])
     assert isinstance(ask, BindVolumes)
     early = Bind(ask.pod, ask.node, ask.attempt)
-    assert list(checked.checkers.after(Step(2, 1, (), [early]))) == [
+    assert list(checked.checkers.after(SchedulerStep(2, 1, (), [early]))) == [
         "volumes: default/web is to be bound, and its volumes are not"
     ]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from scenarios.scenario import Story
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.sim.scenario import Story
 
 
 def told(*commands: str) -> Story:

@@ -9,7 +9,7 @@ import pytest
 
 from situate.core.config.validate import validate
 from situate.sim.faults import MOST, draw_faults
-from situate.sim.settings import Cast
+from situate.sim.settings import SchedulerSet
 from situate.sim.timeline import Timeline
 from situate.sim.world import World, run
 
@@ -59,7 +59,7 @@ def test_every_kind_of_fault_is_on_in_some_worlds_and_off_in_others() -> None:
         pytest.param(lambda cast: cast.ours.pod_max_backoff_seconds != 10, id="another backoff"),
     ],
 )
-def test_among_the_worlds_some_have_it_and_some_do_not(has: Callable[[Cast], object]) -> None:
+def test_among_the_worlds_some_have_it_and_some_do_not(has: Callable[[SchedulerSet], object]) -> None:
     found = [bool(has(World(seed).cast)) for seed in range(1, 101)]
     assert 3 <= sum(found) <= 60
 

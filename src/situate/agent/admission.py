@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.agent.statuses import Ended
+from situate.agent.pod_status import TerminationReason
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.server.placing.eligibility import run_refusals
@@ -24,12 +24,12 @@ NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 
 def refusal(
     pod: Mapping[str, Any], others: Iterable[Mapping[str, Any]], allocatable: Mapping[str, str], node: Any
-) -> Ended | None:
+) -> TerminationReason | None:
     """`others`: what this node runs already. `node`: as the server has it; None: it could not be asked."""
     asked = msgspec.convert(pod, Pod)
     if node is not None and (why := run_refusals(asked, msgspec.convert(node, Node))):
         reason = "TaintToleration" if "taint" in why[0] else "NodeAffinity"
-        return Ended(reason, NOT_ELIGIBLE.format("; ".join(why)))
+        return TerminationReason(reason, NOT_ELIGIBLE.format("; ".join(why)))
     used: dict[str, int] = {}
     for other in others:
         for resource, amount in amounts_of(msgspec.convert(other, Pod)).items():
@@ -40,4 +40,4 @@ def refusal(
         return None
     first = short[0]
     text = OUT_OF.format(first.resource, first.asked, first.allocatable - first.free, first.allocatable)
-    return Ended(f"OutOf{first.resource}", text)
+    return TerminationReason(f"OutOf{first.resource}", text)

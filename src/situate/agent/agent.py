@@ -24,17 +24,17 @@ from situate.agent import host
 from situate.agent.admission import refusal
 from situate.agent.checkpoint import Checkpoint, CheckpointError, load, save
 from situate.agent.clock import REAL, Clock
+from situate.agent.control_plane import ControlPlane, ControlPlaneError, LeaseLostError, NotServedError, PodUpdate
 from situate.agent.damping import LOOK_S, next_due
-from situate.agent.lease import Lease, Place
-from situate.agent.life import Backoff
-from situate.agent.plane import Plane, PlaneError, PodRead, TakenError, UnservedError
-from situate.agent.ports import Ports, assigned, is_free
+from situate.agent.desired_state import DesiredState, NodeConfiguration, Snapshot, decode_snapshot
+from situate.agent.events import EventRecorder
+from situate.agent.lease import LeaseSettings, NodeLease
+from situate.agent.log_server import Endpoint, serve_logs
+from situate.agent.pod_lifecycle import RestartBackoff
+from situate.agent.pod_status import TerminationReason
+from situate.agent.ports import Ports, assign_ports, free_port
 from situate.agent.runtime import Runtime
-from situate.agent.serving import Endpoint, served
-from situate.agent.statuses import Ended
-from situate.agent.telling import Teller
-from situate.agent.wanted import Configuration, Snapshot, Wanted, snapshot_of
-from situate.agent.worker import FINISHED, Means, PodWorker
+from situate.agent.worker import FINISHED, PodWorker, WorkerContext
 from situate.core.reconcile.nodes.fencing import STOP_MS
 from situate.loop.logs import Log
 
@@ -67,8 +67,8 @@ class NodeSettings:
     directory: Path
     """Its own: pods, what it last knew, a lock against a second agent."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    backoff: Backoff = field(default_factory=Backoff)
-    configuration: Configuration = field(default_factory=Configuration)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
+    configuration: NodeConfiguration = field(default_factory=NodeConfiguration)
     """How it renews its lease, until the control plane says how."""
     ends_pods: bool = False
     """When the agent is told to stop, its pods stop with it. One that is killed leaves them in any case."""
@@ -85,7 +85,7 @@ class NodeAgent:
 
     def __init__(
         self,
-        plane: Plane,
+        plane: ControlPlane,
         settings: NodeSettings,
         runtime: Callable[[Callable[[str], None]], Runtime],
         clock: Clock = REAL,
@@ -98,7 +98,7 @@ class NodeAgent:
         self._plane = plane
         self._settings = settings
         self._clock = clock
-        self._teller = Teller(plane, settings.name, clock.wall_ns)
+        self._recorder = EventRecorder(plane, settings.name, clock.wall_ns)
         self._workers: dict[str, PodWorker] = {}
         self._uids: dict[Key, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -120,13 +120,13 @@ class NodeAgent:
         self._endpoint: Endpoint | None = None
         held = self._last_known()
         self._checkpoint = held
-        self._wanted = Wanted(held.snapshot)
+        self._wanted = DesiredState(held.snapshot)
         self._told_snapshot = False
         """In this life. What is on disk may be older than what was acknowledged: the first is pulled whole."""
-        place = Place(settings.name, settings.directory, self.facts.info["bootID"], settings.fenced)
+        place = LeaseSettings(settings.name, settings.directory, self.facts.info["bootID"], settings.fenced)
         configuration = settings.configuration if held.snapshot is None else held.snapshot.configuration
         self._hearing: asyncio.Task[None] | None = None
-        self._lease = Lease(plane, place, clock, configuration, self._fence_changed)
+        self._lease = NodeLease(plane, place, clock, configuration, self._fence_changed)
 
         self._current = self._lease.unbroken
         """What is known of the pods is still so. Not after a time in which others may have been given them: then the
@@ -138,13 +138,13 @@ class NodeAgent:
         """Raises AgentError."""
         with _only_one(self._settings.directory / LOCK):
             async with aiohttp.ClientSession() as http, self._serving():
-                self._means = self._made_means(http)
+                self._context = self._made_means(http)
                 ends = self._settings.ends_pods
                 try:
                     self._come_back()
                     await self._work_on()
                 except BaseExceptionGroup as group:
-                    taken = group.subgroup(TakenError)
+                    taken = group.subgroup(LeaseLostError)
                     if taken is None:
                         raise
                     ends = True  # they are another's now
@@ -162,7 +162,9 @@ class NodeAgent:
         """Logs, if there is somebody to serve them to. Without that port the node goes on: it is only for reading."""
         async with contextlib.AsyncExitStack() as stack:
             if self._settings.authorities:
-                where = served(self.runtime, self._settings.directory, self.facts.address, self._settings.authorities)
+                where = serve_logs(
+                    self.runtime, self._settings.directory, self.facts.address, self._settings.authorities
+                )
                 try:
                     self._endpoint = await stack.enter_async_context(where)
                 except OSError as error:
@@ -177,7 +179,7 @@ class NodeAgent:
             self._see_snapshots,
             self._hear,
             self._save,
-            self._teller.run,
+            self._recorder.run,
         )
         async with asyncio.TaskGroup() as group:
             for work in works:
@@ -206,12 +208,12 @@ class NodeAgent:
             if runs and not runs[-1].is_over
         ]
 
-    def _made_means(self, http: aiohttp.ClientSession) -> Means:
-        return Means(
+    def _made_means(self, http: aiohttp.ClientSession) -> WorkerContext:
+        return WorkerContext(
             runtime=self.runtime,
             plane=self._plane,
             http=http,
-            teller=self._teller,
+            recorder=self._recorder,
             host_ip=self.facts.address,
             allocatable=self.facts.allocatable(),
             backoff=self._settings.backoff,
@@ -259,7 +261,7 @@ class NodeAgent:
             due = next_due(self._status, body["status"], said_at)
             if self._speak.is_set() or clock.monotonic() >= due:
                 self._speak.clear()
-                await self._until_done("register", lambda: self._plane.register(body, self._lease.next_report()))  # noqa: B023 - is over before there is another
+                await self._until_done("register", lambda: self._plane.register_node(body, self._lease.next_report()))  # noqa: B023 - is over before there is another
                 self._status, said_at = body["status"], clock.monotonic()
                 self.ready.set()
             with contextlib.suppress(TimeoutError):
@@ -287,7 +289,7 @@ class NodeAgent:
         while True:
             newest = 0
             try:
-                async for read in self._plane.nodes(self._settings.name):
+                async for read in self._plane.watch_nodes(self._settings.name):
                     node = None if read.body is None else _decode(read.body)
                     version = newest if node is None else int(node["metadata"].get("resourceVersion") or newest)
                     if version < newest:
@@ -295,7 +297,7 @@ class NodeAgent:
                     self._node, newest = node, version
                     if self._node is None or not _is_ready(self._node):
                         self._speak.set()
-            except PlaneError as error:
+            except ControlPlaneError as error:
                 _log.v(2).info("The node is not seen; trying again", err=str(error))
             await self._clock.sleep(RETRY_S)
 
@@ -318,7 +320,7 @@ class NodeAgent:
         while True:
             try:
                 return await call()
-            except PlaneError as error:
+            except ControlPlaneError as error:
                 _log.warning("The node waits for the control plane", to=what, err=str(error))
                 await self._clock.sleep(RETRY_S)
 
@@ -330,15 +332,15 @@ class NodeAgent:
         while True:
             try:
                 since = self._wanted.version if self._told_snapshot else 0
-                async for read in self._plane.snapshots(self._settings.name, since):
+                async for read in self._plane.watch_snapshots(self._settings.name, since):
                     if read.body is not None:
-                        await self._wants(snapshot_of(read.body))
-            except UnservedError:
+                        await self._wants(decode_snapshot(read.body))
+            except NotServedError:
                 _log.info("The server has no snapshots: pods begin as they are told of")
                 self._counts = False
                 await self._begin_announced()
                 return
-            except (PlaneError, msgspec.DecodeError) as error:
+            except (ControlPlaneError, msgspec.DecodeError) as error:
                 _log.warning("The snapshot is not seen; trying again", err=str(error))
             await self._clock.sleep(RETRY_S)
 
@@ -388,12 +390,12 @@ class NodeAgent:
         self._heard.clear()
         self._revisions.clear()
         try:
-            async for read in self._plane.pods(self._settings.name):
+            async for read in self._plane.watch_pods(self._settings.name):
                 await self._told(read)
-        except PlaneError as error:
+        except ControlPlaneError as error:
             _log.warning("Pods are not seen; trying again", err=str(error))
 
-    async def _told(self, read: PodRead) -> None:
+    async def _told(self, read: PodUpdate) -> None:
         if read.listed:
             self._all_listed()
             return
@@ -455,7 +457,7 @@ class NodeAgent:
         _log.info("Ending what is left of a pod that is gone", uid=uid)
         pod = {"metadata": {"uid": uid, "name": "unknown", "namespace": "unknown"}, "spec": {"containers": []}}
         pod["spec"] = {"containers": [{"name": name} for name in self.runtime.runs(uid)], "nodeName": ""}
-        worker = self._workers[uid] = PodWorker(self._means, pod, None, None)
+        worker = self._workers[uid] = PodWorker(self._context, pod, None, None)
         worker.gone()
         self._begin(worker)
 
@@ -469,12 +471,12 @@ class NodeAgent:
             why = await self._refusal(pod)
         self._work(pod, self._wanted.binding(pod["metadata"]["uid"]), why)
 
-    def _work(self, pod: dict[str, Any], version: int | None, why: Ended | None) -> None:
+    def _work(self, pod: dict[str, Any], version: int | None, why: TerminationReason | None) -> None:
         meta = pod["metadata"]
-        worker = self._workers[meta["uid"]] = PodWorker(self._means, pod, version, why)
+        worker = self._workers[meta["uid"]] = PodWorker(self._context, pod, version, why)
         self._uids[meta["namespace"], meta["name"]] = meta["uid"]
         if why is not None:
-            self._teller.tell(pod, "Warning", why.reason, why.message)
+            self._recorder.tell(pod, "Warning", why.reason, why.message)
         self._begin(worker)
 
     def _begin(self, worker: PodWorker) -> None:
@@ -490,7 +492,7 @@ class NodeAgent:
             named = worker.pod["metadata"]["name"]
             _log.error("A pod is not looked after any more", pod=named, err=f"{type(error).__name__}: {error}")
 
-    async def _refusal(self, pod: dict[str, Any]) -> Ended | None:
+    async def _refusal(self, pod: dict[str, Any]) -> TerminationReason | None:
         """Why the pod is not taken. Nobody is refused for what the node was: if it is to be so, the server is asked how
         the node is. Else whoever binds and whoever refuses could go on for ever."""
         others = [one.pod for one in self._workers.values() if one.holds_room]
@@ -498,8 +500,8 @@ class NodeAgent:
         if self._node is not None and why is None:
             return None
         node = self._node
-        with contextlib.suppress(PlaneError):
-            node = await self._plane.read("Node", "", self._settings.name)
+        with contextlib.suppress(ControlPlaneError):
+            node = await self._plane.get("Node", "", self._settings.name)
         return refusal(pod, others, self.facts.allocatable(), node)
 
     def _changed(self, uid: str) -> None:
@@ -509,7 +511,7 @@ class NodeAgent:
 
     def _give_ports(self, pod: Mapping[str, Any]) -> Ports:
         taken = {real for worker in self._workers.values() for own in worker.ports.values() for real in own.values()}
-        return assigned(pod, taken, is_free)
+        return assign_ports(pod, taken, free_port)
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 

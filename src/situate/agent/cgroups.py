@@ -12,7 +12,7 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from situate.agent.runtime import Limits
+from situate.agent.runtime import ResourceLimits
 
 __all__ = ["Cgroups", "find"]
 
@@ -29,7 +29,7 @@ class Cgroups:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def make(self, pod: str, container: str, limits: Limits, processes: int) -> Path:
+    def make(self, pod: str, container: str, limits: ResourceLimits, processes: int) -> Path:
         """The group of a container, with its limits. Raises OSError."""
         group = self._root / pod / container
         group.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def _delegate(group: Path) -> None:
     (group / "cgroup.subtree_control").write_text(" ".join(f"+{one}" for one in CONTROLLERS))
 
 
-def _settings(limits: Limits, processes: int) -> dict[str, str]:
+def _settings(limits: ResourceLimits, processes: int) -> dict[str, str]:
     settings = {"pids.max": str(processes) if processes else "max"}
     if limits.memory_bytes is not None:
         settings |= {"memory.max": str(limits.memory_bytes), "memory.oom.group": "1"}

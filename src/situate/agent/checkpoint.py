@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.agent.wanted import Snapshot
+from situate.agent.desired_state import Snapshot
 
 __all__ = ["Checkpoint", "CheckpointError", "load", "save"]
 

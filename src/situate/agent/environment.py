@@ -14,7 +14,16 @@ from typing import Any, Final, NamedTuple
 
 from situate.core.model.quantity import milli_value, value
 
-__all__ = ["ConfigError", "Reference", "Surroundings", "command_line", "expanded", "field_of", "needed", "variables"]
+__all__ = [
+    "ContainerConfigError",
+    "ConfigReference",
+    "EnvironmentSources",
+    "command_line",
+    "expand",
+    "field_of",
+    "environment_references",
+    "variables",
+]
 
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 NO_COMMAND: Final = "the process runtime runs no images: give the container a command"
@@ -25,7 +34,7 @@ _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTAL
 _NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
-class ConfigError(Exception):
+class ContainerConfigError(Exception):
     """A container cannot be begun as it is written: `reason` and `str(error)` are for its status."""
 
     def __init__(self, message: str, reason: str = CONFIG_ERROR) -> None:
@@ -33,7 +42,7 @@ class ConfigError(Exception):
         self.reason = reason
 
 
-class Reference(NamedTuple):
+class ConfigReference(NamedTuple):
     """A ConfigMap or a Secret that something is read from."""
 
     kind: str
@@ -42,7 +51,7 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnvironmentSources:
     """What a pod's environment is made from beside its own spec."""
 
     host_ip: str
@@ -54,7 +63,7 @@ class Surroundings:
     """What every process of the pod has."""
 
 
-def needed(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[Reference]:
+def environment_references(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[ConfigReference]:
     """What has to be read before `variables` can be asked."""
     for source in container.get("envFrom", ()):
         yield from _references(source, "configMapRef", "secretRef")
@@ -62,13 +71,13 @@ def needed(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[Ref
         yield from _references(one.get("valueFrom", {}), "configMapKeyRef", "secretKeyRef")
 
 
-def _references(source: Mapping[str, Any], config_map: str, secret: str) -> Iterator[Reference]:
+def _references(source: Mapping[str, Any], config_map: str, secret: str) -> Iterator[ConfigReference]:
     for key, kind in ((config_map, "ConfigMap"), (secret, "Secret")):
         if found := source.get(key):
-            yield Reference(kind, found.get("name", ""), bool(found.get("optional")))
+            yield ConfigReference(kind, found.get("name", ""), bool(found.get("optional")))
 
 
-def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: Surroundings) -> dict[str, str]:
+def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: EnvironmentSources) -> dict[str, str]:
     """Raises ConfigError."""
     found = dict(around.base)
     for source in container.get("envFrom", ()):
@@ -79,7 +88,7 @@ def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: Surr
             if text is None:
                 continue
         else:
-            text = expanded(one.get("value", ""), found)
+            text = expand(one.get("value", ""), found)
         found[one["name"]] = text
     return found
 
@@ -87,11 +96,11 @@ def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: Surr
 def command_line(container: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, ...]:
     """Raises ConfigError if there is no command, as images are not looked at."""
     if not container.get("command"):
-        raise ConfigError(NO_COMMAND)
-    return tuple(expanded(word, env) for word in (*container["command"], *container.get("args", ())))
+        raise ContainerConfigError(NO_COMMAND)
+    return tuple(expand(word, env) for word in (*container["command"], *container.get("args", ())))
 
 
-def expanded(text: str, env: Mapping[str, str]) -> str:
+def expand(text: str, env: Mapping[str, str]) -> str:
     """`$(NAME)` replaced; what is not defined stays as it is written."""
 
     def one(found: re.Match[str]) -> str:
@@ -104,7 +113,7 @@ def expanded(text: str, env: Mapping[str, str]) -> str:
 # -- config maps and secrets -----------------------------------------------------------------------------------------
 
 
-def _all_of(pod: Mapping[str, Any], source: Mapping[str, Any], around: Surroundings) -> dict[str, str]:
+def _all_of(pod: Mapping[str, Any], source: Mapping[str, Any], around: EnvironmentSources) -> dict[str, str]:
     found: dict[str, str] = {}
     for reference in _references(source, "configMapRef", "secretRef"):
         for key, text in data_of(pod, reference, around.objects).items():
@@ -114,25 +123,25 @@ def _all_of(pod: Mapping[str, Any], source: Mapping[str, Any], around: Surroundi
     return found
 
 
-def _key_of(pod: Mapping[str, Any], reference: Reference, key: str, around: Surroundings) -> str | None:
+def _key_of(pod: Mapping[str, Any], reference: ConfigReference, key: str, around: EnvironmentSources) -> str | None:
     data = data_of(pod, reference, around.objects)
     if key in data:
         return data[key].decode(errors="surrogateescape")
     if reference.optional:
         return None
     where = f"{pod['metadata']['namespace']}/{reference.name}"
-    raise ConfigError(f"couldn't find key {key} in {reference.kind} {where}")
+    raise ContainerConfigError(f"couldn't find key {key} in {reference.kind} {where}")
 
 
 def data_of(
-    pod: Mapping[str, Any], reference: Reference, objects: Mapping[tuple[str, str], Mapping[str, Any]]
+    pod: Mapping[str, Any], reference: ConfigReference, objects: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, bytes]:
     """All keys of a ConfigMap or Secret. One that may be missing has none. Raises ConfigError."""
     found = objects.get((reference.kind, reference.name))
     if found is None:
         if reference.optional:
             return {}
-        raise ConfigError(f'{reference.kind.lower()} "{reference.name}" not found')
+        raise ContainerConfigError(f'{reference.kind.lower()} "{reference.name}" not found')
     if reference.kind == "Secret":
         return {key: base64.b64decode(text) for key, text in (found.get("data") or {}).items()}
     data = {key: text.encode(errors="surrogateescape") for key, text in (found.get("data") or {}).items()}
@@ -143,7 +152,7 @@ def data_of(
 
 
 def _valued(
-    pod: Mapping[str, Any], container: Mapping[str, Any], source: Mapping[str, Any], around: Surroundings
+    pod: Mapping[str, Any], container: Mapping[str, Any], source: Mapping[str, Any], around: EnvironmentSources
 ) -> str | None:
     if "fieldRef" in source:
         return field_of(pod, source["fieldRef"].get("fieldPath", ""), around.host_ip)
@@ -152,7 +161,7 @@ def _valued(
     for reference in _references(source, "configMapKeyRef", "secretKeyRef"):
         key = (source.get("configMapKeyRef") or source.get("secretKeyRef") or {}).get("key", "")
         return _key_of(pod, reference, key, around)
-    raise ConfigError("a variable's valueFrom names nothing that can be read here")
+    raise ContainerConfigError("a variable's valueFrom names nothing that can be read here")
 
 
 def field_of(pod: Mapping[str, Any], path: str, host_ip: str) -> str:
@@ -174,7 +183,7 @@ def field_of(pod: Mapping[str, Any], path: str, host_ip: str) -> str:
         "status.podIPs": host_ip,
     }
     if path not in plain:
-        raise ConfigError(NO_FIELD.format(path))
+        raise ContainerConfigError(NO_FIELD.format(path))
     return str(plain[path])
 
 
@@ -193,7 +202,7 @@ def resource_of(
         container = next((one for one in every if one["name"] == named), container)
     side, _, name = reference.get("resource", "").partition(".")
     if side not in ("limits", "requests") or not name:
-        raise ConfigError(NO_FIELD.format(reference.get("resource", "")))
+        raise ContainerConfigError(NO_FIELD.format(reference.get("resource", "")))
     resources = container.get("resources") or {}
     text = (resources.get(side) or {}).get(name)
     if text is None:

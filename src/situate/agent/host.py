@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from situate import __version__
-from situate.agent.machine import HOSTNAME
-from situate.agent.serving import CERTIFICATE, Endpoint
+from situate.agent.log_server import CERTIFICATE, Endpoint
+from situate.agent.node_objects import HOSTNAME
 from situate.wire.bodies import seconds_time
 
 __all__ = ["Facts", "Pressure", "body_of", "facts", "images_of", "node_name", "pressure"]

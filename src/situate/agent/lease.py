@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from situate.agent.clock import Clock
+from situate.agent.control_plane import AcquiredLease, ControlPlane, ControlPlaneError, LeaseLostError, LeaseRenewal
+from situate.agent.desired_state import NodeConfiguration
 from situate.agent.fence import Fence
-from situate.agent.plane import Plane, PlaneError, Renewal, Taken, TakenError
-from situate.agent.wanted import Configuration
 from situate.core.reconcile.nodes.fencing import STOP_MS, controller_waits_ms
-from situate.core.reconcile.nodes.reports import Report
+from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
-__all__ = ["FENCE", "Lease", "Place"]
+__all__ = ["FENCE", "NodeLease", "LeaseSettings"]
 
 FENCE: Final = "fence"
 """The file that says until when pods may run here."""
@@ -37,7 +37,7 @@ _log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LeaseSettings:
     """Whose lease it is, and where that is kept."""
 
     node: str
@@ -48,15 +48,15 @@ class Place:
     """Whether the node stops when it cannot renew its lease."""
 
 
-class Lease:
+class NodeLease:
     """`run` it until cancelled, or until another agent has taken it: TakenError."""
 
     def __init__(
         self,
-        plane: Plane,
-        place: Place,
+        plane: ControlPlane,
+        place: LeaseSettings,
         clock: Clock,
-        configuration: Configuration,
+        configuration: NodeConfiguration,
         changed: Callable[[str], None],
     ) -> None:
         """`changed` hears when the fence closes and opens."""
@@ -86,12 +86,12 @@ class Lease:
         now = self._clock.monotonic()
         return self._place.fenced and (now < self._alone_at or self._fence.is_closed(now))
 
-    def next_report(self) -> Report | None:
+    def next_report(self) -> AgentReport | None:
         """The next one; None: there is no term yet."""
         if not self.term:
             return None
         self._number += 1
-        return Report(self.term, self._number)
+        return AgentReport(self.term, self._number)
 
     def acknowledge(self, version: int) -> None:
         """This version of the snapshot has been taken over, and cannot be forgotten."""
@@ -99,7 +99,7 @@ class Lease:
             self._acknowledged = version
             self._due.set()
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: NodeConfiguration) -> None:
         if configuration != self._configuration:
             _log.info("The lease is another", seconds=configuration.lease_duration_seconds, node=self._place.node)
             self._configuration = configuration
@@ -125,8 +125,8 @@ class Lease:
             sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
             self._fence.sent(lease_s)
             try:
-                taken = await self._plane.take(self._place.node, lease_s, self._last_term + 1)
-            except PlaneError as error:
+                taken = await self._plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
+            except ControlPlaneError as error:
                 _log.warning("The node waits for the control plane", to="take its lease", err=str(error))
                 await self._clock.sleep(RETRY_S)
                 continue
@@ -135,7 +135,7 @@ class Lease:
             self.held.set()
             return
 
-    def _have(self, taken: Taken) -> None:
+    def _have(self, taken: AcquiredLease) -> None:
         self.term = taken.term
         if self._place.fenced and taken.before not in (0, self._last_term):
             wait_s = controller_waits_ms(taken.lease_s * 1_000) / 1_000
@@ -144,13 +144,13 @@ class Lease:
 
     async def _renew(self) -> None:
         sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
-        renewal = Renewal(self.term, lease_s, self._acknowledged)
+        renewal = LeaseRenewal(self.term, lease_s, self._acknowledged)
         self._fence.sent(lease_s)
         try:
-            await self._plane.renew(self._place.node, renewal)
-        except TakenError:
+            await self._plane.renew_lease(self._place.node, renewal)
+        except LeaseLostError:
             raise
-        except PlaneError as error:
+        except ControlPlaneError as error:
             _log.warning("The lease is not renewed", node=self._place.node, err=str(error))
             await self._clock.sleep(RETRY_S)
             self._due.set()

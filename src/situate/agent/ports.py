@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from situate.agent.life import containers_of
+from situate.agent.pod_lifecycle import containers_of
 
-__all__ = ["Ports", "assigned", "is_free", "known_ports", "port_variables", "ports_by_name"]
+__all__ = ["Ports", "assign_ports", "free_port", "known_ports", "port_variables", "ports_by_name"]
 
 Ports = dict[str, dict[str, int]]
 """By container and containerPort."""
@@ -30,7 +30,7 @@ def known_ports(file: Path) -> Ports | None:
     return found
 
 
-def assigned(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], int]) -> Ports:
+def assign_ports(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], int]) -> Ports:
     """`free`: this port if it is free, else another; 0 asks for any."""
     made: Ports = {}
     for container, _ in containers_of(pod):
@@ -44,7 +44,7 @@ def assigned(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], int]
     return made
 
 
-def is_free(number: int) -> int:
+def free_port(number: int) -> int:
     """This port if nobody listens there, else one where nobody does. It may be taken a moment later."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
         asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -16,7 +16,7 @@ import aiohttp
 
 from situate.agent.runtime import RunError, Runtime
 
-__all__ = ["Asked", "Health", "Probe", "Tally", "counted", "probe_of", "tend"]
+__all__ = ["ProbeTarget", "ContainerHealth", "Probe", "ProbeStreak", "count_result", "probe_of", "run_probes"]
 
 SUCCESS_CODES: Final = range(200, 400)
 LONGEST_TEXT: Final = 1_024
@@ -45,7 +45,7 @@ def probe_of(spec: Mapping[str, Any]) -> Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ProbeStreak:
     """How a probe counts: what it stands at, and how many answers in a row were alike."""
 
     stands: bool
@@ -53,14 +53,14 @@ class Tally:
     row: int = 0
 
 
-def counted(tally: Tally, answer: bool, probe: Probe) -> Tally:
+def count_result(tally: ProbeStreak, answer: bool, probe: Probe) -> ProbeStreak:
     row = tally.row + 1 if tally.last is answer else 1
     enough = row >= (probe.successes if answer else probe.failures)
-    return Tally(answer if enough else tally.stands, answer, row)
+    return ProbeStreak(answer if enough else tally.stands, answer, row)
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ContainerHealth:
     """What the probes of a run say of it."""
 
     started: bool
@@ -70,7 +70,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProbeTarget:
     """Whom to ask."""
 
     runtime: Runtime
@@ -82,14 +82,14 @@ class Asked:
     """Where what the container calls its ports really is, by name and by number."""
 
 
-async def tend(
+async def run_probes(
     container: Mapping[str, Any],
-    asked: Asked,
-    tell: Callable[[Health], None],
+    asked: ProbeTarget,
+    tell: Callable[[ContainerHealth], None],
     complain: Callable[[str, str], None],
 ) -> None:
     """Ask all probes of a run, until cancelled. `tell` hears each change, `complain` each no: (kind, text)."""
-    health = Health(started="startupProbe" not in container, ready="readinessProbe" not in container)
+    health = ContainerHealth(started="startupProbe" not in container, ready="readinessProbe" not in container)
 
     def say(**news: Any) -> None:
         nonlocal health
@@ -117,13 +117,13 @@ async def tend(
             )
 
 
-async def _until_decided(probe: Probe, asked: Asked, complain: Callable[[str, str], None]) -> str:
+async def _until_decided(probe: Probe, asked: ProbeTarget, complain: Callable[[str, str], None]) -> str:
     """Of a startup probe: empty when it is content, else its last word when it has failed too often."""
-    tally = Tally(stands=False)
+    tally = ProbeStreak(stands=False)
     await asyncio.sleep(probe.delay_s)
     while True:
-        problem = await problem_of(probe, asked)
-        tally = counted(tally, not problem, probe)
+        problem = await probe_once(probe, asked)
+        tally = count_result(tally, not problem, probe)
         if problem:
             complain("Startup", problem)
             if tally.row >= probe.failures:
@@ -135,24 +135,24 @@ async def _until_decided(probe: Probe, asked: Asked, complain: Callable[[str, st
 
 async def _ask(
     probe: Probe,
-    asked: Asked,
+    asked: ProbeTarget,
     kind: str,
     begins: bool,
     complain: Callable[[str, str], None],
     say: Callable[[bool], None],
 ) -> None:
-    tally = Tally(stands=begins)
+    tally = ProbeStreak(stands=begins)
     await asyncio.sleep(probe.delay_s)
     while True:
-        problem = await problem_of(probe, asked)
-        tally = counted(tally, not problem, probe)
+        problem = await probe_once(probe, asked)
+        tally = count_result(tally, not problem, probe)
         if problem:
             complain(kind, problem)
         say(tally.stands)
         await asyncio.sleep(probe.period_s)
 
 
-async def problem_of(probe: Probe, asked: Asked) -> str:
+async def probe_once(probe: Probe, asked: ProbeTarget) -> str:
     """Ask once; empty if all is well."""
     handler = probe.handler
     try:
@@ -178,18 +178,18 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-async def _exec(command: Any, asked: Asked, timeout_s: float) -> str:
+async def _exec(command: Any, asked: ProbeTarget, timeout_s: float) -> str:
     done = await asked.runtime.execute(asked.pod, asked.container, tuple(command), timeout_s)
     return "" if not done.code else done.output.strip()[:LONGEST_TEXT] or f"exit code {done.code}"
 
 
-async def _tcp(action: Mapping[str, Any], asked: Asked) -> str:
+async def _tcp(action: Mapping[str, Any], asked: ProbeTarget) -> str:
     _, writer = await asyncio.open_connection(action.get("host") or asked.host, _port(action, asked))
     writer.close()
     return ""
 
 
-async def _http(action: Mapping[str, Any], asked: Asked) -> str:
+async def _http(action: Mapping[str, Any], asked: ProbeTarget) -> str:
     scheme = action.get("scheme", "HTTP").lower()
     host = action.get("host") or asked.host
     where = f"[{host}]" if ":" in host else host
@@ -200,7 +200,7 @@ async def _http(action: Mapping[str, Any], asked: Asked) -> str:
         return "" if answer.status in SUCCESS_CODES else f"HTTP probe failed with statuscode: {answer.status}"
 
 
-def _port(action: Mapping[str, Any], asked: Asked) -> int:
+def _port(action: Mapping[str, Any], asked: ProbeTarget) -> int:
     said = action.get("port", 0)
     found = asked.ports.get(said)
     if found is None and isinstance(said, str) and not said.isdigit():

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Final
 
 from situate.agent.cgroups import Cgroups
-from situate.agent.lines import rotated
-from situate.agent.records import BEGAN, STARTED, ending, lost, read, write
-from situate.agent.runtime import Executed, Order, Run, RunError
+from situate.agent.log_writer import rotated
+from situate.agent.run_files import BEGAN, STARTED, read, read_ended, record_lost, write
+from situate.agent.runtime import ContainerConfig, ExecResult, Run, RunError
 from situate.agent.shim import start_ticks
-from situate.agent.spawning import is_locked, locked, rlimits, spawned
+from situate.agent.shim_process import is_locked, lock_directory, rlimits, spawn_shim
 from situate.loop.logs import Log
 
 __all__ = ["ProcessRuntime", "ProcessSettings"]
@@ -99,7 +99,7 @@ class ProcessRuntime:
     def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
         return self._runs.get(pod, {})
 
-    def has_cut(self, pod: str, container: str, attempt: int) -> int:
+    def truncated_log_bytes(self, pod: str, container: str, attempt: int) -> int:
         most = self._settings.log_files
         last = rotated(str(self.log(pod, container, attempt)), most - 1)
         return most * self._settings.log_bytes if Path(last).exists() else 0
@@ -117,7 +117,7 @@ class ProcessRuntime:
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
-    def start(self, order: Order) -> None:
+    def start(self, order: ContainerConfig) -> None:
         """Nothing is waited for: the shim reports."""
         top = self._of(order.pod, order.container)
         directory = top / str(order.attempt)
@@ -133,13 +133,13 @@ class ProcessRuntime:
         self._held[order.pod, order.container] = held
         self._clean(order.pod, order.container)
 
-    def _group(self, order: Order) -> Path | None:
+    def _group(self, order: ContainerConfig) -> Path | None:
         if self._groups is None:
             return None
         return self._groups.make(order.pod, order.container, order.limits, self._settings.processes)
 
-    def _spawn(self, order: Order, held: _Held, group: Path | None) -> None:
-        lock = locked(held.directory)
+    def _spawn(self, order: ContainerConfig, held: _Held, group: Path | None) -> None:
+        lock = lock_directory(held.directory)
         ready, ready_end = os.pipe()
         told = {
             "directory": str(held.directory),
@@ -160,7 +160,7 @@ class ProcessRuntime:
             "lock": lock,
         }
         try:
-            held.shim, held.pidfd = spawned(held.directory, json.dumps(told).encode(), (lock, ready_end))
+            held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(told).encode(), (lock, ready_end))
         except OSError as error:
             os.close(ready)
             raise RunError(f"no process can be started: {error.strerror}") from None
@@ -202,9 +202,9 @@ class ProcessRuntime:
             directory = top / str(attempt)
             began = read(directory / BEGAN) or {}
             run = Run(attempt, began.get("backoff_ms", 0), "starting", id=_id(pod, directory))
-            over = ending(run, directory)
+            over = read_ended(run, directory)
             if over is not None or attempt != attempts[-1]:
-                runs.append(over or lost(run, directory))
+                runs.append(over or record_lost(run, directory))
                 continue
             runs.append(run)
             held = self._held[pod, top.name] = _Held(run, directory)
@@ -236,7 +236,7 @@ class ProcessRuntime:
     def _shim_ended(self, pod: str, container: str, held: _Held) -> None:
         self._release(held)
         self._held.pop((pod, container), None)
-        self._replace(pod, held, ending(held.run, held.directory) or lost(held.run, held.directory))
+        self._replace(pod, held, read_ended(held.run, held.directory) or record_lost(held.run, held.directory))
 
     def _release(self, held: _Held) -> None:
         if held.pidfd >= 0:
@@ -247,7 +247,7 @@ class ProcessRuntime:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(held.shim, os.WNOHANG)
 
-    def ask_to_end(self, pod: str, container: str) -> None:
+    def terminate(self, pod: str, container: str) -> None:
         self._signal(pod, container, signal.SIGTERM)
 
     def kill(self, pod: str, container: str) -> None:
@@ -283,7 +283,7 @@ class ProcessRuntime:
 
     # -- beside it ---------------------------------------------------------------------------------------------------
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> Executed:
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
         """With the environment and directory that the container's process began with."""
         held = self._held.get((pod, container))
         if held is None or held.run.state != "running":
@@ -310,7 +310,7 @@ class ProcessRuntime:
                 os.killpg(made.pid, signal.SIGKILL)
             await made.wait()
             made._transport.close()  # type: ignore[attr-defined]  # else only when the loop comes round to it
-        return Executed(code if code >= 0 else 128 - code, output)
+        return ExecResult(code if code >= 0 else 128 - code, output)
 
 
 async def _output(process: asyncio.subprocess.Process) -> str:

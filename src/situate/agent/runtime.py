@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["CutsLogs", "Executed", "Limits", "Order", "Run", "Runtime", "RunError"]
+__all__ = ["RotatesLogs", "ExecResult", "ResourceLimits", "ContainerConfig", "Run", "Runtime", "RunError"]
 
 
 class RunError(Exception):
@@ -15,7 +15,7 @@ class RunError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """What a container may take. None: as much as it wants."""
 
     milli_cpu: int | None = None
@@ -23,7 +23,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ContainerConfig:
     """One run of a container, all that is needed to begin it."""
 
     pod: str
@@ -38,7 +38,7 @@ class Order:
     cwd: str
     user: int | None = None
     group: int | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecResult:
     """What became of a command that was run beside a container."""
 
     code: int
@@ -82,20 +82,20 @@ class Runtime(Protocol):
     def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
         """Of each container that was ever begun, the last runs, oldest first."""
 
-    def start(self, order: Order) -> None:
+    def start(self, order: ContainerConfig) -> None:
         """Begin a run. What becomes of it is told by `runs`."""
 
-    def ask_to_end(self, pod: str, container: str) -> None:
+    def terminate(self, pod: str, container: str) -> None:
         """SIGTERM. Nothing if it does not run."""
 
     def kill(self, pod: str, container: str) -> None:
         """At once, with all that came from it. Nothing if it does not run."""
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> Executed:
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
         """Run a command as the container would. Raises TimeoutError after it was killed."""
 
     def log(self, pod: str, container: str, attempt: int) -> Path:
-        """The file that a run's log is in; see situate.agent.lines."""
+        """The file that a run's log is in; see situate.agent.log_writer."""
 
     def home(self, pod: str) -> Path:
         """The pod's own directory: made if it is not there."""
@@ -108,8 +108,8 @@ class Runtime(Protocol):
 
 
 @runtime_checkable
-class CutsLogs(Protocol):
+class RotatesLogs(Protocol):
     """A runtime that keeps no more than so much of a log."""
 
-    def has_cut(self, pod: str, container: str, attempt: int) -> int:
+    def truncated_log_bytes(self, pod: str, container: str, attempt: int) -> int:
         """If the beginning of a run's log is gone: how many bytes are kept of it. Else 0."""

@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-from situate.agent.lines import LogWriter
+from situate.agent.log_writer import LogWriter
 
 __all__ = ["STARTED_ERROR", "main", "start_ticks", "tree"]
 

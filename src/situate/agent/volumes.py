@@ -11,9 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from situate.agent.environment import ConfigError, Reference, Surroundings, data_of, field_of, resource_of
+from situate.agent.environment import (
+    ConfigReference,
+    ContainerConfigError,
+    EnvironmentSources,
+    data_of,
+    field_of,
+    resource_of,
+)
 
-__all__ = ["FAILED_MOUNT", "needed_by_volumes", "prepared", "variable_of"]
+__all__ = ["FAILED_MOUNT", "volume_references", "prepare_volumes", "variable_of"]
 
 FAILED_MOUNT: Final = "FailedMount"
 NOT_HERE: Final = "the process runtime has no volumes of the kind {} (volume {})"
@@ -25,21 +32,21 @@ def variable_of(name: str) -> str:
     return "SITUATE_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
 
 
-def needed_by_volumes(pod: Mapping[str, Any]) -> Iterator[Reference]:
+def volume_references(pod: Mapping[str, Any]) -> Iterator[ConfigReference]:
     for volume in pod["spec"].get("volumes", ()):
         yield from _references(volume, "secretName")
         for source in volume.get("projected", {}).get("sources", ()):
             yield from _references(source, "name")
 
 
-def _references(source: Mapping[str, Any], secret_name: str) -> Iterator[Reference]:
+def _references(source: Mapping[str, Any], secret_name: str) -> Iterator[ConfigReference]:
     if found := source.get("configMap"):
-        yield Reference("ConfigMap", found.get("name", ""), bool(found.get("optional")))
+        yield ConfigReference("ConfigMap", found.get("name", ""), bool(found.get("optional")))
     if found := source.get("secret"):
-        yield Reference("Secret", found.get(secret_name, ""), bool(found.get("optional")))
+        yield ConfigReference("Secret", found.get(secret_name, ""), bool(found.get("optional")))
 
 
-def prepared(pod: Mapping[str, Any], root: Path, around: Surroundings) -> dict[str, str]:
+def prepare_volumes(pod: Mapping[str, Any], root: Path, around: EnvironmentSources) -> dict[str, str]:
     """Makes what is not there yet; the path of each volume, by its variable. Raises ConfigError."""
     paths = {}
     for volume in pod["spec"].get("volumes", ()):
@@ -47,15 +54,15 @@ def prepared(pod: Mapping[str, Any], root: Path, around: Surroundings) -> dict[s
             paths[variable_of(volume["name"])] = str(_made(pod, volume, root / volume["name"], around))
         except OSError as error:
             text = f"volume {volume['name']}: {error.filename}: {error.strerror}"
-            raise ConfigError(text, FAILED_MOUNT) from None
+            raise ContainerConfigError(text, FAILED_MOUNT) from None
     return paths
 
 
-def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: Surroundings) -> Path:
+def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: EnvironmentSources) -> Path:
     kind = next((one for one in SOURCES if one in volume), None)
     if kind is None:
         kinds = [one for one in volume if one != "name"]
-        raise ConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)
+        raise ContainerConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)
     if kind == "hostPath":
         return _host_path(volume["hostPath"])
     path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -76,7 +83,7 @@ def _host_path(source: Mapping[str, Any]) -> Path:
         path.touch(mode=0o644)
     wrong = (kind.startswith("Directory") and not path.is_dir()) or (kind.startswith("File") and not path.is_file())
     if wrong:
-        raise ConfigError(f"hostPath type check failed: {path} is not a {kind.lower()}", FAILED_MOUNT)
+        raise ContainerConfigError(f"hostPath type check failed: {path} is not a {kind.lower()}", FAILED_MOUNT)
     return path
 
 
@@ -88,7 +95,7 @@ def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
     for name, (data, mode) in files.items():
         file = made / name
         if not file.resolve().is_relative_to(made.resolve()):
-            raise ConfigError(f"{name}: outside of its volume", FAILED_MOUNT)
+            raise ContainerConfigError(f"{name}: outside of its volume", FAILED_MOUNT)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         file.chmod(mode)
@@ -96,12 +103,12 @@ def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
 
 
 def _files(
-    pod: Mapping[str, Any], source: Mapping[str, Any], around: Surroundings, mode: int = FILE_MODE
+    pod: Mapping[str, Any], source: Mapping[str, Any], around: EnvironmentSources, mode: int = FILE_MODE
 ) -> Iterator[tuple[str, tuple[bytes, int]]]:
     if found := source.get("projected"):
         for one in found.get("sources", ()):
             if not _is_known(one):
-                raise ConfigError(NOT_HERE.format(" ".join(one), "projected"), FAILED_MOUNT)
+                raise ContainerConfigError(NOT_HERE.format(" ".join(one), "projected"), FAILED_MOUNT)
             yield from _files(pod, one, around, found.get("defaultMode", mode))
         return
     if found := source.get("downwardAPI"):
@@ -120,14 +127,16 @@ def _files(
             if item["key"] in data:
                 yield item["path"], (data[item["key"]], item.get("mode", default))
             elif not reference.optional:
-                raise ConfigError(f"references non-existent {reference.kind.lower()} key: {item['key']}", FAILED_MOUNT)
+                raise ContainerConfigError(
+                    f"references non-existent {reference.kind.lower()} key: {item['key']}", FAILED_MOUNT
+                )
 
 
 def _is_known(source: Mapping[str, Any]) -> bool:
     return any(one in source for one in ("configMap", "secret", "downwardAPI"))
 
 
-def _downward(pod: Mapping[str, Any], item: Mapping[str, Any], around: Surroundings) -> str:
+def _downward(pod: Mapping[str, Any], item: Mapping[str, Any], around: EnvironmentSources) -> str:
     if "resourceFieldRef" in item:
         return resource_of(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], around.allocatable)
     return field_of(pod, item.get("fieldRef", {}).get("fieldPath", ""), around.host_ip)

@@ -18,19 +18,26 @@ from typing import Any, Final, Literal
 
 import aiohttp
 
-from situate.agent.environment import ConfigError, Reference, Surroundings
-from situate.agent.life import Backoff, Container, Plan, Start, containers_of, plan
-from situate.agent.ordering import order_of, references
-from situate.agent.plane import About, Plane, PlaneError, StaleError
+from situate.agent.container_config import container_config, references
+from situate.agent.control_plane import ControlPlane, ControlPlaneError, StaleError, StatusOrigin
+from situate.agent.environment import ConfigReference, ContainerConfigError, EnvironmentSources
+from situate.agent.events import EventRecorder
+from situate.agent.pod_lifecycle import (
+    ContainerStart,
+    ContainerState,
+    PodActions,
+    RestartBackoff,
+    compute_pod_actions,
+    containers_of,
+)
+from situate.agent.pod_status import TerminationReason, rejected_status, status_of
 from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
-from situate.agent.probes import Asked, Health, tend
-from situate.agent.runtime import CutsLogs, Order, Run, RunError, Runtime
-from situate.agent.statuses import Ended, refused, status_of
-from situate.agent.telling import Teller
-from situate.core.reconcile.nodes.reports import Report
+from situate.agent.probes import ContainerHealth, ProbeTarget, run_probes
+from situate.agent.runtime import ContainerConfig, RotatesLogs, Run, RunError, Runtime
+from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
-__all__ = ["Means", "PodWorker"]
+__all__ = ["WorkerContext", "PodWorker"]
 
 RETRY_S: Final = 10.0
 """How long until what kept a container from beginning is looked at again."""
@@ -48,22 +55,22 @@ _log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class WorkerContext:
     """What all workers of a node have in common."""
 
     runtime: Runtime
-    plane: Plane
+    plane: ControlPlane
     http: aiohttp.ClientSession
-    teller: Teller
+    recorder: EventRecorder
     host_ip: str
     allocatable: Mapping[str, str]
-    backoff: Backoff
+    backoff: RestartBackoff
     give_ports: Callable[[Mapping[str, Any]], Ports]
     may_take_s: Callable[[], float | None] = lambda: None
     """If nothing may run here now, whatever the pods say: how long what runs may take to end. None: it may run."""
     may_begin: Callable[[], bool] = lambda: True
     """Whether what is known of the pods is known to be so still: if not, what runs goes on, and nothing is begun."""
-    next_report: Callable[[], Report | None] = lambda: None
+    next_report: Callable[[], AgentReport | None] = lambda: None
     """None: nothing can be reported yet."""
     wall_ns: Callable[[], int] = time.time_ns
 
@@ -71,26 +78,28 @@ class Means:
 class PodWorker:
     """`run` it until it ends: then nothing is left of the pod. `refusal`: why the node does not take it."""
 
-    def __init__(self, means: Means, pod: dict[str, Any], version: int | None, refusal: Ended | None) -> None:
+    def __init__(
+        self, context: WorkerContext, pod: dict[str, Any], version: int | None, refusal: TerminationReason | None
+    ) -> None:
         self.pod = pod
         self.uid: str = pod["metadata"]["uid"]
         self.version = version
-        self._means = means
+        self._context = context
         self._refusal = refusal
         self._gone = False
         self._removed = False
-        self._ended: Ended | None = refusal
+        self._ended: TerminationReason | None = refusal
         self._woken = asyncio.Event()
         self._heard = asyncio.Event()
         self._blocked: dict[str, tuple[tuple[str, str], int]] = {}
-        self._health: dict[str, tuple[int, Health]] = {}
+        self._health: dict[str, tuple[int, ContainerHealth]] = {}
         self._probing: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._status: dict[str, Any] = {}
         self._reported: dict[str, Any] | None = None
         self._report_due = asyncio.Event()
         self._told: set[tuple[str, int]] = set()
-        self.ports: Ports = known_ports(means.runtime.home(self.uid) / "ports") or {}
+        self.ports: Ports = known_ports(context.runtime.home(self.uid) / "ports") or {}
 
     # -- what is told ------------------------------------------------------------------------------------------------
 
@@ -127,24 +136,24 @@ class PodWorker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(RunError):
-            self._means.runtime.forget(self.uid)
+            self._context.runtime.forget(self.uid)
 
     async def _rest(self, wake_ns: int | None) -> None:
-        wait_s = None if wake_ns is None else max(0.0, (wake_ns - self._means.wall_ns()) / SECOND_NS)
+        wait_s = None if wake_ns is None else max(0.0, (wake_ns - self._context.wall_ns()) / SECOND_NS)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._woken.wait()
 
     async def _step(self) -> int | None:
         """Do what is due. When to look again, if nobody tells."""
-        now_ns = self._means.wall_ns()
+        now_ns = self._context.wall_ns()
         self._expire(now_ns)
         ending = self._is_ending
-        made = plan(self.pod, self._containers(), now_ns, self._means.backoff, ending=ending)
+        made = compute_pod_actions(self.pod, self._containers(), now_ns, self._context.backoff, ending=ending)
         for name in made.stop:
             self._stop(name)
         for start in made.start:
-            if self._means.may_begin():
+            if self._context.may_begin():
                 await self._begin(start)
         self._look_after_probes()
         # What a fence ended is not over for the pod: it runs again behind it, if its restartPolicy says so.
@@ -153,7 +162,7 @@ class PodWorker:
             await self._leave()
         return self._next(made)
 
-    def _next(self, made: Plan) -> int | None:
+    def _next(self, made: PodActions) -> int | None:
         wakes = [at for _, at in self._blocked.values()] if made.start else []
         deadline = self._deadline_ns()
         wakes += [at for at in (made.wake_ns, deadline) if at is not None]
@@ -165,7 +174,7 @@ class PodWorker:
 
     @property
     def _is_ending(self) -> bool:
-        return self._is_over or self._means.may_take_s() is not None
+        return self._is_over or self._context.may_take_s() is not None
 
     @property
     def _is_over(self) -> bool:
@@ -175,21 +184,21 @@ class PodWorker:
 
     @property
     def _runs_anything(self) -> bool:
-        return any(runs and not runs[-1].is_over for runs in self._means.runtime.runs(self.uid).values())
+        return any(runs and not runs[-1].is_over for runs in self._context.runtime.runs(self.uid).values())
 
-    def _containers(self) -> list[Container]:
-        runs = self._means.runtime.runs(self.uid)
+    def _containers(self) -> list[ContainerState]:
+        runs = self._context.runtime.runs(self.uid)
         return [self._container(spec, kind, runs.get(spec["name"], ())) for spec, kind in containers_of(self.pod)]
 
     def _container(
         self, spec: Mapping[str, Any], kind: Literal["init", "sidecar", "main"], runs: Sequence[Run]
-    ) -> Container:
+    ) -> ContainerState:
         name, last = spec["name"], runs[-1] if runs else None
-        attempt, health = self._health.get(name, (-1, Health(started=False, ready=False)))
+        attempt, health = self._health.get(name, (-1, ContainerHealth(started=False, ready=False)))
         if last is None or last.attempt != attempt or last.state != "running":
-            health = Health(started=False, ready=False)
+            health = ContainerHealth(started=False, ready=False)
         why, retry_ns = self._blocked.get(name, (None, 0))
-        return Container(
+        return ContainerState(
             spec, kind, runs, health.started, health.ready, bool(health.condemned), blocked=why, retry_ns=retry_ns
         )
 
@@ -205,19 +214,19 @@ class PodWorker:
         deadline = self._deadline_ns()
         if deadline is not None and now_ns >= deadline:
             text = "Pod was active on the node longer than the specified deadline"
-            self._ended = Ended("DeadlineExceeded", text)
+            self._ended = TerminationReason("DeadlineExceeded", text)
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
-    async def _begin(self, start: Start) -> None:
+    async def _begin(self, start: ContainerStart) -> None:
         spec = next(one for one, _ in containers_of(self.pod) if one["name"] == start.container)
         try:
-            self._means.runtime.start(await self._order(spec, start))
-        except ConfigError as error:
+            self._context.runtime.start(await self._order(spec, start))
+        except ContainerConfigError as error:
             self._block(start, error.reason, str(error), RETRY_S)
         except RunError as error:
             self._block(start, "CreateContainerError", str(error), RETRY_S)
-        except PlaneError as error:
+        except ControlPlaneError as error:
             _log.v(2).info("A pod waits for the control plane", pod=self._named, err=str(error))
             self._blocked[start.container] = (("ContainerCreating", str(error)), self._in(AWAY_S))
         else:
@@ -226,32 +235,32 @@ class PodWorker:
                 text = f"Back-off restarting failed container {start.container} in pod {self._named}({self.uid})"
                 self._tell("Warning", "BackOff", text, start.container)
 
-    def _block(self, start: Start, reason: str, message: str, wait_s: float) -> None:
+    def _block(self, start: ContainerStart, reason: str, message: str, wait_s: float) -> None:
         if self._blocked.get(start.container, (None, 0))[0] != (reason, message):
             told = "FailedMount" if reason == "FailedMount" else "Failed"
             self._tell("Warning", told, f"Error: {message}", start.container)
         self._blocked[start.container] = ((reason, message), self._in(wait_s))
 
     def _in(self, seconds: float) -> int:
-        return self._means.wall_ns() + int(seconds * SECOND_NS)
+        return self._context.wall_ns() + int(seconds * SECOND_NS)
 
-    async def _order(self, spec: Mapping[str, Any], start: Start) -> Order:
+    async def _order(self, spec: Mapping[str, Any], start: ContainerStart) -> ContainerConfig:
         """Raises ConfigError, PlaneError."""
-        means = self._means
+        context = self._context
         self._give_ports()
         objects = await self._read(references(self.pod, spec))
-        return order_of(
+        return container_config(
             self.pod,
             spec,
             start,
-            Surroundings(means.host_ip, means.allocatable, objects, port_variables(spec, self.ports)),
-            means.runtime.home(self.uid),
+            EnvironmentSources(context.host_ip, context.allocatable, objects, port_variables(spec, self.ports)),
+            context.runtime.home(self.uid),
         )
 
-    async def _read(self, wanted: Iterable[Reference]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    async def _read(self, wanted: Iterable[ConfigReference]) -> dict[tuple[str, str], Mapping[str, Any]]:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for reference in wanted:
-            read = await self._means.plane.read(reference.kind, self.pod["metadata"]["namespace"], reference.name)
+            read = await self._context.plane.get(reference.kind, self.pod["metadata"]["namespace"], reference.name)
             if read is not None:
                 found[reference.kind, reference.name] = read
         return found
@@ -259,8 +268,8 @@ class PodWorker:
     def _give_ports(self) -> None:
         if self.ports or not any(one.get("ports") for one, _ in containers_of(self.pod)):
             return
-        self.ports = self._means.give_ports(self.pod)
-        (self._means.runtime.home(self.uid) / "ports").write_text(json.dumps(self.ports))
+        self.ports = self._context.give_ports(self.pod)
+        (self._context.runtime.home(self.uid) / "ports").write_text(json.dumps(self.ports))
         moved = [
             f"{container}: {number} is {real}"
             for container, own in self.ports.items()
@@ -291,20 +300,20 @@ class PodWorker:
             if left > 0 and self._is_at(name, attempt):
                 await self._before_stop(name, left)
                 if self._is_at(name, attempt):
-                    self._means.runtime.ask_to_end(self.uid, name)
+                    self._context.runtime.terminate(self.uid, name)
             while self._is_at(name, attempt):
                 if self._now() >= self._end_by(begun):
-                    self._means.runtime.kill(self.uid, name)
+                    self._context.runtime.kill(self.uid, name)
                 await asyncio.sleep(STOP_LOOK_S)
         finally:
             self._stopping.pop(name, None)
             self.wake()
 
     def _now(self) -> float:
-        return self._means.wall_ns() / SECOND_NS
+        return self._context.wall_ns() / SECOND_NS
 
     def _last(self, name: str) -> Run:
-        return self._means.runtime.runs(self.uid)[name][-1]
+        return self._context.runtime.runs(self.uid)[name][-1]
 
     def _is_at(self, name: str, attempt: int) -> bool:
         last = self._last(name)
@@ -312,7 +321,7 @@ class PodWorker:
 
     def _end_by(self, begun: float) -> float:
         """When a container that was asked to end at that time is to be killed. Whoever deletes may shorten it."""
-        meta, most = self.pod["metadata"], self._means.may_take_s()
+        meta, most = self.pod["metadata"], self._context.may_take_s()
         if most is not None:
             return begun + most
         own: int = self.pod["spec"].get("terminationGracePeriodSeconds", GRACE_S)
@@ -328,7 +337,7 @@ class PodWorker:
         hook = (spec.get("lifecycle") or {}).get("preStop") or {}
         try:
             if "exec" in hook:
-                await self._means.runtime.execute(self.uid, name, hook["exec"].get("command", ()), grace_s)
+                await self._context.runtime.execute(self.uid, name, hook["exec"].get("command", ()), grace_s)
             elif "sleep" in hook:
                 await asyncio.sleep(min(grace_s, hook["sleep"].get("seconds", 0)))
         except (RunError, TimeoutError) as error:
@@ -341,11 +350,11 @@ class PodWorker:
         if self._reported is not self._status:
             return  # comes back here when that is told
         try:
-            await self._means.plane.remove(self.pod)
+            await self._context.plane.delete_pod(self.pod)
             self._removed = True
         except StaleError:
             self._removed = True
-        except PlaneError as error:
+        except ControlPlaneError as error:
             _log.v(2).info("A pod that has ended is not let go yet", pod=self._named, err=str(error))
             asyncio.get_running_loop().call_later(AWAY_S, self.wake)
 
@@ -354,13 +363,13 @@ class PodWorker:
     def _look_after_probes(self) -> None:
         for spec, _ in containers_of(self.pod):
             name = spec["name"]
-            runs = self._means.runtime.runs(self.uid).get(name, ())
+            runs = self._context.runtime.runs(self.uid).get(name, ())
             last = runs[-1] if runs else None
             running = last is not None and last.state == "running"
             attempt, _health = self._health.get(name, (-1, None))
             if last is not None and running and attempt != last.attempt:
                 self._cancel_probes(name)
-                self._health[name] = (last.attempt, Health(started=False, ready=False))
+                self._health[name] = (last.attempt, ContainerHealth(started=False, ready=False))
                 self._tell("Normal", "Started", f"Container {name} started", name)
                 self._probing[name] = asyncio.create_task(self._probe(spec, last.attempt))
             elif not running:
@@ -372,17 +381,19 @@ class PodWorker:
             task.cancel()
 
     async def _probe(self, spec: Mapping[str, Any], attempt: int) -> None:
-        name, means = spec["name"], self._means
-        asked = Asked(means.runtime, means.http, self.uid, name, means.host_ip, ports_by_name(spec, self.ports))
+        name, context = spec["name"], self._context
+        asked = ProbeTarget(
+            context.runtime, context.http, self.uid, name, context.host_ip, ports_by_name(spec, self.ports)
+        )
 
-        def tell(health: Health) -> None:
+        def tell(health: ContainerHealth) -> None:
             self._health[name] = (attempt, health)
             self.wake()
 
         def complain(kind: str, text: str) -> None:
             self._tell("Warning", "Unhealthy", f"{kind} probe failed: {text}", name)
 
-        await tend(spec, asked, tell, complain)
+        await run_probes(spec, asked, tell, complain)
 
     # -- what is said ------------------------------------------------------------------------------------------------
 
@@ -393,7 +404,7 @@ class PodWorker:
         if self._is_finished and self._reported is self._status:
             return
         if self._refusal is not None:
-            status = refused(self.pod, self._refusal, now_ns)
+            status = rejected_status(self.pod, self._refusal, now_ns)
         else:
             status = self._status_now(now_ns, ending=ending)
         for name, text in self._failures():
@@ -408,21 +419,25 @@ class PodWorker:
             self._containers(),
             self._status or self.pod.get("status") or {},
             now_ns=now_ns,
-            host_ip=self._means.host_ip,
-            backoff=self._means.backoff,
+            host_ip=self._context.host_ip,
+            backoff=self._context.backoff,
             ending=ending,
             ended=self._ended,
         )
 
     def look_at_logs(self) -> None:
         """Tell once of each run whose log was longer than what is kept of it."""
-        runtime = self._means.runtime
-        if not isinstance(runtime, CutsLogs):
+        runtime = self._context.runtime
+        if not isinstance(runtime, RotatesLogs):
             return
         for name, runs in runtime.runs(self.uid).items():
             last = runs[-1] if runs else None
             told = ("" if last is None else f"log of {name}", 0 if last is None else last.attempt)
-            if last is not None and told not in self._told and (kept := runtime.has_cut(self.uid, name, last.attempt)):
+            if (
+                last is not None
+                and told not in self._told
+                and (kept := runtime.truncated_log_bytes(self.uid, name, last.attempt))
+            ):
                 self._told.add(told)
                 text = f"The log of container {name} is longer than what is kept of it, {kept >> 20} MiB: its beginning"
                 self._tell("Warning", "LogCut", f"{text} is gone", name)
@@ -430,7 +445,7 @@ class PodWorker:
     def _failures(self) -> list[tuple[str, str]]:
         """Runs that ended in a way that somebody should hear of, each once."""
         found = []
-        for name, runs in self._means.runtime.runs(self.uid).items():
+        for name, runs in self._context.runtime.runs(self.uid).items():
             last = runs[-1] if runs else None
             if last is not None and last.is_over and last.message and (name, last.attempt) not in self._told:
                 self._told.add((name, last.attempt))
@@ -444,13 +459,13 @@ class PodWorker:
             self._report_due.clear()
             status = self._status
             try:
-                report = self._means.next_report()
+                report = self._context.next_report()
                 if report is None:
-                    raise PlaneError("the node has no lease yet")
-                await self._means.plane.report(self.pod, status, About(self.version, report))
+                    raise ControlPlaneError("the node has no lease yet")
+                await self._context.plane.report_status(self.pod, status, StatusOrigin(self.version, report))
             except StaleError as error:
                 _log.v(2).info("A report came too late", pod=self._named, err=str(error))
-            except PlaneError as error:
+            except ControlPlaneError as error:
                 _log.v(2).info("A report is not taken; trying again", pod=self._named, err=str(error))
                 self._report_due.set()
                 self._heard.clear()
@@ -464,7 +479,7 @@ class PodWorker:
             self.wake()
 
     def _tell(self, kind: Literal["Normal", "Warning"], reason: str, message: str, container: str = "") -> None:
-        self._means.teller.tell(self.pod, kind, reason, message, container)
+        self._context.recorder.tell(self.pod, kind, reason, message, container)
 
     @property
     def _named(self) -> str:

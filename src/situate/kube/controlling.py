@@ -23,8 +23,8 @@ from situate.core.reconcile.effects import (
     UpdateObject,
     UpdateStatus,
 )
-from situate.core.reconcile.nodes.fencing import Profile
-from situate.core.reconcile.nodes.leftovers import LEASES
+from situate.core.reconcile.nodes.cleanup import LEASES
+from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.kube.client import Client
 from situate.kube.kinds import Kind
 from situate.kube.problems import ApiError
@@ -185,7 +185,9 @@ class ClientPort:
 class ServerControllers:
     """`run` it until it is cancelled."""
 
-    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]], profile: Profile | None = None) -> None:
+    def __init__(
+        self, client: Client, kinds: Sequence[tuple[Served, bool]], profile: NodeProfile | None = None
+    ) -> None:
         """`profile`: how nodes are looked after; None: not at all, as somebody else does."""
         served = [one for one, _ in kinds]
         self.runner = Runner(served, ClientPort(client, kinds), running_clock(), profile)

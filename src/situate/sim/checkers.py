@@ -1,7 +1,7 @@
-"""What must hold after every step of a scheduler, whatever happened. Each checker yields what does not.
+"""Invariants of a scheduler, checked after every step. Each checker yields the violations it finds.
 
-They compare the scheduler with what it was told and what it asked for (`Told`), and decide anew, from scratch, what it
-decided with all that it remembers. Nothing here changes the scheduler.
+They compare the scheduler with `ExpectedState`, which follows what the scheduler was told and what it asked for, and
+recompute from scratch what the scheduler decided with its caches. Nothing here changes the scheduler.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
-from situate.sim.asks import Asks, Takes
+from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in
+from situate.sim.extender_calls import ExtenderCalls, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.store import ref_of
-from situate.sim.told import Asked, Told, bound_in
 
 AUDIT_EVERY: Final = 101
 """Every so many steps all kept sums are counted again."""
@@ -62,7 +62,7 @@ JUST_NOW_MS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SchedulerStep:
     """One step of a scheduler: what it was given and what it gave."""
 
     number: int
@@ -78,7 +78,7 @@ class Checkers:
         self.engine = engine
         self._deciding = build_frameworks(config)
         self._longest_rest_ms = config.pod_max_backoff_seconds * 1_000 + BACKOFF_WINDOW_MS
-        self.told = Told(frozenset(self._deciding), Asks(config.extenders, takes))
+        self.expected = ExpectedState(frozenset(self._deciding), ExtenderCalls(config.extenders, takes))
         self._now: Millis = 0
         self._binds = 0
         self._rescued = 0
@@ -86,18 +86,18 @@ class Checkers:
         """The pods of a gang that were given nodes one right after another: they were decided together. Of each,
         whether it fits beside those before it."""
 
-    def after(self, step: Step) -> Iterator[str]:
+    def after(self, step: SchedulerStep) -> Iterator[str]:
         """All that is wrong after a step."""
         self._now = step.now
-        self.told.begin_step()
+        self.expected.begin_step()
         self._newly_asked: list[PodRef] = []
         for change in step.changes:
-            self.told.hear(change)
-        self.told.give_up_waiting(step.now)
+            self.expected.hear(change)
+        self.expected.give_up_waiting(step.now)
         for effect in step.effects:
             yield from self._effect(effect)
         yield from self._gang_decided()
-        yield from evicted_whole(self.told, self._newly_asked)
+        yield from evicted_whole(self.expected, self._newly_asked)
         yield from self._nobody_rescued()
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
@@ -124,11 +124,11 @@ class Checkers:
         match effect:
             case Bind(ref, node, attempt, _, said):
                 yield from self._bind(ref, node, attempt, said)
-                self.told.ask_bind(effect, self._now)
+                self.expected.ask_bind(effect, self._now)
             case BindVolumes(ref, node, attempt, static):
                 yield from self._decision(ref, node, attempt)
                 yield from self._volumes(ref, [volume for _, volume in static])
-                self.told.assumed.take(ref.key, static)
+                self.expected.assumed.take(ref.key, static)
             case Evict():
                 yield from self._evict(effect)
             case Nominate(ref, node):
@@ -146,63 +146,63 @@ class Checkers:
 
     def _asked(self, ask: AskExtender) -> Iterator[str]:
         """An extender is asked about nodes that a pod fits, or about pods that could be evicted for it."""
-        pod = self.told.find(ask.pod)
-        if pod is None or pod.spec.node_name or ask.pod.key in self.told.decided:
-            if self.told.knew(ask.pod) is None:
+        pod = self.expected.find(ask.pod)
+        if pod is None or pod.spec.node_name or ask.pod.key in self.expected.pending_binds:
+            if self.expected.knew(ask.pod) is None:
                 yield f"extender: asked about {ask.pod.key}, which does not wait"
             return
-        yield from self.told.asks.ask(ask, pod, self.told.nodes, self._now)
+        yield from self.expected.extender_calls.ask(ask, pod, self.expected.nodes, self._now)
 
     def _bind(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations) -> Iterator[str]:
-        decided = self.told.current(ref, attempt)
-        if decided is None and self.told.ended.get((ref.uid, attempt)) == node:
+        pending = self.expected.current(ref, attempt)
+        if pending is None and self.expected.ended.get((ref.uid, attempt)) == node:
             return  # it was asked for in this very step, before what ended it was heard
-        if decided is None:
+        if pending is None:
             yield from self._decision(ref, node, attempt, said)
-        elif decided.node != node:
-            yield f"double bind: attempt {attempt} of {ref.key} went to {decided.node}, and now to {node}"
-        elif decided.done:
+        elif pending.node != node:
+            yield f"double bind: attempt {attempt} of {ref.key} went to {pending.node}, and now to {node}"
+        elif pending.done:
             yield f"double bind: attempt {attempt} of {ref.key} is done, and is asked for again"
-        elif decided.volumes_pending:
+        elif pending.volumes_pending:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
     def _decision(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations = ()) -> Iterator[str]:
         """A pod was given a node: it must have been right, as of what was known."""
-        told, pod = self.told, self.told.find(ref)
+        expected, pod = self.expected, self.expected.find(ref)
         if pod is None:
             yield f"resurrected: a node for {ref.key} {ref.uid}, which is not there"
             return
         yield from self._may_be_decided(ref, pod, attempt)
-        row = told.cluster.nodes.rows.get(node, NOWHERE)
+        row = expected.cluster.nodes.rows.get(node, NOWHERE)
         if row == NOWHERE:
             yield f"not eligible: {ref.key} on {node}, which is not there"
             return
         yield from self._room(ref, pod, node)
-        yield from told.asks.placed(ref, pod, node)
+        yield from expected.extender_calls.placed(ref, pod, node)
         gang = gang_of(pod)
         if self._together is not None and self._together[0] != gang:
             yield from self._gang_decided()
-        kind = told.cluster.class_of(pod)
+        kind = expected.cluster.class_of(pod)
         if gang is None:
             yield from self._eligible(ref, pod, attempt, node, row)
         else:
-            fits = fits_at(self._profile(pod).filters, kind, View(told.cluster), row)
+            fits = fits_at(self._profile(pod).filters, kind, View(expected.cluster), row)
             self._together = self._together or (gang, {})
             self._together[1][ref.key] = fits
-        told.reserve(ref, with_annotations(pod, said), node, attempt)
+        expected.reserve(ref, with_annotations(pod, said), node, attempt)
 
     def _eligible(self, ref: PodRef, pod: Pod, attempt: int, node: str, row: int) -> Iterator[str]:
-        told, profile = self.told, self._profile(pod)
-        kind, view = told.cluster.class_of(pod), View(told.cluster)
+        expected, profile = self.expected, self._profile(pod)
+        kind, view = expected.cluster.class_of(pod), View(expected.cluster)
         if not fits_at(profile.filters, kind, view, row):
             yield f"not eligible: {ref.key} on {node}"
-        elif (beside := self._nominees(ref, kind, node, told.cluster)) and not fits_at(
+        elif (beside := self._nominees(ref, kind, node, expected.cluster)) and not fits_at(
             profile.filters, kind, view.plus(beside), row
         ):
             yield f"promise broken: {ref.key} on {node}, where pods of its priority or above were promised the room"
         self._binds += 1
-        goes_round = not profile.sampling.nodes and samples(profile, len(told.nodes))
-        if told.nominated or told.in_doubt() or told.asks.has_say(pod) or goes_round:
+        goes_round = not profile.sampling.nodes and samples(profile, len(expected.nodes))
+        if expected.nominated or expected.in_doubt() or expected.extender_calls.has_say(pod) or goes_round:
             return  # the choice is not the filters' and the scores' alone
         if self._binds % CHOICE_EVERY == 0:
             yield from self._choice(ref, pod, attempt, node)
@@ -210,55 +210,55 @@ class Checkers:
     def _gang_decided(self) -> Iterator[str]:
         together, self._together = self._together, None
         if together is not None:
-            profile = self._profile(self.told.pods[next(iter(together[1]))])
-            yield from decided_together(self.told, profile, together[1], together[0])
+            profile = self._profile(self.expected.pods[next(iter(together[1]))])
+            yield from decided_together(self.expected, profile, together[1], together[0])
 
     def _volumes(self, ref: PodRef, volumes: Sequence[str]) -> Iterator[str]:
         """A volume is for one claim, also while its bind is under way."""
-        for other in self.told.decided.values():
+        for other in self.expected.pending_binds.values():
             if other.ref == ref:
                 patience_ms = self._deciding[other.pod.spec.scheduler_name].volumes_ms
-                self.told.ask_volumes(ref, tuple(volumes), self._now + patience_ms)
+                self.expected.ask_volumes(ref, tuple(volumes), self._now + patience_ms)
             elif shared := [one for one in volumes if one in other.volumes]:
                 yield f"volume promised twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
 
     def _may_be_decided(self, ref: PodRef, pod: Pod, attempt: int) -> Iterator[str]:
         if pod.spec.node_name:
             yield f"double bind: {ref.key} is bound to {pod.spec.node_name}"
-        if ref.key in self.told.decided:
-            yield f"double bind: {ref.key} has {self.told.decided[ref.key].node} already"
+        if ref.key in self.expected.pending_binds:
+            yield f"double bind: {ref.key} has {self.expected.pending_binds[ref.key].node} already"
         if pod.spec.scheduling_gates:
             yield f"gated: {ref.key} was given a node"
         if pod.metadata.deletion_timestamp is not None:
             yield f"leaving: {ref.key} is being deleted, and was given a node"
-        if attempt <= self.told.attempts.get(ref.uid, 0):
+        if attempt <= self.expected.attempts.get(ref.uid, 0):
             yield f"attempts: {ref.key} was decided anew under its attempt {attempt}"
 
     def _room(self, ref: PodRef, pod: Pod, node: str) -> Iterator[str]:
         """Summed up here from the pods themselves, with nothing that the scheduler sums up by."""
-        told = self.told
-        there = running_on(node, told.pods.values())
-        there += [one.pod for one in told.decided.values() if one.node == node]
-        short = overfull(told.nodes[node], [*there, pod], pod, told.asks.unwatched)
+        expected = self.expected
+        there = running_on(node, expected.pods.values())
+        there += [one.pod for one in expected.pending_binds.values() if one.node == node]
+        short = overfull(expected.nodes[node], [*there, pod], pod, expected.extender_calls.unwatched)
         if short:
             yield f"overcommit: {ref.key} on {node}: {short}"
 
     def _nominees(self, ref: PodRef, kind: PodClass, node: str, cluster: Cluster) -> list[tuple[PodClass, int]]:
         """The pods that were promised a node and come before this one."""
         found = []
-        for key, (other, promised) in self.told.nominated.items():
-            pod = self.told.find(other)
-            if promised == node and key != ref.key and pod is not None and not self.told.leaves(other):
+        for key, (other, promised) in self.expected.nominated.items():
+            pod = self.expected.find(other)
+            if promised == node and key != ref.key and pod is not None and not self.expected.leaves(other):
                 nominee = cluster.class_of(pod)
                 if nominee.priority >= kind.priority:
                     found.append((nominee, cluster.nodes.rows[node]))
         return found
 
     def _choice(self, ref: PodRef, pod: Pod, attempt: int, node: str) -> Iterator[str]:
-        cluster, profile = self.told.cluster, self._profile(pod)
+        cluster, profile = self.expected.cluster, self._profile(pod)
         placer = Placer(cluster, profile, cache=False)
         kind, key = cluster.class_of(pod), draw_key(ref.uid, attempt) if placer.samples else 0
-        avoided = cluster.nodes.rows.get(self.told.rejected.get(ref.uid, ""), NOWHERE)
+        avoided = cluster.nodes.rows.get(self.expected.rejected.get(ref.uid, ""), NOWHERE)
         row = NOWHERE if avoided == NOWHERE else placer.choose(kind, (avoided,), key)
         if row == NOWHERE:
             row = placer.choose(kind, (), key)
@@ -267,22 +267,22 @@ class Checkers:
             yield f"cached is not fresh: {ref.key} on {node}, where a fresh look finds {best}"
 
     def _evict(self, effect: Evict) -> Iterator[str]:
-        told, victim = self.told, self.told.find(effect.victim)
+        expected, victim = self.expected, self.expected.find(effect.victim)
         if victim is None or victim.spec.node_name != effect.node:
-            if effect.victim.key not in told.decided:
+            if effect.victim.key not in expected.pending_binds:
                 yield f"eviction: {effect.victim.key} is not on {effect.node}"
         elif victim.metadata.deletion_timestamp is not None:
             yield f"eviction: {effect.victim.key} is leaving already"
-        preemptor = told.find(effect.preemptor)
+        preemptor = expected.find(effect.preemptor)
         gives_up = effect.preemptor == effect.victim  # a gang that was bound by halves
         if victim and preemptor and not gives_up and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
             yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
-        asked = told.asked.get(effect.victim.uid)
+        asked = expected.asked.get(effect.victim.uid)
         alone = preemptor and victim and gang_of(preemptor) is None and gang_of(victim) is None
         if preemptor and alone and asked is None:
-            yield from told.asks.evicts(effect.preemptor, preemptor, effect.node, effect.victim)
+            yield from expected.extender_calls.evicts(effect.preemptor, preemptor, effect.node, effect.victim)
         if asked is None:
-            told.asked[effect.victim.uid] = Asked()
+            expected.asked[effect.victim.uid] = PendingEviction()
             self._newly_asked.append(effect.victim)
             return
         asked.times += 1
@@ -290,53 +290,53 @@ class Checkers:
             yield f"eviction repeated: {effect.victim.key}, {asked.times} times after {asked.failures} failures"
 
     def _nominate(self, ref: PodRef, node: str) -> Iterator[str]:
-        if self.told.knew(ref) is None:
+        if self.expected.knew(ref) is None:
             yield f"nomination: {ref.key} is not there"
-        elif node and node not in self.told.nodes:
+        elif node and node not in self.expected.nodes:
             yield f"nomination: {node} is not there"
-        self.told.nominate(ref, node)
+        self.expected.nominate(ref, node)
 
     def _condition(self, effect: SetCondition) -> Iterator[str]:
-        pod = self.told.find(effect.pod)
-        if self.told.knew(effect.pod) is None:
+        pod = self.expected.find(effect.pod)
+        if self.expected.knew(effect.pod) is None:
             yield f"condition: {effect.pod.key} is not there"
         if effect.type != "PodScheduled" or not effect.reason or not effect.message:
             yield f"malformed: {effect}"
         if effect.reason == "SchedulerError" and pod is not None and gang_of(pod) is not None:
-            self.told.gave_up(effect.pod)  # a gang that could not be bound whole in time
-        if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.told.in_doubt():
+            self.expected.gave_up(effect.pod)  # a gang that could not be bound whole in time
+        if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.expected.in_doubt():
             return
-        if self.told.asks.has_say(pod) or self._profile(pod).sampling.nodes:
+        if self.expected.extender_calls.has_say(pod) or self._profile(pod).sampling.nodes:
             return  # extenders left nothing, or it drew other nodes
-        if (fits := self._fitting(self.told.cluster, pod)) is not None:
+        if (fits := self._fitting(self.expected.cluster, pod)) is not None:
             yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
 
     # -- the ledger and the queue ---------------------------------------------------------------------------------
 
     def _ledger(self, now: Millis) -> Iterator[str]:
-        cycle, told = self.engine.cycle, self.told
+        cycle, expected = self.engine.cycle, self.expected
         kept = {key: (one.entry.ref.uid, one.node, one.attempt) for key, one in cycle.reservations.items()}
-        owed = {key: (one.ref.uid, one.node, one.attempt) for key, one in told.decided.items()}
+        owed = {key: (one.ref.uid, one.node, one.attempt) for key, one in expected.pending_binds.items()}
         if kept != owed:
             yield f"reservations: {differing(kept, owed)}"
         for one in cycle.nominations.values():
             if not now < one.until_ms <= now + NOMINATION_LIMIT_MS:
                 yield f"nomination: {one.ref.key} holds {one.node} until {one.until_ms}, and it is {now}"
-            if told.find(one.ref) is None:
+            if expected.find(one.ref) is None:
                 yield f"nomination: {one.ref.key} is gone, and holds {one.node}"
-        promised = {one.ref.key: one.node for one in cycle.nominations.values() if not told.leaves(one.ref)}
-        expected = {key: node for key, (ref, node) in told.nominated.items() if not told.leaves(ref)}
-        if promised != expected:
-            yield f"nominations: {differing(promised, expected)}"
+        promised = {one.ref.key: one.node for one in cycle.nominations.values() if not expected.leaves(one.ref)}
+        due = {key: node for key, (ref, node) in expected.nominated.items() if not expected.leaves(ref)}
+        if promised != due:
+            yield f"nominations: {differing(promised, due)}"
         for uid in cycle.evictions:
-            if uid not in told.asked:
+            if uid not in expected.asked:
                 yield f"evictions: {uid} is remembered, and was not asked for"
 
     def _queue(self, now: Millis) -> Iterator[str]:
         """Every waiting pod is in exactly one place, and none is overdue."""
-        queue, told = self.engine.queue, self.told
+        queue, expected = self.engine.queue, self.expected
         parked = {entry.key: entry for entry in queue.unschedulable()}
-        for pod in told.waiting():
+        for pod in expected.waiting():
             key = key_of(pod.metadata)
             entry = queue.get(key)
             if entry is None or entry.ref.uid != pod.metadata.uid:
@@ -344,8 +344,8 @@ class Checkers:
                 continue
             if (entry.state is QueueState.UNSCHEDULABLE) != (parked.get(key) is entry):
                 yield f"lost: {key} is {entry.state.value}, and that is not where it is found"
-            if (entry.state is QueueState.RESERVED) != (key in told.decided):
-                yield f"lost: {key} is {entry.state.value}, and its node is {told.decided.get(key)}"
+            if (entry.state is QueueState.RESERVED) != (key in expected.pending_binds):
+                yield f"lost: {key} is {entry.state.value}, and its node is {expected.pending_binds.get(key)}"
             if entry.state is QueueState.BACKOFF:
                 if entry.retry_at_ms <= now:
                     yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
@@ -356,64 +356,64 @@ class Checkers:
                 gated and not gates and not gang_of(pod)
             ):
                 yield f"gated: {key} is {entry.state.value}, and its gates are {pod.spec.scheduling_gates}"
-            if entry.state is QueueState.IN_FLIGHT and not told.asks.is_open(pod.metadata.uid):
+            if entry.state is QueueState.IN_FLIGHT and not expected.extender_calls.is_open(pod.metadata.uid):
                 yield f"lost: {key} was taken out to be decided, and nobody decides it"
         for entry in queue.values():
-            if told.find(entry.ref) is None:
+            if expected.find(entry.ref) is None:
                 yield f"resurrected: {entry.key} {entry.ref.uid} waits, and is not there"
 
     # -- from scratch --------------------------------------------------------------------------------------------
 
     def _counted(self) -> Iterator[str]:
-        kept, owed = bound_in(self.engine.cluster), self.told.bound()
+        kept, owed = bound_in(self.engine.cluster), self.expected.bound()
         if kept != owed:
             yield f"counted: {differing(kept, owed)}"
 
     def _fresh(self) -> Iterator[str]:
         """What fits where is the same on a cluster that was built this moment."""
-        fresh, kept = self.told.rebuilt(), self.engine.cluster
-        for pod in self._one_of_each(self.told.waiting()):
+        fresh, kept = self.expected.rebuilt(), self.engine.cluster
+        for pod in self._one_of_each(self.expected.waiting()):
             ours = self._all_fitting(kept, pod)
             theirs = self._all_fitting(fresh, pod)
             if ours != theirs:
                 yield f"cached is not fresh: {pod.metadata.name} fits {ours}, and on a new cluster {theirs}"
 
-    def _not_woken(self, step: Step) -> Iterator[str]:
+    def _not_woken(self, step: SchedulerStep) -> Iterator[str]:
         """A parked pod that fits somewhere was not woken by what made it fit.
 
         All are asked after a change of a node, and now and then; else those that changed themselves, and those that
         were refused after extenders had been asked: much may have happened meanwhile.
         """
-        if self.told.in_doubt():
+        if self.expected.in_doubt():
             return
         parked = {entry.key for entry in self.engine.queue.unschedulable()}
         everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
         if not everybody:
             changed = {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
-            told = {effect.pod.key for effect in step.effects if isinstance(effect, SetCondition)}
-            parked &= changed | {key for key in told if key in self.told.pods and self._asked_about(key)}
-        alone = [pod for pod in self.told.waiting() if gang_of(pod) is None and key_of(pod.metadata) in parked]
+            refused = {effect.pod.key for effect in step.effects if isinstance(effect, SetCondition)}
+            parked &= changed | {key for key in refused if key in self.expected.pods and self._asked_about(key)}
+        alone = [pod for pod in self.expected.waiting() if gang_of(pod) is None and key_of(pod.metadata) in parked]
         for pod in self._one_of_each(alone):
-            if (fits := self._fitting(self.told.cluster, pod)) is not None:
+            if (fits := self._fitting(self.expected.cluster, pod)) is not None:
                 yield f"not woken: {pod.metadata.name} is parked, and fits {fits}"
 
     def _asked_about(self, key: str) -> bool:
-        return self.told.asks.has_say(self.told.pods[key])
+        return self.expected.extender_calls.has_say(self.expected.pods[key])
 
     def waiting_that_fit(self, now: Millis) -> Iterator[str]:
         """At the end of a calm: whoever fits somewhere should have been bound."""
-        fresh = self.told.rebuilt()
-        for pod in self.told.waiting():
+        fresh = self.expected.rebuilt()
+        for pod in self.expected.waiting():
             key = key_of(pod.metadata)
             entry = self.engine.queue.get(key)
             if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.state, now):
                 continue
             if entry.state is QueueState.RESERVED:
-                if not self.told.decided[key].volumes_pending:  # that may take as long as is configured
-                    yield f"not bound: {key} has {self.told.decided[key].node}, and is not bound"
+                if not self.expected.pending_binds[key].volumes_pending:  # that may take as long as is configured
+                    yield f"not bound: {key} has {self.expected.pending_binds[key].node}, and is not bound"
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.state.value}, and fits {fits}"
-        yield from gangs_that_fit(self.told, self._profile, self._arrived, fresh)
+        yield from gangs_that_fit(self.expected, self._profile, self._arrived, fresh)
 
     def _is_drawing(self, pod: Pod, place: QueueState, now: Millis) -> bool:
         """Whether a pod that looks at other nodes at every try has not drawn the right one yet, or only just now.
@@ -423,7 +423,7 @@ class Checkers:
         if not self._profile(pod).sampling.nodes:
             return False
         if place is QueueState.RESERVED:
-            return self.told.decided[key_of(pod.metadata)].until_ms > now + BIND_ANSWER_MS - JUST_NOW_MS
+            return self.expected.pending_binds[key_of(pod.metadata)].until_ms > now + BIND_ANSWER_MS - JUST_NOW_MS
         return place in (QueueState.BACKOFF, QueueState.IN_FLIGHT)
 
     def _arrived(self, pod: Pod) -> tuple[int, int]:
@@ -433,10 +433,10 @@ class Checkers:
 
     def _one_of_each(self, pods: Sequence[Pod]) -> list[Pod]:
         """Pods of one class and scheduler fit the same; unless extenders have a say."""
-        asks, class_of = self.told.asks, self.told.cluster.class_of
+        extender_calls, class_of = self.expected.extender_calls, self.expected.cluster.class_of
         alike: dict[tuple[PodClass, str, str], Pod] = {}
         for pod in pods:
-            alike[class_of(pod), pod.spec.scheduler_name, pod.metadata.uid if asks.has_say(pod) else ""] = pod
+            alike[class_of(pod), pod.spec.scheduler_name, pod.metadata.uid if extender_calls.has_say(pod) else ""] = pod
         return list(alike.values())
 
     def _all_fitting(self, cluster: Cluster, pod: Pod) -> list[str]:
@@ -448,7 +448,7 @@ class Checkers:
         """A node that the pod fits on, also beside those who were promised it, and that extenders would take."""
         kind, filters = cluster.class_of(pod), self._profile(pod).filters
         for node in self._all_fitting(cluster, pod):
-            if not self.told.asks.would_take(pod, node):
+            if not self.expected.extender_calls.would_take(pod, node):
                 continue
             beside = self._nominees(ref_of(pod), kind, node, cluster)
             if not beside or fits_at(filters, kind, View(cluster).plus(beside), cluster.nodes.rows[node]):

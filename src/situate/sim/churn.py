@@ -17,7 +17,7 @@ from situate.core.model.tolerations import Taint
 from situate.sim.faults import Faults
 from situate.sim.kubelet import Kubelets
 from situate.sim.storage import STATIC, draw_claim, give_back, make_volume, storage_classes, with_claim
-from situate.sim.store import Store, ref_of
+from situate.sim.store import ObjectStore, ref_of
 from situate.sim.timeline import Timeline
 from situate.sim.workload import (
     APPS,
@@ -46,7 +46,7 @@ UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSched
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class WorldScale:
     """How large a world is, and how fast."""
 
     nodes: int
@@ -58,13 +58,13 @@ class Scale:
     """How much the pods ask for, compared with what the nodes have."""
 
 
-def draw_scale(dice: Random) -> Scale:
-    return Scale(
-        nodes=dice.randint(2, 14),
-        templates=dice.randint(2, 14),
-        gap_ms=dice.choice((20, 60, 150, 400)),
-        burst=dice.choice((1, 3, 8)),
-        fullness=dice.uniform(0.5, 1.8),
+def draw_scale(rng: Random) -> WorldScale:
+    return WorldScale(
+        nodes=rng.randint(2, 14),
+        templates=rng.randint(2, 14),
+        gap_ms=rng.choice((20, 60, 150, 400)),
+        burst=rng.choice((1, 3, 8)),
+        fullness=rng.uniform(0.5, 1.8),
     )
 
 
@@ -74,8 +74,8 @@ class Churn:
     def __init__(
         self,
         timeline: Timeline,
-        dice: Random,
-        store: Store,
+        rng: Random,
+        store: ObjectStore,
         kubelets: Kubelets,
         faults: Faults,
         schedulers: Sequence[str],
@@ -84,14 +84,14 @@ class Churn:
         self.serves_foreign = True
         """Nobody else schedules the pods of the other scheduler."""
         self._timeline = timeline
-        self._dice = dice
+        self._rng = rng
         self._store = store
         self._kubelets = kubelets
         self._faults = faults
-        self.features: Features = draw_features(dice)
-        self.scale = draw_scale(dice)
+        self.features: Features = draw_features(rng)
+        self.scale = draw_scale(rng)
         self._templates: list[Template] = [
-            draw_template(dice, f"t{at}", self.features, schedulers) for at in range(self.scale.templates)
+            draw_template(rng, f"t{at}", self.features, schedulers) for at in range(self.scale.templates)
         ]
         self._made = 0
         self._acts = self._draw_acts()
@@ -99,7 +99,7 @@ class Churn:
     def begin(self) -> None:
         for _ in range(self.scale.nodes):
             self._add_node()
-        for _ in range(self._dice.randint(0, 3)):
+        for _ in range(self._rng.randint(0, 3)):
             self._add_object()
         if self.features.volumes:
             for one in storage_classes():
@@ -107,21 +107,21 @@ class Churn:
         self._next()
 
     def _next(self) -> None:
-        self._timeline.after(1 + int(self._dice.expovariate(1 / self.scale.gap_ms)), self._act)
+        self._timeline.after(1 + int(self._rng.expovariate(1 / self.scale.gap_ms)), self._act)
 
     def _act(self) -> None:
         if self.stopped:
             return
         acts, weights = zip(*self._acts, strict=True)
-        self._dice.choices(acts, weights)[0]()
+        self._rng.choices(acts, weights)[0]()
         self._next()
 
     def _draw_acts(self) -> list[tuple[Callable[[], None], float]]:
         """All that may be done, and how often; some of it not at all in this world."""
-        dice, faults = self._dice, self._faults
+        rng, faults = self._rng, self._faults
 
         def sometimes(weight: float) -> float:
-            return weight * dice.uniform(0.2, 1.0) if dice.random() < 0.6 else 0.0
+            return weight * rng.uniform(0.2, 1.0) if rng.random() < 0.6 else 0.0
 
         return [
             (self._create_pods, 10.0),
@@ -154,33 +154,33 @@ class Churn:
         if len(self._store.pods) >= MAX_PODS or self._too_full():
             self._delete_pod()
             return
-        template = self._dice.choice(self._templates)
-        for _ in range(self._dice.randint(1, self.scale.burst)):
+        template = self._rng.choice(self._templates)
+        for _ in range(self._rng.randint(1, self.scale.burst)):
             number = self._number()
             name = f"{template.name}-{number}"
-            if self._dice.random() < 0.3:
-                name = f"{template.name}-s{self._dice.randint(0, 5)}"
+            if self._rng.random() < 0.3:
+                name = f"{template.name}-s{self._rng.randint(0, 5)}"
                 if f"default/{name}" in self._store.pods:
                     continue
             pod = make_pod(template, name, f"u{number}", self._timeline.now)
-            if self._dice.random() < self.features.volumes:
+            if self._rng.random() < self.features.volumes:
                 pod = with_claim(pod, f"c{number}")
-                claim = draw_claim(self._dice, f"c{number}", f"u{self._number()}")
-                self._timeline.after(self._dice.choice((0, 0, 1_500)), self._store.put_other, claim)
+                claim = draw_claim(self._rng, f"c{number}", f"u{self._number()}")
+                self._timeline.after(self._rng.choice((0, 0, 1_500)), self._store.put_other, claim)
             self._store.put_pod(pod)
 
     def _create_gang(self) -> None:
         """The pods of a gang, some of them later, and its PodGroup before or after them."""
         if len(self._store.pods) >= MAX_PODS or self._too_full():
             return
-        dice = self._dice
-        template, gang = dice.choice(self._templates), draw_gang(dice, f"g{self._number()}")
+        rng = self._rng
+        template, gang = rng.choice(self._templates), draw_gang(rng, f"g{self._number()}")
         if gang.group is not None:
-            self._timeline.after(dice.choice((0, 0, 2_000)), self._store.put_other, gang.group)
+            self._timeline.after(rng.choice((0, 0, 2_000)), self._store.put_other, gang.group)
         for at in range(gang.pods):
             number = self._number()
             pod = make_pod(template, f"{gang.name}-{at}", f"u{number}", self._timeline.now)
-            self._timeline.after(dice.choice((0, 0, 0, 3_000)), self._store.put_pod, in_gang(pod, gang))
+            self._timeline.after(rng.choice((0, 0, 0, 3_000)), self._store.put_pod, in_gang(pod, gang))
 
     def _too_full(self) -> bool:
         waiting = sum(1 for pod in self._store.pods.values() if not pod.spec.node_name)
@@ -188,15 +188,15 @@ class Churn:
 
     def _pick(self, fits: Callable[[Pod], bool]) -> Pod | None:
         found = [pod for pod in self._store.pods.values() if pod.metadata.deletion_timestamp is None and fits(pod)]
-        return self._dice.choice(found) if found else None
+        return self._rng.choice(found) if found else None
 
     def _delete_pod(self) -> None:
         """A pod that is not bound goes at once, unless somebody holds on to it; one that is bound has to stop first."""
-        bound = self._dice.random() < 0.6
+        bound = self._rng.random() < 0.6
         pod = self._pick(lambda one: bool(one.spec.node_name) == bound)
         if pod is None:
             return
-        if not bound and self._dice.random() < 0.7:
+        if not bound and self._rng.random() < 0.7:
             self._store.drop_pod(ref_of(pod))
         else:
             self._store.mark_leaving(ref_of(pod), self._timeline.now)
@@ -209,7 +209,7 @@ class Churn:
     def _tolerate(self) -> None:
         pod = self._pick(lambda one: not one.spec.node_name)
         if pod is not None:
-            added = self._dice.choice(TOLERATIONS)
+            added = self._rng.choice(TOLERATIONS)
             if added not in pod.spec.tolerations:
                 spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
                 self._store.put_pod(replace(pod, spec=spec))
@@ -217,7 +217,7 @@ class Churn:
     def _relabel_pod(self) -> None:
         pod = self._pick(lambda one: True)
         if pod is not None:
-            labels = {**pod.metadata.labels, "app": self._dice.choice(APPS)}
+            labels = {**pod.metadata.labels, "app": self._rng.choice(APPS)}
             self._store.put_pod(replace(pod, metadata=replace(pod.metadata, labels=labels)))
 
     def _shrink_pod(self) -> None:
@@ -234,13 +234,13 @@ class Churn:
     def _add_node(self) -> None:
         if len(self._store.nodes) < 2 * self.scale.nodes:
             number = self._number()
-            self._store.put_node(draw_node(self._dice, f"n{number}", f"u{number}", self.features))
+            self._store.put_node(draw_node(self._rng, f"n{number}", f"u{number}", self.features))
 
     def _change_node(self) -> None:
         name = self._some_node()
         if name is not None:
             before = self._store.nodes[name]
-            self._store.put_node(changed_node(self._dice, before, shrinks=True))
+            self._store.put_node(changed_node(self._rng, before, shrinks=True))
 
     def _remove_node(self) -> None:
         name = self._some_node()
@@ -249,7 +249,7 @@ class Churn:
 
     def _some_node(self) -> str | None:
         names = [name for name in self._store.nodes if name not in self._kubelets.dead]
-        return self._dice.choice(names) if names else None
+        return self._rng.choice(names) if names else None
 
     def _kill_node(self) -> None:
         """The machine is gone; then it is noticed, then given up, and at times it comes back under the same name."""
@@ -257,41 +257,41 @@ class Churn:
         if name is None or len(self._store.nodes) < 2:
             return
         self._kubelets.dead[name] = None
-        self._timeline.after(self._dice.randint(500, 5_000), self._taint_dead, name)
+        self._timeline.after(self._rng.randint(500, 5_000), self._taint_dead, name)
 
     def _taint_dead(self, name: str) -> None:
         node = self._store.nodes.get(name)
         if node is not None:
             self._store.put_node(replace(node, spec=replace(node.spec, taints=(*node.spec.taints, UNREACHABLE))))
-        self._timeline.after(self._dice.randint(0, 15_000), self._give_up, name)
+        self._timeline.after(self._rng.randint(0, 15_000), self._give_up, name)
 
     def _give_up(self, name: str) -> None:
         self._store.drop_node(name)
-        self._timeline.after(self._dice.randint(0, 20_000), self._come_back, name)
+        self._timeline.after(self._rng.randint(0, 20_000), self._come_back, name)
 
     def _come_back(self, name: str) -> None:
         del self._kubelets.dead[name]
-        if self._dice.random() < 0.7 and name not in self._store.nodes:
-            self._store.put_node(draw_node(self._dice, name, f"u{self._number()}", self.features))
+        if self._rng.random() < 0.7 and name not in self._store.nodes:
+            self._store.put_node(draw_node(self._rng, name, f"u{self._number()}", self.features))
 
     # -- other objects -------------------------------------------------------------------------------------------
 
     def _add_object(self) -> None:
-        name = f"o{self._dice.randint(0, 3)}"
-        if self._dice.random() < self.features.budgets:
-            self._store.put_other(draw_budget(self._dice, name))
+        name = f"o{self._rng.randint(0, 3)}"
+        if self._rng.random() < self.features.budgets:
+            self._store.put_other(draw_budget(self._rng, name))
         else:
-            self._store.put_other(draw_service(self._dice, name))
+            self._store.put_other(draw_service(self._rng, name))
 
     def _remove_object(self) -> None:
         others = [one for one in self._store.others.values() if not isinstance(one, KEPT)]
         if others:
-            self._store.drop_other(self._dice.choice(others))
+            self._store.drop_other(self._rng.choice(others))
 
     def _add_volume(self) -> None:
         volumes = [name for kind, name in self._store.others if kind == "PersistentVolume"]
         if len(volumes) < 2 * self.scale.nodes:
-            self._store.put_other(make_volume(f"v{self._number()}", self._dice.choice(ZONES), STATIC))
+            self._store.put_other(make_volume(f"v{self._number()}", self._rng.choice(ZONES), STATIC))
 
     def _give_back(self) -> None:
         give_back(self._store)
@@ -309,4 +309,4 @@ class Churn:
     def _bind_somewhere(self, fits: Callable[[Pod], bool]) -> None:
         pod = self._pick(lambda one: not one.spec.node_name and not one.spec.scheduling_gates and fits(one))
         if pod is not None and self._store.nodes:
-            self._store.bind(ref_of(pod), self._dice.choice(list(self._store.nodes)))
+            self._store.bind(ref_of(pod), self._rng.choice(list(self._store.nodes)))

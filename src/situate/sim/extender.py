@@ -31,7 +31,7 @@ SCALE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ExtenderPolicy:
     """What one extender thinks, in parts of a hundred."""
 
     salt: str
@@ -58,21 +58,21 @@ def _number(*words: str) -> int:
     return int.from_bytes(blake2b("\0".join(words).encode(), digest_size=4).digest(), "big") % SCALE
 
 
-def draw_policy(dice: Random) -> Policy:
-    return Policy(str(dice.random()), dice.choice((30, 60, 90, 100)), dice.choice((50, 100)))
+def draw_policy(rng: Random) -> ExtenderPolicy:
+    return ExtenderPolicy(str(rng.random()), rng.choice((30, 60, 90, 100)), rng.choice((50, 100)))
 
 
-class Extenders:
+class SimulatedExtenders:
     """All extenders of one scheduler."""
 
     def __init__(
-        self, timeline: Timeline, dice: Random, extenders: Sequence[Extender], answer: Callable[[str, Change], None]
+        self, timeline: Timeline, rng: Random, extenders: Sequence[Extender], answer: Callable[[str, Change], None]
     ) -> None:
         self.faults = Faults()
         self._timeline = timeline
-        self._dice = dice
+        self._rng = rng
         self._extenders = extenders
-        self._policies = [draw_policy(dice) for _ in extenders]
+        self._policies = [draw_policy(rng) for _ in extenders]
         self._answer = answer
         self._generation = 0
 
@@ -86,23 +86,23 @@ class Extenders:
 
     def ask(self, ask: AskExtender) -> None:
         """Answer after a while, or much later, or never, or that it could not be done."""
-        dice, faults = self._dice, self.faults
-        if dice.random() < faults.extender_is_silent:
+        rng, faults = self._rng, self.faults
+        if rng.random() < faults.extender_is_silent:
             return
-        late = dice.random() < faults.extender_is_late
+        late = rng.random() < faults.extender_is_late
         said = self._said(ask)
-        if dice.random() < faults.extender_fails:
+        if rng.random() < faults.extender_fails:
             said = ExtenderSaid(ask.ask, problem=BROKEN)
-        elif dice.random() < faults.extender_lies:
+        elif rng.random() < faults.extender_lies:
             said = self._lie(ask, said)
-        delay = dice.randint(*(LATE_MS if late else ANSWER_MS))
+        delay = rng.randint(*(LATE_MS if late else ANSWER_MS))
         self._timeline.after(delay, self._deliver, said, self._generation)
-        if dice.random() < faults.answer_comes_twice:
-            self._timeline.after(delay + dice.randint(*LATE_MS), self._deliver, said, self._generation)
+        if rng.random() < faults.answer_comes_twice:
+            self._timeline.after(delay + rng.randint(*LATE_MS), self._deliver, said, self._generation)
 
     def fails_to_bind(self, bind: Bind) -> bool:
         """Whether the extender that is to bind a pod cannot."""
-        return bind.extender is not None and self._dice.random() < self.faults.extender_fails
+        return bind.extender is not None and self._rng.random() < self.faults.extender_fails
 
     def _said(self, ask: AskExtender) -> ExtenderSaid:
         policy, uid = self._policies[ask.extender], ask.pod.uid

@@ -89,7 +89,7 @@ MOST: Final = MappingProxyType(
 CALM: Final = Faults()
 
 
-def draw_faults(dice: Random) -> Faults:
+def draw_faults(rng: Random) -> Faults:
     """The faults of one world."""
-    drawn = {name: dice.uniform(0.1, 1.0) * most for name, most in MOST.items() if dice.random() < ON}
+    drawn = {name: rng.uniform(0.1, 1.0) * most for name, most in MOST.items() if rng.random() < ON}
     return replace(CALM, **drawn)

@@ -12,7 +12,7 @@ from situate.core.changes import Change, Millis, NodeGone, NodeSeen, ObjectGone,
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.sim.faults import Faults
-from situate.sim.store import Written, ref_of
+from situate.sim.store import StoreEvent, ref_of
 from situate.sim.timeline import Timeline
 
 SOON_MS: Final = (1, 40)
@@ -23,42 +23,42 @@ REMEMBERED: Final = 60
 
 @dataclass(slots=True)
 class _Pending:
-    written: Written
+    written: StoreEvent
     merged: bool = False
     """A younger one tells all that this one would."""
 
 
-class Feed:
+class WatchFeed:
     """One reader's watches. Kinds have nothing to do with one another: a pod may be seen before its node."""
 
-    def __init__(self, timeline: Timeline, dice: Random, deliver: Callable[[str, Change], None]) -> None:
+    def __init__(self, timeline: Timeline, rng: Random, deliver: Callable[[str, Change], None]) -> None:
         self.faults = Faults()
         self._timeline = timeline
-        self._dice = dice
+        self._rng = rng
         self._deliver = deliver
         self._streams: dict[str, deque[_Pending]] = {}
         self._last_due: dict[str, Millis] = {}
-        self._told: dict[tuple[str, str], Written] = {}
+        self._told: dict[tuple[str, str], StoreEvent] = {}
         """The last that the reader was told of each object."""
         self._generation = 0
-        self._recent: deque[Written] = deque()
+        self._recent: deque[StoreEvent] = deque()
         """The last writes, and what there was before them, by kind and name."""
-        self._before: dict[tuple[str, str], Written] = {}
+        self._before: dict[tuple[str, str], StoreEvent] = {}
 
-    def hear(self, written: Written) -> None:
+    def hear(self, written: StoreEvent) -> None:
         self._recent.append(written)
         if len(self._recent) > REMEMBERED:
             _apply(self._before, self._recent.popleft())
         self._send(written)
 
-    def _send(self, written: Written) -> None:
+    def _send(self, written: StoreEvent) -> None:
         stream = self._streams.setdefault(written.kind, deque())
-        if self.faults.news_is_merged and self._dice.random() < self.faults.news_is_merged:
+        if self.faults.news_is_merged and self._rng.random() < self.faults.news_is_merged:
             for pending in stream:
                 pending.merged |= pending.written.key == written.key
         stream.append(_Pending(written))
-        late = self._dice.random() < self.faults.news_is_late
-        delay = self._dice.randint(*(LATE_MS if late else SOON_MS))
+        late = self._rng.random() < self.faults.news_is_late
+        delay = self._rng.randint(*(LATE_MS if late else SOON_MS))
         # What was written later is never told earlier: a late one holds up those behind it.
         due = max(self._timeline.now + delay, self._last_due.get(written.kind, 0))
         self._last_due[written.kind] = due
@@ -76,7 +76,7 @@ class Feed:
             known = self._told.pop(name, None)
             if known is None:
                 return
-            written = Written(kind, known.key, written.version, known.item, gone=True)
+            written = StoreEvent(kind, known.key, written.version, known.item, gone=True)
         else:
             self._told[name] = written
         self._deliver(label(written), change_of(written))
@@ -90,8 +90,8 @@ class Feed:
         self._streams.clear()
         self._last_due.clear()
         recent = list(self._recent)
-        stale = self._dice.random() < self.faults.list_is_stale
-        behind = self._dice.randint(1, len(recent)) if stale and recent else 0
+        stale = self._rng.random() < self.faults.list_is_stale
+        behind = self._rng.randint(1, len(recent)) if stale and recent else 0
         there = dict(self._before)
         for written in recent[: len(recent) - behind]:
             _apply(there, written)
@@ -110,7 +110,7 @@ class Feed:
         return sum(map(len, self._streams.values()))
 
 
-def _apply(there: dict[tuple[str, str], Written], written: Written) -> None:
+def _apply(there: dict[tuple[str, str], StoreEvent], written: StoreEvent) -> None:
     """What there is after one more write."""
     if written.gone:
         there.pop((written.kind, written.key), None)
@@ -118,7 +118,7 @@ def _apply(there: dict[tuple[str, str], Written], written: Written) -> None:
         there[written.kind, written.key] = written
 
 
-def change_of(written: Written) -> Change:
+def change_of(written: StoreEvent) -> Change:
     match written.item:
         case Node() as node:
             return NodeGone(node.metadata.name) if written.gone else NodeSeen(node)
@@ -128,7 +128,7 @@ def change_of(written: Written) -> Change:
             return ObjectGone(item) if written.gone else ObjectSeen(item)
 
 
-def label(written: Written) -> str:
+def label(written: StoreEvent) -> str:
     """A change in a few words, for the trace."""
     what = "gone" if written.gone else "seen"
     uid = f" {written.item.metadata.uid}" if written.item.metadata.uid else ""

@@ -17,42 +17,46 @@ from situate.core.place.selecting import NOWHERE
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
-from situate.sim.told import Told
+from situate.sim.expected_state import ExpectedState
 
 
-def gang_in(told: Told, name: GangName) -> tuple[Gang, Demands]:
+def gang_in(expected: ExpectedState, name: GangName) -> tuple[Gang, Demands]:
     """A gang as it was told of: all its pods that have not finished."""
     members = {
-        key: pod for key, pod in told.pods.items() if gang_of(pod) == name and pod.status.phase not in FINISHED_PHASES
+        key: pod
+        for key, pod in expected.pods.items()
+        if gang_of(pod) == name and pod.status.phase not in FINISHED_PHASES
     }
     gang = Gang(name, members)
-    return gang, demands_of(gang, told.cluster.objects)
+    return gang, demands_of(gang, expected.cluster.objects)
 
 
-def placed(told: Told, gang: Gang) -> list[str]:
+def placed(expected: ExpectedState, gang: Gang) -> list[str]:
     """Those that are bound, or have a node, and are not leaving."""
     return [
         key
         for key, pod in gang.members.items()
-        if pod.metadata.deletion_timestamp is None and (pod.spec.node_name or key in told.decided)
+        if pod.metadata.deletion_timestamp is None and (pod.spec.node_name or key in expected.pending_binds)
     ]
 
 
-def decided_together(told: Told, profile: Profile, keys: Mapping[str, bool], name: GangName) -> Iterator[str]:
+def decided_together(
+    expected: ExpectedState, profile: Profile, keys: Mapping[str, bool], name: GangName
+) -> Iterator[str]:
     """Some pods of a gang were given nodes at once: they must be enough, and each must fit beside the others.
 
     They were put there in an order that is not known. Who does not fit beside those before it in `keys` may want to be
     near one that comes after, and so must fit beside all.
     """
-    gang, demands = gang_in(told, name)
-    if len(placed(told, gang)) < demands.min_count:
-        yield f"gang by halves: {len(placed(told, gang))} of {name} have nodes, and it needs {demands.min_count}"
-    nodes = {key: told.decided[key].node for key in keys}
+    gang, demands = gang_in(expected, name)
+    if len(placed(expected, gang)) < demands.min_count:
+        yield f"gang by halves: {len(placed(expected, gang))} of {name} have nodes, and it needs {demands.min_count}"
+    nodes = {key: expected.pending_binds[key].node for key in keys}
     if demands.topology_key:
-        values = {told.nodes[node].metadata.labels.get(demands.topology_key) for node in nodes.values()}
+        values = {expected.nodes[node].metadata.labels.get(demands.topology_key) for node in nodes.values()}
         if len(values) > 1 or None in values:
             yield f"gang torn apart: {name} must keep to one {demands.topology_key}, and has {sorted(map(str, values))}"
-    cluster = told.cluster
+    cluster = expected.cluster
     for key, fits in keys.items():
         if fits:
             continue
@@ -62,51 +66,56 @@ def decided_together(told: Told, profile: Profile, keys: Mapping[str, bool], nam
             yield f"not eligible: {key} of gang {name} on {nodes[key]}"
 
 
-def evicted_whole(told: Told, victims: Iterable[PodRef]) -> Iterator[str]:
+def evicted_whole(expected: ExpectedState, victims: Iterable[PodRef]) -> Iterator[str]:
     """Who evicts one pod of a gang that goes as a whole, evicts all of it that is bound."""
-    names = dict.fromkeys(gang_of(pod) for ref in victims if (pod := told.find(ref)) is not None)
+    names = dict.fromkeys(gang_of(pod) for ref in victims if (pod := expected.find(ref)) is not None)
     for name in names:
         if name is None:
             continue
-        gang, demands = gang_in(told, name)
+        gang, demands = gang_in(expected, name)
         if not demands.disrupted_whole:
             continue
         for pod in gang.members.values():
-            stays = pod.metadata.deletion_timestamp is None and pod.metadata.uid not in told.asked
-            if pod.spec.node_name in told.nodes and stays:
+            stays = pod.metadata.deletion_timestamp is None and pod.metadata.uid not in expected.asked
+            if pod.spec.node_name in expected.nodes and stays:
                 yield f"gang evicted by halves: {key_of(pod.metadata)} of {name} stays"
 
 
 def gangs_that_fit(
-    told: Told, profile_of: Callable[[Pod], Profile], arrived: Callable[[Pod], tuple[int, int]], fresh: Cluster
+    expected: ExpectedState,
+    profile_of: Callable[[Pod], Profile],
+    arrived: Callable[[Pod], tuple[int, int]],
+    fresh: Cluster,
 ) -> Iterator[str]:
     """Gangs of which as many as are needed fit, in one domain if they say so, and are not placed."""
-    for name in dict.fromkeys(gang_of(pod) for pod in told.waiting()):
+    for name in dict.fromkeys(gang_of(pod) for pod in expected.waiting()):
         if name is None:
             continue
-        gang, demands = gang_in(told, name)
-        waiting = sorted(_can_be_placed(told, gang), key=arrived)
-        if not waiting or demands.missing or any(map(told.asks.has_say, waiting)):
+        gang, demands = gang_in(expected, name)
+        waiting = sorted(_can_be_placed(expected, gang), key=arrived)
+        if not waiting or demands.missing or any(map(expected.extender_calls.has_say, waiting)):
             continue
-        if len({pod.spec.scheduler_name for pod in waiting}) > 1 or not all(map(told.is_ours, waiting)):
+        if len({pod.spec.scheduler_name for pod in waiting}) > 1 or not all(map(expected.is_ours, waiting)):
             continue
-        needed = demands.min_count - len(placed(told, gang))
+        needed = demands.min_count - len(placed(expected, gang))
         if len(waiting) < needed:
             continue
         members = [Member(key_of(pod.metadata), fresh.class_of(pod), NOWHERE) for pod in waiting]
-        planner = Planner(profile_of(waiting[0]), fresh, _promised(told, gang, waiting, fresh))
+        planner = Planner(profile_of(waiting[0]), fresh, _promised(expected, gang, waiting, fresh))
         least = max(1, needed)
-        count = _most(planner, members, least, _domains(told, gang, demands, fresh))
+        count = _most(planner, members, least, _domains(expected, gang, demands, fresh))
         if count >= least:
             yield f"not bound: gang {name} needs {needed} more, and {count} fit"
 
 
-def _promised(told: Told, gang: Gang, waiting: Sequence[Pod], fresh: Cluster) -> list[tuple[PodClass, int]]:
+def _promised(
+    expected: ExpectedState, gang: Gang, waiting: Sequence[Pod], fresh: Cluster
+) -> list[tuple[PodClass, int]]:
     """Others who were promised a node, and whom the least of the gang does not outrank."""
     least = min(fresh.class_of(pod).priority for pod in waiting)
     found = []
-    for key, (ref, node) in told.nominated.items():
-        pod = told.find(ref)
+    for key, (ref, node) in expected.nominated.items():
+        pod = expected.find(ref)
         if key in gang.members or pod is None or node not in fresh.nodes.rows:
             continue
         kind = fresh.class_of(pod)
@@ -115,12 +124,12 @@ def _promised(told: Told, gang: Gang, waiting: Sequence[Pod], fresh: Cluster) ->
     return found
 
 
-def _domains(told: Told, gang: Gang, demands: Demands, fresh: Cluster) -> list[Domain | None]:
+def _domains(expected: ExpectedState, gang: Gang, demands: Demands, fresh: Cluster) -> list[Domain | None]:
     """Where the gang may go: anywhere (None), or in one of these."""
     if not demands.topology_key:
         return [None]
     view = View(fresh)
-    nodes = [gang.members[key].spec.node_name or told.decided[key].node for key in placed(told, gang)]
+    nodes = [gang.members[key].spec.node_name or expected.pending_binds[key].node for key in placed(expected, gang)]
     where = taken(view, demands.topology_key, nodes)
     if len(where) > 1:
         return []  # it is torn apart already, by others: nobody can put that right
@@ -134,12 +143,12 @@ def _most(planner: Planner, members: Sequence[Member], least: int, within: Seque
     return max(counts, default=0)
 
 
-def _can_be_placed(told: Told, gang: Gang) -> list[Pod]:
+def _can_be_placed(expected: ExpectedState, gang: Gang) -> list[Pod]:
     return [
         pod
         for key, pod in gang.members.items()
         if pod.metadata.deletion_timestamp is None
         and not pod.spec.node_name
-        and key not in told.decided
+        and key not in expected.pending_binds
         and not pod.spec.scheduling_gates
     ]

@@ -17,10 +17,10 @@ from situate.core.changes import Millis, PodRef
 from situate.core.model.pod import Pod
 from situate.core.state.pods import timestamp_text
 from situate.sim.faults import Faults
-from situate.sim.store import Store, Written, ref_of
+from situate.sim.store import ObjectStore, StoreEvent, ref_of
 from situate.sim.timeline import Timeline
 
-LIFE: Final = "sim.situate.dev/life"
+LIFECYCLE: Final = "sim.situate.dev/life"
 """The annotation that names the pod's life."""
 
 COLLECT_EVERY_MS: Final = 7_000
@@ -36,7 +36,7 @@ class Stage:
     after_ms: tuple[Millis, Millis]
 
 
-LIVES: Final[Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
+LIFECYCLES: Final[Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
     {
         "service": (Stage("Running", (10, 2_000)),),
         "job": (Stage("Running", (10, 2_000)), Stage("Succeeded", (1_000, 60_000)), Stage("deleted", (0, 20_000))),
@@ -50,19 +50,19 @@ LIVES: Final[Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 class Kubelets:
     """All nodes' kubelets. Those of dead nodes do nothing."""
 
-    def __init__(self, timeline: Timeline, dice: Random, store: Store) -> None:
+    def __init__(self, timeline: Timeline, rng: Random, store: ObjectStore) -> None:
         self.faults = Faults()
         self.quiet = False
         """No pod's life goes on, but those that are leaving leave."""
         self.dead: dict[str, None] = {}
         self._timeline = timeline
-        self._dice = dice
+        self._rng = rng
         self._store = store
         self._met: dict[str, str] = {}
         """Pods that were met, by uid: "bound" or "leaving"."""
         timeline.after(COLLECT_EVERY_MS, self._collect)
 
-    def hear(self, written: Written) -> None:
+    def hear(self, written: StoreEvent) -> None:
         if not isinstance(pod := written.item, Pod):
             return
         ref = ref_of(pod)
@@ -71,15 +71,15 @@ class Kubelets:
             self._met.pop(ref.uid, None)
         elif pod.metadata.deletion_timestamp is not None and met != "leaving":
             self._met[ref.uid] = "leaving"
-            lingers = self._dice.random() < self.faults.lingers
-            self._timeline.after(self._dice.randint(*(LINGERING_MS if lingers else PROMPT_MS)), self._let_go, ref)
+            lingers = self._rng.random() < self.faults.lingers
+            self._timeline.after(self._rng.randint(*(LINGERING_MS if lingers else PROMPT_MS)), self._let_go, ref)
         elif pod.spec.node_name and met is None:
             self._met[ref.uid] = "bound"
-            self._next_stage(ref, LIVES[pod.metadata.annotations.get(LIFE, "service")])
+            self._next_stage(ref, LIFECYCLES[pod.metadata.annotations.get(LIFECYCLE, "service")])
 
     def _next_stage(self, ref: PodRef, stages: tuple[Stage, ...]) -> None:
         if stages:
-            self._timeline.after(self._dice.randint(*stages[0].after_ms), self._reach, ref, stages)
+            self._timeline.after(self._rng.randint(*stages[0].after_ms), self._reach, ref, stages)
 
     def _reach(self, ref: PodRef, stages: tuple[Stage, ...]) -> None:
         pod = self._store.find(ref)

@@ -35,10 +35,10 @@ from situate.core.effects import (
 )
 from situate.core.model.pod import PodCondition
 from situate.core.state.pods import DISRUPTION_TARGET
-from situate.sim.extender import BROKEN, Extenders
+from situate.sim.extender import BROKEN, SimulatedExtenders
 from situate.sim.faults import Faults
 from situate.sim.storage import bind_volumes
-from situate.sim.store import Store
+from situate.sim.store import ObjectStore
 from situate.sim.timeline import Timeline
 
 REQUEST_MS: Final = (1, 30)
@@ -59,23 +59,23 @@ FORBIDDEN: Final = "admission webhook denied the request"
 Answer: TypeAlias = BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed
 
 
-class Performer:
+class FaultyPerformer:
     """Performs for one scheduler. When that scheduler dies, what it asked for may still happen; nobody hears of it."""
 
     def __init__(
         self,
         timeline: Timeline,
-        dice: Random,
-        store: Store,
+        rng: Random,
+        store: ObjectStore,
         answer: Callable[[str, Change], None],
-        extenders: Extenders,
+        extenders: SimulatedExtenders,
     ) -> None:
         self.faults = Faults()
         self._extenders = extenders
         self.binding = False
         """Whether what is being written is a bind that we were asked for."""
         self._timeline = timeline
-        self._dice = dice
+        self._rng = rng
         self._store = store
         self._answer = answer
         self._generation = 0
@@ -91,12 +91,12 @@ class Performer:
         if isinstance(effect, AskExtender):
             self._extenders.ask(effect)
         elif not isinstance(effect, Report):
-            slow = self._dice.random() < self.faults.server_is_slow
-            delay = self._dice.randint(*(SLOW_MS if slow else REQUEST_MS))
+            slow = self._rng.random() < self.faults.server_is_slow
+            delay = self._rng.randint(*(SLOW_MS if slow else REQUEST_MS))
             self._timeline.after(delay, self._carry_out, effect, self._generation)
 
     def _carry_out(self, effect: Effect, generation: int) -> None:
-        if generation != self._generation and self._dice.random() < 0.5:
+        if generation != self._generation and self._rng.random() < 0.5:
             return  # it died before it could send this
         match effect:
             case Bind():
@@ -117,11 +117,11 @@ class Performer:
     # -- binds ---------------------------------------------------------------------------------------------------
 
     def _bind(self, bind: Bind, generation: int) -> None:
-        ref, attempt, faults, dice = bind.pod, bind.attempt, self.faults, self._dice
+        ref, attempt, faults, rng = bind.pod, bind.attempt, self.faults, self._rng
         asked = self._asked[ref.uid, bind.node] = self._asked.get((ref.uid, bind.node), 0) + 1
-        if faults.bind_is_lost and dice.random() < faults.bind_is_lost:
+        if faults.bind_is_lost and rng.random() < faults.bind_is_lost:
             return
-        if dice.random() < faults.bind_fails:
+        if rng.random() < faults.bind_fails:
             self._say(BindFailed(ref, attempt, UNAVAILABLE), generation)
             return
         if self._extenders.fails_to_bind(bind):
@@ -129,7 +129,7 @@ class Performer:
             return
         pod = self._store.find(ref)
         there = pod is not None and pod.spec.node_name == bind.node
-        if dice.random() < faults.bind_is_refused and not there:  # what is refused for good was not carried out
+        if rng.random() < faults.bind_is_refused and not there:  # what is refused for good was not carried out
             self._say(BindFailed(ref, attempt, FORBIDDEN, final=True), generation)
             return
         self.binding = True
@@ -138,14 +138,14 @@ class Performer:
         if problem:
             self._say(BindFailed(ref, attempt, problem, final=True), generation)
             return
-        if asked <= SURE_AFTER and dice.random() < faults.bind_is_unsure:
+        if asked <= SURE_AFTER and rng.random() < faults.bind_is_unsure:
             self._say(BindFailed(ref, attempt, TIMEOUT), generation)
-        elif dice.random() >= faults.answer_is_lost:
+        elif rng.random() >= faults.answer_is_lost:
             self._say(BindDone(ref, attempt), generation)
 
     def _bind_volumes(self, ask: BindVolumes, generation: int) -> None:
-        silent = self._dice.random() < self.faults.volumes_are_silent
-        if self._dice.random() < self.faults.volumes_fail:
+        silent = self._rng.random() < self.faults.volumes_are_silent
+        if self._rng.random() < self.faults.volumes_fail:
             if not silent:
                 self._say(VolumesFailed(ask.pod, ask.attempt, UNAVAILABLE), generation)
             return
@@ -158,7 +158,7 @@ class Performer:
     # -- evictions -----------------------------------------------------------------------------------------------
 
     def _evict(self, evict: Evict, generation: int) -> None:
-        if self._dice.random() < self.faults.evict_fails:
+        if self._rng.random() < self.faults.evict_fails:
             self._say(EvictFailed(evict.victim, UNAVAILABLE), generation)
             return
         pod = self._store.find(evict.victim)
@@ -166,7 +166,7 @@ class Performer:
             kept = tuple(one for one in pod.status.conditions if one.type != DISRUPTION_TARGET.type)
             status = replace(pod.status, conditions=(*kept, DISRUPTION_TARGET))
             self._store.mark_leaving(evict.victim, self._timeline.now, status)
-        if self._dice.random() >= self.faults.answer_is_lost:
+        if self._rng.random() >= self.faults.answer_is_lost:
             self._say(EvictDone(evict.victim), generation)
 
     # -- notes on pods -------------------------------------------------------------------------------------------
@@ -188,19 +188,19 @@ class Performer:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def _say(self, answer: Answer, generation: int) -> None:
-        late = self._dice.random() < self.faults.answer_is_late
-        delay = self._dice.randint(*(LATE_MS if late else ANSWER_MS))
+        late = self._rng.random() < self.faults.answer_is_late
+        delay = self._rng.randint(*(LATE_MS if late else ANSWER_MS))
         self._timeline.after(delay, self._deliver, answer, generation)
-        if self._dice.random() < self.faults.answer_comes_twice:
-            again = delay + self._dice.randint(*self._dice.choice(AGAIN_MS))
+        if self._rng.random() < self.faults.answer_comes_twice:
+            again = delay + self._rng.randint(*self._rng.choice(AGAIN_MS))
             self._timeline.after(again, self._deliver, answer, generation)
 
     def _deliver(self, answer: Answer, generation: int) -> None:
         if generation == self._generation:
-            self._answer(told(answer), answer)
+            self._answer(describe_answer(answer), answer)
 
 
-def told(answer: Change) -> str:
+def describe_answer(answer: Change) -> str:
     """An answer in a few words, for the trace."""
     match answer:
         case BindDone(pod, attempt) | VolumesBound(pod, attempt):

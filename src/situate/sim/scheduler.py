@@ -16,28 +16,28 @@ from situate.core.changes import Change, Millis
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH, Engine
-from situate.sim.checkers import Checkers, Step
-from situate.sim.extender import Extenders
+from situate.sim.checkers import Checkers, SchedulerStep
+from situate.sim.extender import SimulatedExtenders
 from situate.sim.faults import CALM, Faults
-from situate.sim.feed import Feed
-from situate.sim.performer import Performer
-from situate.sim.store import Store, Written
+from situate.sim.feed import WatchFeed
+from situate.sim.performer import FaultyPerformer
+from situate.sim.store import ObjectStore, StoreEvent
 from situate.sim.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SchedulerPace:
     """How the scheduler is run: how many pods a step, and how long it lets changes gather."""
 
     batch: int
     gather_ms: Millis
 
 
-def draw_pace(dice: Random) -> Pace:
-    return Pace(dice.choice((1, 3, BATCH, BATCH)), dice.choice((0, 0, 5, 100, 1_000)))
+def draw_pace(rng: Random) -> SchedulerPace:
+    return SchedulerPace(rng.choice((1, 3, BATCH, BATCH)), rng.choice((0, 0, 5, 100, 1_000)))
 
 
-class Book(Protocol):
+class RunRecorder(Protocol):
     """Where it is written down what schedulers do, right and wrong."""
 
     def stepped(self, who: str, now: Millis, labels: list[str], effects: list[Effect]) -> None: ...
@@ -51,7 +51,7 @@ class Book(Protocol):
         """Whether something was wrong: then nothing more is of interest."""
 
 
-class Scheduler:
+class SimulatedScheduler:
     """A scheduler that lives in a world, and at times dies and starts anew."""
 
     def __init__(
@@ -59,20 +59,20 @@ class Scheduler:
         name: str,
         config: KubeSchedulerConfiguration,
         timeline: Timeline,
-        store: Store,
-        dice: Callable[[str], Random],
-        book: Book,
+        store: ObjectStore,
+        rng: Callable[[str], Random],
+        recorder: RunRecorder,
     ) -> None:
         self.name = name
         self.config = config
-        self.pace = draw_pace(dice(f"{name}pace"))
+        self.pace = draw_pace(rng(f"{name}pace"))
         self.faults = CALM
         self._timeline = timeline
-        self._dice = dice(f"{name}world")
-        self._book = book
-        self.feed = Feed(timeline, dice(f"{name}feed"), self._tell)
-        self.extenders = Extenders(timeline, dice(f"{name}extenders"), config.extenders, self._tell)
-        self.performer = Performer(timeline, dice(f"{name}performer"), store, self._tell, self.extenders)
+        self._rng = rng(f"{name}world")
+        self._recorder = recorder
+        self.feed = WatchFeed(timeline, rng(f"{name}feed"), self._tell)
+        self.extenders = SimulatedExtenders(timeline, rng(f"{name}extenders"), config.extenders, self._tell)
+        self.performer = FaultyPerformer(timeline, rng(f"{name}performer"), store, self._tell, self.extenders)
         self._inbox: list[tuple[str, Change]] = []
         self._step_at: Millis | None = None
         self._steps = 0
@@ -82,7 +82,7 @@ class Scheduler:
     def set_faults(self, faults: Faults) -> None:
         self.faults = self.feed.faults = self.performer.faults = self.extenders.faults = faults
 
-    def hear(self, written: Written) -> None:
+    def hear(self, written: StoreEvent) -> None:
         self.feed.hear(written)
 
     @property
@@ -100,10 +100,10 @@ class Scheduler:
         """It dies, and another starts with nothing but what it is shown of the store. Old binds are under way."""
         self._count_flushed()
         self.performer.restart()
-        self._book.restarted(self.name)
+        self._recorder.restarted(self.name)
         self._start()
         self._inbox.clear()
-        for label, change in self.feed.relist(pods_first=self._dice.random() < 0.5):
+        for label, change in self.feed.relist(pods_first=self._rng.random() < 0.5):
             self._tell(label, change)
 
     def _count_flushed(self) -> None:
@@ -112,7 +112,7 @@ class Scheduler:
 
     def finish(self) -> None:
         """Say who should have been bound, at the end."""
-        self._book.wrong(self.name, self.checkers.waiting_that_fit(self._timeline.now))
+        self._recorder.wrong(self.name, self.checkers.waiting_that_fit(self._timeline.now))
 
     def close(self) -> None:
         self._count_flushed()
@@ -130,10 +130,10 @@ class Scheduler:
             self._timeline.after(delay_ms, self._step, due)
 
     def _step(self, due: Millis) -> None:
-        if self._step_at != due or self._book.closed:
+        if self._step_at != due or self._recorder.closed:
             return  # it has been done earlier
         self._step_at = None
-        if self._dice.random() < self.faults.scheduler_restarts:
+        if self._rng.random() < self.faults.scheduler_restarts:
             self._restart()
         told, self._inbox = self._inbox, []
         now = self._timeline.now
@@ -142,10 +142,10 @@ class Scheduler:
         try:
             effects = self.engine.step(now, changes)
         except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
-            self._book.wrong(self.name, [raised(error)])
+            self._recorder.wrong(self.name, [raised(error)])
             return
-        self._book.stepped(self.name, now, [label for label, _ in told], effects)
-        self._book.wrong(self.name, self.checkers.after(Step(self._steps, now, changes, effects)))
+        self._recorder.stepped(self.name, now, [label for label, _ in told], effects)
+        self._recorder.wrong(self.name, self.checkers.after(SchedulerStep(self._steps, now, changes, effects)))
         for effect in effects:
             self.performer.perform(effect)
         next_due = self.engine.next_due_ms(now)

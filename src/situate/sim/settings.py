@@ -63,7 +63,7 @@ SECONDS: Final[tuple[SecondKind, ...]] = ("none", "its own pods", "the same pods
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class SchedulerSet:
     """Who schedules in a world: our scheduler, and at times another one, for pods of its own or for the same."""
 
     ours: KubeSchedulerConfiguration
@@ -87,100 +87,100 @@ class Cast:
         return f"schedulers: {', '.join(self.names)}{asked}{other}"
 
 
-def draw_cast(dice: Random) -> Cast:
-    ours = draw_settings(dice)
-    kind: SecondKind = dice.choices(SECONDS, (0.76, 0.12, 0.12))[0]
+def draw_schedulers(rng: Random) -> SchedulerSet:
+    ours = draw_settings(rng)
+    kind: SecondKind = rng.choices(SECONDS, (0.76, 0.12, 0.12))[0]
     if kind == "none":
-        return Cast(ours, None, kind)
+        return SchedulerSet(ours, None, kind)
     names = (FOREIGN,) if kind == "its own pods" else tuple(one.scheduler_name or "" for one in ours.profiles)
-    profiles = tuple(_profile(dice, name, plain=dice.random() < PLAIN) for name in names)
-    return Cast(ours, with_defaults(KubeSchedulerConfiguration(profiles=profiles)), kind)
+    profiles = tuple(_profile(rng, name, plain=rng.random() < PLAIN) for name in names)
+    return SchedulerSet(ours, with_defaults(KubeSchedulerConfiguration(profiles=profiles)), kind)
 
 
-def draw_settings(dice: Random) -> KubeSchedulerConfiguration:
+def draw_settings(rng: Random) -> KubeSchedulerConfiguration:
     """The configuration of one scheduler."""
-    extenders = draw_extenders(dice)
-    if dice.random() < PLAIN:
+    extenders = draw_extenders(rng)
+    if rng.random() < PLAIN:
         return with_defaults(KubeSchedulerConfiguration(extenders=extenders))
-    names = (DEFAULT_SCHEDULER, SECOND_NAME) if dice.random() < 0.4 else (DEFAULT_SCHEDULER,)
-    initial, longest = dice.choice(BACKOFFS)
+    names = (DEFAULT_SCHEDULER, SECOND_NAME) if rng.random() < 0.4 else (DEFAULT_SCHEDULER,)
+    initial, longest = rng.choice(BACKOFFS)
     return with_defaults(
         KubeSchedulerConfiguration(
             pod_initial_backoff_seconds=initial,
             pod_max_backoff_seconds=longest,
-            percentage_of_nodes_to_score=dice.choice((0, 0, 5, 50, 100)),
-            profiles=tuple(_profile(dice, name, plain=False) for name in names),
+            percentage_of_nodes_to_score=rng.choice((0, 0, 5, 50, 100)),
+            profiles=tuple(_profile(rng, name, plain=False) for name in names),
             extenders=extenders,
         )
     )
 
 
-def _profile(dice: Random, name: str, *, plain: bool) -> KubeSchedulerProfile:
+def _profile(rng: Random, name: str, *, plain: bool) -> KubeSchedulerProfile:
     if plain:
         return KubeSchedulerProfile(scheduler_name=name)
-    spared = tuple(PluginRef(name=one) for one in dice.sample(SPARED, dice.choice((0, 1, 1, 3))))
+    spared = tuple(PluginRef(name=one) for one in rng.sample(SPARED, rng.choice((0, 1, 1, 3))))
     plugins = Plugins(multi_point=PluginSet(disabled=spared))
-    if dice.random() < 0.15:
+    if rng.random() < 0.15:
         plugins = Plugins(multi_point=PluginSet(disabled=spared), score=PluginSet(disabled=(PluginRef(name="*"),)))
     return KubeSchedulerProfile(
         scheduler_name=name,
-        node_sample=dice.choice((None, None, None, 1, 2, 5)),
+        node_sample=rng.choice((None, None, None, 1, 2, 5)),
         plugins=plugins,
-        plugin_config=tuple(_arguments(dice)),
+        plugin_config=tuple(_arguments(rng)),
     )
 
 
-def _arguments(dice: Random) -> list[PluginConfig]:
+def _arguments(rng: Random) -> list[PluginConfig]:
     drawn: tuple[tuple[str, Any], ...] = (
-        ("NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=_strategy(dice))),
-        ("PodTopologySpread", _spreading(dice)),
-        ("NodeAffinity", NodeAffinityArgs(added_affinity=_added(dice))),
-        ("InterPodAffinity", InterPodAffinityArgs(hard_pod_affinity_weight=dice.choice((0, 1, 100)))),
-        ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=dice.choice((1, 5, 600)))),
+        ("NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=_strategy(rng))),
+        ("PodTopologySpread", _spreading(rng)),
+        ("NodeAffinity", NodeAffinityArgs(added_affinity=_added(rng))),
+        ("InterPodAffinity", InterPodAffinityArgs(hard_pod_affinity_weight=rng.choice((0, 1, 100)))),
+        ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=rng.choice((1, 5, 600)))),
         (
             "DefaultPreemption",
             DefaultPreemptionArgs(
-                min_candidate_nodes_percentage=dice.choice((10, 100)),
-                min_candidate_nodes_absolute=dice.choice((1, 100)),
-                never_break_budgets=dice.random() < 0.3,
+                min_candidate_nodes_percentage=rng.choice((10, 100)),
+                min_candidate_nodes_absolute=rng.choice((1, 100)),
+                never_break_budgets=rng.random() < 0.3,
             ),
         ),
     )
-    return [PluginConfig(name=name, args=args) for name, args in drawn if dice.random() < 0.4]
+    return [PluginConfig(name=name, args=args) for name, args in drawn if rng.random() < 0.4]
 
 
-def _strategy(dice: Random) -> ScoringStrategy:
-    if dice.random() < 0.6:
+def _strategy(rng: Random) -> ScoringStrategy:
+    if rng.random() < 0.6:
         return ScoringStrategy(type="MostAllocated", resources=CPU_AND_MEMORY)
     ratio = RequestedToCapacityRatio(shape=SHAPE)
     return ScoringStrategy(type="RequestedToCapacityRatio", resources=CPU_AND_MEMORY, requested_to_capacity_ratio=ratio)
 
 
-def _spreading(dice: Random) -> PodTopologySpreadArgs:
+def _spreading(rng: Random) -> PodTopologySpreadArgs:
     """No default spreading, or one of our own, at times a hard one."""
-    if dice.random() < 0.3:
+    if rng.random() < 0.3:
         return PodTopologySpreadArgs(defaulting_type="List")
     constraint = TopologySpreadConstraint(
-        max_skew=dice.randint(1, 3),
-        topology_key=dice.choice((ZONE, HOSTNAME)),
-        when_unsatisfiable=dice.choice(("DoNotSchedule", "ScheduleAnyway")),
+        max_skew=rng.randint(1, 3),
+        topology_key=rng.choice((ZONE, HOSTNAME)),
+        when_unsatisfiable=rng.choice(("DoNotSchedule", "ScheduleAnyway")),
     )
     return PodTopologySpreadArgs(defaulting_type="List", default_constraints=(constraint,))
 
 
-def _added(dice: Random) -> NodeAffinity:
+def _added(rng: Random) -> NodeAffinity:
     """All pods keep to some zones."""
-    wanted = tuple(dice.sample(ZONES, 2))
+    wanted = tuple(rng.sample(ZONES, 2))
     terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=wanted),)),)
     return NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
 
 
-def draw_extenders(dice: Random) -> tuple[Extender, ...]:
+def draw_extenders(rng: Random) -> tuple[Extender, ...]:
     """None in most worlds; else one or two, each with some of the verbs, of whom one at most binds."""
-    if dice.random() < 0.7:
+    if rng.random() < 0.7:
         return ()
-    made = tuple(_extender(dice, at) for at in range(dice.choice((1, 1, 2))))
-    binder = dice.randrange(len(made)) if dice.random() < 0.35 else None
+    made = tuple(_extender(rng, at) for at in range(rng.choice((1, 1, 2))))
+    binder = rng.randrange(len(made)) if rng.random() < 0.35 else None
     return tuple(
         Extender(
             url_prefix=one.url_prefix,
@@ -197,15 +197,15 @@ def draw_extenders(dice: Random) -> tuple[Extender, ...]:
     )
 
 
-def _extender(dice: Random, at: int) -> Extender:
-    managed = (ExtenderManagedResource(name=GPU, ignored_by_scheduler=dice.random() < 0.4),)
+def _extender(rng: Random, at: int) -> Extender:
+    managed = (ExtenderManagedResource(name=GPU, ignored_by_scheduler=rng.random() < 0.4),)
     return Extender(
         url_prefix=f"http://extender-{at}",
-        filter_verb="filter" if dice.random() < 0.8 else "",
-        prioritize_verb="prioritize" if dice.random() < 0.6 else "",
-        preempt_verb="preempt" if dice.random() < 0.5 else "",
-        weight=dice.choice((1, 5)),
-        http_timeout=dice.choice((SECOND // 5, SECOND, 3 * SECOND)),
-        managed_resources=managed if dice.random() < 0.4 and at == 0 else (),  # one extender for one resource
-        ignorable=dice.random() < 0.4,
+        filter_verb="filter" if rng.random() < 0.8 else "",
+        prioritize_verb="prioritize" if rng.random() < 0.6 else "",
+        preempt_verb="preempt" if rng.random() < 0.5 else "",
+        weight=rng.choice((1, 5)),
+        http_timeout=rng.choice((SECOND // 5, SECOND, 3 * SECOND)),
+        managed_resources=managed if rng.random() < 0.4 and at == 0 else (),  # one extender for one resource
+        ignorable=rng.random() < 0.4,
     )

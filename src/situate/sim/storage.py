@@ -23,7 +23,7 @@ from situate.core.model.storage import (
 )
 from situate.core.model.volumes import CSISource, PersistentVolumeClaimSource, Volume
 from situate.core.plugins.volume_binding import BIND_COMPLETED
-from situate.sim.store import Store
+from situate.sim.store import ObjectStore
 
 STATIC: Final = "static"
 """The class of volumes that are there, or not."""
@@ -61,13 +61,13 @@ def make_volume(name: str, zone: str, class_name: str) -> PersistentVolume:
     )
 
 
-def draw_claim(dice: Random, name: str, uid: str) -> PersistentVolumeClaim:
+def draw_claim(rng: Random, name: str, uid: str) -> PersistentVolumeClaim:
     return PersistentVolumeClaim(
         metadata=ObjectMeta(name=name, namespace=NAMESPACE, uid=uid),
         spec=PersistentVolumeClaimSpec(
             access_modes=MODES,
             resources=ResourceRequirements(requests={"storage": "1Gi"}),
-            storage_class_name=dice.choice((STATIC, STATIC, DYNAMIC)),
+            storage_class_name=rng.choice((STATIC, STATIC, DYNAMIC)),
         ),
     )
 
@@ -77,7 +77,7 @@ def with_claim(pod: Pod, claim: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, volumes=(Volume(name="data", persistent_volume_claim=source),)))
 
 
-def bind_volumes(store: Store, ask: BindVolumes) -> str:
+def bind_volumes(store: ObjectStore, ask: BindVolumes) -> str:
     """Bind and make what a pod needs; why not, or nothing. What was done before the problem stays done."""
     for claim_name, volume_name in ask.static:
         volume = store.others.get(("PersistentVolume", volume_name))
@@ -95,7 +95,7 @@ def bind_volumes(store: Store, ask: BindVolumes) -> str:
     return ""
 
 
-def _bind(store: Store, claim_name: str, volume: PersistentVolume) -> str:
+def _bind(store: ObjectStore, claim_name: str, volume: PersistentVolume) -> str:
     claim = store.others.get(("PersistentVolumeClaim", f"{NAMESPACE}/{claim_name}"))
     if not isinstance(claim, PersistentVolumeClaim):
         return f'persistentvolumeclaims "{claim_name}" not found'
@@ -111,7 +111,7 @@ def _bind(store: Store, claim_name: str, volume: PersistentVolume) -> str:
     return ""
 
 
-def give_back(store: Store) -> None:
+def give_back(store: ObjectStore) -> None:
     """Delete the claims that no pod names any more; their volumes are wiped and can be had again."""
     named = {
         volume.persistent_volume_claim.claim_name
@@ -127,7 +127,7 @@ def give_back(store: Store) -> None:
                 _wipe(store, volume)
 
 
-def _wipe(store: Store, volume: PersistentVolume) -> None:
+def _wipe(store: ObjectStore, volume: PersistentVolume) -> None:
     if volume.spec.storage_class_name == DYNAMIC:
         store.drop_other(volume)
     else:

@@ -27,7 +27,7 @@ NOT_FOUND: Final = 'pods "{pod}" not found'
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StoreEvent:
     """One write: the object as it is now, or, if it was deleted, as it was last."""
 
     kind: str
@@ -42,10 +42,10 @@ def ref_of(pod: Pod) -> PodRef:
 
 
 @dataclass
-class Store:
+class ObjectStore:
     """All objects by kind and name. `heard_by` is told of each write."""
 
-    heard_by: list[Callable[[Written], None]] = field(default_factory=list)
+    heard_by: list[Callable[[StoreEvent], None]] = field(default_factory=list)
     version: int = 0
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Store:
 
     def _tell(self, kind: str, key: str, item: Item, *, gone: bool = False) -> None:
         self.version += 1
-        written = Written(kind, key, self.version, item, gone)
+        written = StoreEvent(kind, key, self.version, item, gone)
         for hear in self.heard_by:
             hear(written)
 

@@ -53,7 +53,7 @@ from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSp
 from situate.core.model.tolerations import Taint, Toleration
 from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.state.pods import timestamp_text
-from situate.sim.kubelet import LIFE, LIVES
+from situate.sim.kubelet import LIFECYCLE, LIFECYCLES
 
 NAMESPACE: Final = "default"
 FOREIGN: Final = "another-scheduler"
@@ -113,9 +113,9 @@ class Features:
     volumes: float
 
 
-def draw_features(dice: Random) -> Features:
+def draw_features(rng: Random) -> Features:
     def chance(most: float, on: float = 0.55) -> float:
-        return dice.uniform(0.1, 1.0) * most if dice.random() < on else 0.0
+        return rng.uniform(0.1, 1.0) * most if rng.random() < on else 0.0
 
     return Features(
         affinity=chance(0.5),
@@ -133,72 +133,72 @@ def draw_features(dice: Random) -> Features:
     )
 
 
-def draw_template(dice: Random, name: str, features: Features, schedulers: Sequence[str]) -> Template:
-    app = dice.choice(APPS)
-    requests = {"cpu": dice.choice(POD_CPUS), "memory": dice.choice(POD_MEMORY)}
-    if dice.random() < features.gpu:
-        requests[GPU] = str(dice.randint(1, 2))
+def draw_template(rng: Random, name: str, features: Features, schedulers: Sequence[str]) -> Template:
+    app = rng.choice(APPS)
+    requests = {"cpu": rng.choice(POD_CPUS), "memory": rng.choice(POD_MEMORY)}
+    if rng.random() < features.gpu:
+        requests[GPU] = str(rng.randint(1, 2))
     ports: tuple[ContainerPort, ...] = ()
-    if dice.random() < features.ports:
-        ports = (ContainerPort(container_port=80, host_port=dice.choice(PORTS)),)
+    if rng.random() < features.ports:
+        ports = (ContainerPort(container_port=80, host_port=rng.choice(PORTS)),)
     container = Container(name="c", image="img", resources=ResourceRequirements(requests=requests), ports=ports)
-    preempts = dice.random() < features.preemption
+    preempts = rng.random() < features.preemption
     spec = PodSpec(
         containers=(container,),
-        node_selector={DISK: dice.choice(DISKS)} if dice.random() < features.node_affinity / 2 else {},
-        affinity=_affinity(dice, app, features),
-        tolerations=_tolerations(dice, features),
-        topology_spread_constraints=_spread(dice, app) if dice.random() < features.spread else (),
-        scheduler_name=FOREIGN if dice.random() < features.foreign else dice.choice(schedulers),
-        priority=dice.choice(PRIORITIES) if preempts else 0,
-        preemption_policy="Never" if preempts and dice.random() < 0.2 else None,
+        node_selector={DISK: rng.choice(DISKS)} if rng.random() < features.node_affinity / 2 else {},
+        affinity=_affinity(rng, app, features),
+        tolerations=_tolerations(rng, features),
+        topology_spread_constraints=_spread(rng, app) if rng.random() < features.spread else (),
+        scheduler_name=FOREIGN if rng.random() < features.foreign else rng.choice(schedulers),
+        priority=rng.choice(PRIORITIES) if preempts else 0,
+        preemption_policy="Never" if preempts and rng.random() < 0.2 else None,
     )
-    life = dice.choice(tuple(LIVES))
-    return Template(name, {"app": app}, spec, gated=dice.random() < features.gates, life=life)
+    life = rng.choice(tuple(LIFECYCLES))
+    return Template(name, {"app": app}, spec, gated=rng.random() < features.gates, life=life)
 
 
-def _tolerations(dice: Random, features: Features) -> tuple[Toleration, ...]:
-    if dice.random() >= features.tolerations:
+def _tolerations(rng: Random, features: Features) -> tuple[Toleration, ...]:
+    if rng.random() >= features.tolerations:
         return ()
-    return tuple(dice.sample(TOLERATIONS, dice.randint(1, 2)))
+    return tuple(rng.sample(TOLERATIONS, rng.randint(1, 2)))
 
 
-def _affinity(dice: Random, app: str, features: Features) -> Affinity | None:
+def _affinity(rng: Random, app: str, features: Features) -> Affinity | None:
     node = together = apart = None
-    if dice.random() < features.node_affinity:
-        key, values = dice.choice(((ZONE, ZONES), (DISK, DISKS)))
-        wanted = tuple(dice.sample(values, dice.randint(1, len(values) - 1)))
+    if rng.random() < features.node_affinity:
+        key, values = rng.choice(((ZONE, ZONES), (DISK, DISKS)))
+        wanted = tuple(rng.sample(values, rng.randint(1, len(values) - 1)))
         terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=key, operator="In", values=wanted),)),)
         node = NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
-    if dice.random() < features.affinity:
-        together = _pod_affinity(dice, dice.choice(APPS))
-    if dice.random() < features.affinity:
-        apart = _pod_affinity(dice, dice.choice((app, dice.choice(APPS))))
+    if rng.random() < features.affinity:
+        together = _pod_affinity(rng, rng.choice(APPS))
+    if rng.random() < features.affinity:
+        apart = _pod_affinity(rng, rng.choice((app, rng.choice(APPS))))
     if node is None and together is None and apart is None:
         return None
     return Affinity(node_affinity=node, pod_affinity=together, pod_anti_affinity=apart)
 
 
-def _pod_affinity(dice: Random, app: str) -> PodAffinity:
+def _pod_affinity(rng: Random, app: str) -> PodAffinity:
     term = PodAffinityTerm(
-        label_selector=LabelSelector(match_labels={"app": app}), topology_key=dice.choice((ZONE, HOSTNAME))
+        label_selector=LabelSelector(match_labels={"app": app}), topology_key=rng.choice((ZONE, HOSTNAME))
     )
-    if dice.random() < 0.6:
+    if rng.random() < 0.6:
         return PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
-    weighted = WeightedPodAffinityTerm(weight=dice.randint(1, 100), pod_affinity_term=term)
+    weighted = WeightedPodAffinityTerm(weight=rng.randint(1, 100), pod_affinity_term=term)
     return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
 
 
-def _spread(dice: Random, app: str) -> tuple[TopologySpreadConstraint, ...]:
-    hard = dice.random() < 0.6
+def _spread(rng: Random, app: str) -> tuple[TopologySpreadConstraint, ...]:
+    hard = rng.random() < 0.6
     return (
         TopologySpreadConstraint(
-            max_skew=dice.randint(1, 2),
-            topology_key=dice.choice((ZONE, HOSTNAME)),
+            max_skew=rng.randint(1, 2),
+            topology_key=rng.choice((ZONE, HOSTNAME)),
             when_unsatisfiable="DoNotSchedule" if hard else "ScheduleAnyway",
             label_selector=LabelSelector(match_labels={"app": app}),
-            min_domains=dice.choice((None, None, 2)) if hard else None,
-            node_taints_policy=dice.choice(("Ignore", "Honor")),
+            min_domains=rng.choice((None, None, 2)) if hard else None,
+            node_taints_policy=rng.choice(("Ignore", "Honor")),
         ),
     )
 
@@ -212,14 +212,14 @@ def make_pod(template: Template, name: str, uid: str, now: int) -> Pod:
         namespace=NAMESPACE,
         uid=uid,
         labels=template.labels,
-        annotations={LIFE: template.life},
+        annotations={LIFECYCLE: template.life},
         creation_timestamp=timestamp_text(now // 1_000 * 1_000),
     )
     return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Pending"))
 
 
 @dataclass(frozen=True, slots=True)
-class GangOf:
+class GangSpec:
     """A gang to be made: how many pods, of which so many are needed, and the object that says so, if one does."""
 
     name: str
@@ -228,26 +228,28 @@ class GangOf:
     group: PodGroup | CoschedulingPodGroup | None
 
 
-def draw_gang(dice: Random, name: str) -> GangOf:
+def draw_gang(rng: Random, name: str) -> GangSpec:
     """A gang of any of the three ways to name one; at times with more pods than it needs."""
-    needed = dice.randint(2, 5)
-    pods = needed + dice.choice((0, 0, 1))
-    labels = {DISRUPTION_LABEL: DISRUPT_ALL} if dice.random() < 0.5 else {}
-    if dice.random() < 0.2:
-        labels[TOPOLOGY_LABEL] = dice.choice(("zone", "hostname"))
+    needed = rng.randint(2, 5)
+    pods = needed + rng.choice((0, 0, 1))
+    labels = {DISRUPTION_LABEL: DISRUPT_ALL} if rng.random() < 0.5 else {}
+    if rng.random() < 0.2:
+        labels[TOPOLOGY_LABEL] = rng.choice(("zone", "hostname"))
     metadata = ObjectMeta(name=name, namespace=NAMESPACE)
-    match dice.choice((GangSource.LABELS, GangSource.POD_GROUP, GangSource.COSCHEDULING)):
+    match rng.choice((GangSource.LABELS, GangSource.POD_GROUP, GangSource.COSCHEDULING)):
         case GangSource.LABELS:
-            return GangOf(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
+            return GangSpec(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
         case GangSource.COSCHEDULING:
             group = CoschedulingPodGroup(metadata=metadata, spec=CoschedulingPodGroupSpec(min_member=needed))
-            return GangOf(name, pods, {**labels, COSCHEDULING_LABEL: name}, group)
+            return GangSpec(name, pods, {**labels, COSCHEDULING_LABEL: name}, group)
         case _:
             policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=needed))
-            return GangOf(name, pods, labels, PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy)))
+            return GangSpec(
+                name, pods, labels, PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy))
+            )
 
 
-def in_gang(pod: Pod, gang: GangOf) -> Pod:
+def in_gang(pod: Pod, gang: GangSpec) -> Pod:
     metadata = replace(pod.metadata, labels={**pod.metadata.labels, **gang.labels})
     spec = pod.spec
     if isinstance(gang.group, PodGroup):
@@ -255,59 +257,59 @@ def in_gang(pod: Pod, gang: GangOf) -> Pod:
     return replace(pod, metadata=metadata, spec=spec)
 
 
-def draw_node(dice: Random, name: str, uid: str, features: Features) -> Node:
-    cpu = dice.choice(NODE_CPUS)
+def draw_node(rng: Random, name: str, uid: str, features: Features) -> Node:
+    cpu = rng.choice(NODE_CPUS)
     labels = {HOSTNAME: name}
-    if dice.random() < 0.9:
-        labels[ZONE] = dice.choice(ZONES)
-    if dice.random() < 0.8:
-        labels[DISK] = dice.choice(DISKS)
-    room: dict[str, Any] = {"cpu": str(cpu), "memory": f"{cpu * 2}Gi", "pods": str(dice.choice((3, 10, 110)))}
-    if features.gpu and dice.random() < 0.5:
-        room[GPU] = str(dice.randint(1, 4))
+    if rng.random() < 0.9:
+        labels[ZONE] = rng.choice(ZONES)
+    if rng.random() < 0.8:
+        labels[DISK] = rng.choice(DISKS)
+    room: dict[str, Any] = {"cpu": str(cpu), "memory": f"{cpu * 2}Gi", "pods": str(rng.choice((3, 10, 110)))}
+    if features.gpu and rng.random() < 0.5:
+        room[GPU] = str(rng.randint(1, 4))
     return Node(
         metadata=ObjectMeta(name=name, uid=uid, labels=labels),
-        spec=NodeSpec(taints=draw_taints(dice) if dice.random() < 0.3 else ()),
+        spec=NodeSpec(taints=draw_taints(rng) if rng.random() < 0.3 else ()),
         status=NodeStatus(allocatable=room, capacity=room),
     )
 
 
-def draw_taints(dice: Random) -> tuple[Taint, ...]:
-    return (dice.choice(TAINTS),)
+def draw_taints(rng: Random) -> tuple[Taint, ...]:
+    return (rng.choice(TAINTS),)
 
 
-def changed_node(dice: Random, node: Node, *, shrinks: bool) -> Node:
+def changed_node(rng: Random, node: Node, *, shrinks: bool) -> Node:
     """The same node with something about it another: a label, a taint, a cordon, its room."""
     changes: tuple[Callable[[], Node], ...] = (
         lambda: replace(node, spec=replace(node.spec, unschedulable=not node.spec.unschedulable)),
-        lambda: replace(node, spec=replace(node.spec, taints=() if node.spec.taints else draw_taints(dice))),
-        lambda: _relabelled(dice, node),
-        lambda: _resized(dice, node, shrinks=shrinks),
+        lambda: replace(node, spec=replace(node.spec, taints=() if node.spec.taints else draw_taints(rng))),
+        lambda: _relabelled(rng, node),
+        lambda: _resized(rng, node, shrinks=shrinks),
     )
-    return dice.choice(changes)()
+    return rng.choice(changes)()
 
 
-def _relabelled(dice: Random, node: Node) -> Node:
-    key, values = dice.choice(((ZONE, ZONES), (DISK, DISKS)))
-    labels = {**node.metadata.labels, key: dice.choice(values)}
+def _relabelled(rng: Random, node: Node) -> Node:
+    key, values = rng.choice(((ZONE, ZONES), (DISK, DISKS)))
+    labels = {**node.metadata.labels, key: rng.choice(values)}
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
-def _resized(dice: Random, node: Node, *, shrinks: bool) -> Node:
+def _resized(rng: Random, node: Node, *, shrinks: bool) -> Node:
     cpu = int(str(node.status.allocatable["cpu"]))
-    cpu = max(1, cpu + dice.choice((-1, 1, 1, 2) if shrinks else (1, 2)))
+    cpu = max(1, cpu + rng.choice((-1, 1, 1, 2) if shrinks else (1, 2)))
     room = {**node.status.allocatable, "cpu": str(min(cpu, 16))}
     return replace(node, status=replace(node.status, allocatable=room))
 
 
-def draw_service(dice: Random, name: str) -> Service:
+def draw_service(rng: Random, name: str) -> Service:
     metadata = ObjectMeta(name=name, namespace=NAMESPACE)
-    return Service(metadata=metadata, spec=ServiceSpec(selector={"app": dice.choice(APPS)}))
+    return Service(metadata=metadata, spec=ServiceSpec(selector={"app": rng.choice(APPS)}))
 
 
-def draw_budget(dice: Random, name: str) -> PodDisruptionBudget:
+def draw_budget(rng: Random, name: str) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=NAMESPACE),
-        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": dice.choice(APPS)})),
-        status=PodDisruptionBudgetStatus(disruptions_allowed=dice.randint(0, 2)),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": rng.choice(APPS)})),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=rng.randint(0, 2)),
     )

@@ -24,9 +24,9 @@ from situate.sim.checkers import overfull, running_on
 from situate.sim.churn import Churn
 from situate.sim.faults import CALM, Faults, draw_faults
 from situate.sim.kubelet import Kubelets
-from situate.sim.scheduler import Scheduler
-from situate.sim.settings import draw_cast
-from situate.sim.store import Store, Written
+from situate.sim.scheduler import SimulatedScheduler
+from situate.sim.settings import draw_schedulers
+from situate.sim.store import ObjectStore, StoreEvent
 from situate.sim.timeline import Timeline
 
 CHANGES: Final = 2_000
@@ -42,7 +42,7 @@ EXCUSED_MS: Final = 60_000
 
 
 @dataclass(slots=True)
-class Outcome:
+class WorldResult:
     """How a run went. `digest` is of everything that schedulers were told and asked for: equal runs, equal digests."""
 
     seed: int
@@ -68,14 +68,14 @@ class World:
     """One run. Everything is drawn from the seed; each part has dice of its own, so that none moves another's draws."""
 
     def __init__(self, seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> None:
-        def dice(what: str) -> Random:
+        def rng(what: str) -> Random:
             return Random(f"{seed} {what}")  # noqa: S311 — a seeded die is the point
 
-        self.outcome = Outcome(seed, draw_faults(dice("faults")))
-        self.cast = draw_cast(dice("cast"))
+        self.outcome = WorldResult(seed, draw_faults(rng("faults")))
+        self.cast = draw_schedulers(rng("cast"))
         self.outcome.cast = self.cast.said()
         self.timeline = Timeline()
-        self.store = Store()
+        self.store = ObjectStore()
         self._wanted = changes
         self._trace = trace
         self._hash = blake2b(digest_size=16)
@@ -84,13 +84,11 @@ class World:
         self._room: dict[str, object] = {}
         self._bound: dict[str, str] = {}
         """By uid, the scheduler that bound the pod; empty: somebody else."""
-        self.kubelets = Kubelets(self.timeline, dice("kubelets"), self.store)
-        self.schedulers = [Scheduler("", self.cast.ours, self.timeline, self.store, dice, self)]
+        self.kubelets = Kubelets(self.timeline, rng("kubelets"), self.store)
+        self.schedulers = [SimulatedScheduler("", self.cast.ours, self.timeline, self.store, rng, self)]
         if self.cast.other is not None:
-            self.schedulers.append(Scheduler("other ", self.cast.other, self.timeline, self.store, dice, self))
-        self.churn = Churn(
-            self.timeline, dice("churn"), self.store, self.kubelets, self.outcome.faults, self.cast.names
-        )
+            self.schedulers.append(SimulatedScheduler("other ", self.cast.other, self.timeline, self.store, rng, self))
+        self.churn = Churn(self.timeline, rng("churn"), self.store, self.kubelets, self.outcome.faults, self.cast.names)
         self.churn.serves_foreign = self.cast.kind != "its own pods"
         self.store.heard_by += [self._watch_room, *(one.hear for one in self.schedulers), self.kubelets.hear]
         self._set_faults(self.outcome.faults)
@@ -102,7 +100,7 @@ class World:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def run(self) -> Outcome:
+    def run(self) -> WorldResult:
         outcome = self.outcome
         self.churn.begin()
         while not self.closed and outcome.changes < self._wanted and self.timeline.now < LONGEST_MS:
@@ -160,7 +158,7 @@ class World:
 
     # -- the room of nodes, as it really is -----------------------------------------------------------------------
 
-    def _watch_room(self, written: Written) -> None:
+    def _watch_room(self, written: StoreEvent) -> None:
         """A scheduler's binds fit, as of the moment they are carried out.
 
         Kubernetes' server does not look at room. So what two schedulers do to one node at once is nobody's fault; but
@@ -180,14 +178,14 @@ class World:
             self._shrunk[name] = self.timeline.now + EXCUSED_MS
         self._room[name] = room
 
-    def _pod_bound(self, pod: Pod, by: Scheduler | None) -> None:
+    def _pod_bound(self, pod: Pod, by: SimulatedScheduler | None) -> None:
         name, now = pod.spec.node_name, self.timeline.now
         who = self._bound[pod.metadata.uid] = "-" if by is None else by.name
         if by is not None and name in self.store.nodes and self._shrunk.get(name, 0) <= now:
             there = running_on(name, self.store.pods.values())
             if self._taken.get(f"{who} {name}", 0) > now:
                 there = [one for one in there if self._bound.get(one.metadata.uid) == who]
-            short = overfull(self.store.nodes[name], there, pod, by.checkers.told.asks.unwatched)
+            short = overfull(self.store.nodes[name], there, pod, by.checkers.expected.extender_calls.unwatched)
             if short:
                 self.wrong(by.name, [f"overcommit at the bind: {pod.metadata.name} on {name}: {short}"])
         for other in self.schedulers:
@@ -195,6 +193,6 @@ class World:
                 self._taken[f"{other.name} {name}"] = now + EXCUSED_MS
 
 
-def run(seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> Outcome:
+def run(seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> WorldResult:
     """One world from beginning to end."""
     return World(seed, changes=changes, trace=trace).run()

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from situate.cli import main
 from situate.sim.nodes import faults
-from situate.sim.nodes.checkers import Checkers
+from situate.sim.nodes.checkers import NodeCheckers
 
 
 def sim(*arguments: str) -> Result:
@@ -33,10 +33,10 @@ def test_a_world_prints_its_digest_and_what_was_seen(short: None) -> None:
 def test_a_violation_is_printed_with_what_happened_before_and_how_to_see_it_again(
     short: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def began(self: Checkers, node: str, uid: str) -> None:
-        self._story.wrong("it runs twice")
+    def began(self: NodeCheckers, node: str, uid: str) -> None:
+        self._log.violation("it runs twice")
 
-    monkeypatch.setattr(Checkers, "began", began)
+    monkeypatch.setattr(NodeCheckers, "began", began)
     result = sim("--seeds", "6..6")
     assert result.exit_code == 1
     assert "seed 6, it runs twice  (situate sim --nodes --seed 6 --trace)" in result.output

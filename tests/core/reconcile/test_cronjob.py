@@ -40,7 +40,7 @@ def unfinished(world: World) -> list[str]:
 def test_nothing_is_started_before_the_first_time_and_it_says_when_that_is() -> None:
     world = started()
     assert world.names("Job") == []
-    assert world.again_at[-1] == 1_700_000_040_000
+    assert world.requeue_at[-1] == 1_700_000_040_000
 
 
 def test_a_job_is_started_at_each_time_and_named_by_it() -> None:
@@ -139,7 +139,7 @@ def test_time_zones_come_from_whoever_calls() -> None:
     one = world.held.get(CronJob, "default", "c")
     assert one is not None
     outcome = cron_job(one, world.held, world.now, lambda _zone, _at: 10 * 3600)
-    assert outcome.again_at == 1_700_002_800_000  # 23:00 UTC, nine in the morning there
+    assert outcome.requeue_at == 1_700_002_800_000  # 23:00 UTC, nine in the morning there
 
 
 def test_when_it_is_deleted_its_jobs_and_their_pods_go() -> None:

@@ -159,7 +159,7 @@ def test_a_pod_that_failed_is_replaced_but_not_at_once() -> None:
     world.patch("Pod", name, {"status": {"phase": "Failed"}})
     world.settle()
     assert world.names("Pod") == [name]
-    world.now = max(world.again_at)
+    world.now = max(world.requeue_at)
     world.run(4)
     assert where(world) == ["n0"]
     assert world.names("Pod") != [name]

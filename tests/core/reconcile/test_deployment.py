@@ -146,7 +146,7 @@ def test_a_rollout_that_stands_still_past_its_deadline_says_so_once() -> None:
     world.run(3)
     body = world.find("Deployment", "web")
     assert condition(body, "Progressing")["status"] == "True"
-    world.now = max(world.again_at)
+    world.now = max(world.requeue_at)
     world.settle()
     late = condition(world.find("Deployment", "web"), "Progressing")
     assert (late["status"], late["reason"]) == ("False", "ProgressDeadlineExceeded")

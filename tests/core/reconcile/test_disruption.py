@@ -7,9 +7,9 @@ from msgspec import convert
 
 from core.reconcile.world import Raw, World, condition, is_ready, manifest, workload
 from situate.core.model.managed import Budget, ManagedPod
-from situate.core.reconcile.disruption import WOULD_VIOLATE, budgets_of, granted, may_evict
-from situate.core.reconcile.objects import written
-from situate.core.reconcile.reckon import stamp
+from situate.core.reconcile.api_values import format_time
+from situate.core.reconcile.disruption import WOULD_VIOLATE, budgets_of, decide_eviction, granted
+from situate.core.reconcile.objects import to_json
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 
@@ -100,12 +100,12 @@ def test_a_pod_whose_eviction_was_granted_counts_as_gone_for_two_minutes() -> No
     name = world.names("Pod")[0]
     one = world.held.get(Budget, "default", "b")
     assert one is not None
-    status = written(granted(one, name, world.now))
+    status = to_json(granted(one, name, world.now))
     world.patch("PodDisruptionBudget", "b", {"status": status})
     world.settle()
     assert numbers(world) == (4, 2, 3, 1)
-    assert world.find("PodDisruptionBudget", "b")["status"]["disruptedPods"] == {name: stamp(world.now)}
-    assert world.now + 120_000 in world.again_at
+    assert world.find("PodDisruptionBudget", "b")["status"]["disruptedPods"] == {name: format_time(world.now)}
+    assert world.now + 120_000 in world.requeue_at
     world.now += 120_000
     world.settle()
     assert numbers(world) == (4, 2, 4, 2)
@@ -116,7 +116,7 @@ def test_a_pod_that_is_being_deleted_is_not_healthy_and_no_longer_noted() -> Non
     world = with_budget(maxUnavailable=2)
     world.grace = 5
     name = world.names("Pod")[0]
-    world.patch("PodDisruptionBudget", "b", {"status": {"disruptedPods": {name: stamp(world.now)}}})
+    world.patch("PodDisruptionBudget", "b", {"status": {"disruptedPods": {name: format_time(world.now)}}})
     world.delete("Pod", name)
     world.settle()
     assert numbers(world) == (4, 2, 3, 1)
@@ -138,12 +138,12 @@ def a_budget(policy: str | None = None, generation: int = 1, **status: Any) -> B
 
 
 def test_with_a_disruption_left_it_may_be_evicted_and_takes_it() -> None:
-    answer = may_evict(a_pod(), [a_budget(disruptionsAllowed=1, currentHealthy=4)])
+    answer = decide_eviction(a_pod(), [a_budget(disruptionsAllowed=1, currentHealthy=4)])
     assert (answer.code, answer.takes) == (200, True)
 
 
 def test_with_none_left_the_answer_is_too_many_requests_and_says_why() -> None:
-    answer = may_evict(a_pod(), [a_budget()])
+    answer = decide_eviction(a_pod(), [a_budget()])
     assert (answer.code, answer.message) == (429, WOULD_VIOLATE)
     assert answer.message == "Cannot evict pod as it would violate the pod's disruption budget."
     assert answer.cause == "The disruption budget b needs 3 healthy pods and has 3 currently"
@@ -151,12 +151,12 @@ def test_with_none_left_the_answer_is_too_many_requests_and_says_why() -> None:
 
 def test_a_budget_that_could_not_be_reckoned_says_that() -> None:
     failed = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no owner"}
-    cause = may_evict(a_pod(), [a_budget(conditions=[failed])]).cause
+    cause = decide_eviction(a_pod(), [a_budget(conditions=[failed])]).cause
     assert cause == "The disruption budget b does not allow evicting pods currently because it failed sync: no owner"
 
 
 def test_a_budget_that_changed_and_was_not_looked_at_yet_says_wait() -> None:
-    answer = may_evict(a_pod(), [a_budget(generation=2, disruptionsAllowed=1)])
+    answer = decide_eviction(a_pod(), [a_budget(generation=2, disruptionsAllowed=1)])
     assert (answer.code, answer.retry_after) == (429, 10)
     assert answer.cause == "The disruption budget b is still being processed by the server."
 
@@ -171,7 +171,7 @@ def test_a_budget_that_changed_and_was_not_looked_at_yet_says_wait() -> None:
     ],
 )
 def test_whom_no_budget_protects(pod: ManagedPod) -> None:
-    answer = may_evict(pod, [a_budget()])
+    answer = decide_eviction(pod, [a_budget()])
     assert (answer.code, answer.takes) == (200, False)
 
 
@@ -185,21 +185,21 @@ def test_whom_no_budget_protects(pod: ManagedPod) -> None:
     ],
 )
 def test_when_a_pod_that_is_not_ready_may_be_evicted(policy: str | None, healthy: int, code: int) -> None:
-    answer = may_evict(a_pod(ready="False"), [a_budget(policy, currentHealthy=healthy)])
+    answer = decide_eviction(a_pod(ready="False"), [a_budget(policy, currentHealthy=healthy)])
     assert answer.code == code
     assert answer.same_version == (code == 200)
     assert not answer.takes
 
 
 def test_two_budgets_for_one_pod_are_refused() -> None:
-    answer = may_evict(a_pod(), [a_budget(), a_budget()])
+    answer = decide_eviction(a_pod(), [a_budget(), a_budget()])
     assert answer.code == 500
     assert answer.message.startswith("This pod has more than one PodDisruptionBudget")
 
 
 def test_too_many_evictions_that_nobody_confirmed_are_refused() -> None:
     pods = {f"p{at}": None for at in range(2001)}
-    answer = may_evict(a_pod(), [a_budget(disruptedPods=pods, disruptionsAllowed=1)])
+    answer = decide_eviction(a_pod(), [a_budget(disruptedPods=pods, disruptionsAllowed=1)])
     assert answer.code == 403
 
 
@@ -222,11 +222,11 @@ def test_evicting_one_after_another_never_breaks_a_budget() -> None:
         world.one_pass()
         pod = world.held.get(ManagedPod, "default", world.dice.choice(world.names("Pod")))
         assert pod is not None
-        answer = may_evict(pod, budgets_of(pod, world.held))
+        answer = decide_eviction(pod, budgets_of(pod, world.held))
         if answer.code == 200:
             if answer.takes:
                 one = budgets_of(pod, world.held)[0]
-                world.patch("PodDisruptionBudget", "b", {"status": written(granted(one, pod.metadata.name, world.now))})
+                world.patch("PodDisruptionBudget", "b", {"status": to_json(granted(one, pod.metadata.name, world.now))})
             world.delete("Pod", pod.metadata.name)
             look()
             evicted += 1

@@ -5,10 +5,10 @@ import pytest
 from situate.core.reconcile.effects import (
     CreateObject,
     DeleteObject,
-    Draft,
     Effect,
     ObjectRef,
     RecordEvent,
+    ResultBuilder,
     UpdateStatus,
     batches,
     refusal,
@@ -44,7 +44,7 @@ def test_a_refused_status_is_nobodys_news() -> None:
 
 
 def test_the_earliest_time_to_look_again_counts() -> None:
-    draft = Draft()
+    result = ResultBuilder()
     for at in (None, 50, 30, 40):
-        draft.look_again(at)
-    assert draft.done().again_at == 30
+        result.requeue(at)
+    assert result.done().requeue_at == 30

@@ -10,7 +10,7 @@ from core.reconcile.world import Raw, World
 from situate.core.model.stored import Owner, StoredMeta
 from situate.core.reconcile.effects import ObjectRef
 from situate.core.reconcile.garbage import collect
-from situate.core.reconcile.graph import HeldGraph, Item
+from situate.core.reconcile.graph import ObjectGraph, OwnedObject
 
 
 class Plain(World):
@@ -18,7 +18,7 @@ class Plain(World):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
-        self.graph = HeldGraph([("v1", "ConfigMap"), ("v1", "Node")])
+        self.graph = ObjectGraph([("v1", "ConfigMap"), ("v1", "Node")])
 
     def add(self, name: str, *owners: str, block: bool = True, namespace: str = "default") -> Raw:
         references = []
@@ -160,11 +160,11 @@ def test_two_that_own_each_other_go_when_one_is_deleted() -> None:
 
 def test_another_version_of_the_same_group_is_the_same_kind() -> None:
     meta = StoredMeta(name="d", namespace="n", uid="1")
-    owner = Item(ObjectRef("apps/v1", "Deployment", "n", "d", "1"), meta, "deployments")
+    owner = OwnedObject(ObjectRef("apps/v1", "Deployment", "n", "d", "1"), meta, "deployments")
     reference = Owner(api_version="apps/v1beta1", kind="Deployment", name="d", uid="1")
     held = StoredMeta(name="c", namespace="n", uid="2", owner_references=(reference,))
-    item = Item(ObjectRef("v1", "ConfigMap", "n", "c", "2"), held, "configmaps")
-    graph = HeldGraph([("apps/v1", "Deployment"), ("apps/v1beta1", "Deployment")], [owner, item])
+    item = OwnedObject(ObjectRef("v1", "ConfigMap", "n", "c", "2"), held, "configmaps")
+    graph = ObjectGraph([("apps/v1", "Deployment"), ("apps/v1beta1", "Deployment")], [owner, item])
     assert collect(item, graph).effects == ()
 
 

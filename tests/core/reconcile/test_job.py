@@ -97,7 +97,7 @@ def test_restarts_within_a_pod_count_where_containers_are_restarted() -> None:
 def test_a_job_that_takes_too_long_is_ended_with_all_its_pods() -> None:
     world = started(parallelism=2, completions=2, activeDeadlineSeconds=30, runs_for=1000)
     world.run(3)
-    world.now = max(world.again_at)
+    world.now = max(world.requeue_at)
     world.run(5)
     job = world.find("Job", "j")
     assert condition(job, "Failed")["reason"] == "DeadlineExceeded"
@@ -122,7 +122,7 @@ def test_when_its_time_is_over_a_finished_job_goes_and_everything_with_it() -> N
     world = started(ttlSecondsAfterFinished=60)
     world.run(8)
     assert status(world)["succeeded"] == 1
-    world.now = max(world.again_at)
+    world.now = max(world.requeue_at)
     world.run(3)
     assert world.bodies == {}
 

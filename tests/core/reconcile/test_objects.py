@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from situate.core.model.managed import ManagedPod
 from situate.core.model.stored import Owner, StoredMeta, controller_of
-from situate.core.reconcile.objects import Held, controller_ref, ref_of
+from situate.core.reconcile.objects import ObjectIndex, controller_ref, ref_of
 
 NAMES, SPACES, OWNERS = st.sampled_from("abc"), st.sampled_from(["x", "y"]), st.sampled_from(["", "o1", "o2"])
 
@@ -17,7 +17,7 @@ def pod(namespace: str, name: str, owner: str) -> ManagedPod:
 
 @given(st.lists(st.tuples(st.booleans(), SPACES, NAMES, OWNERS), max_size=30))
 def test_indexes_answer_as_a_plain_dictionary_would(steps: list[tuple[bool, str, str, str]]) -> None:
-    held, plain = Held(), dict[tuple[str, str], ManagedPod]()
+    held, plain = ObjectIndex(), dict[tuple[str, str], ManagedPod]()
     for put, space, name, owner in steps:
         if put:
             plain[space, name] = pod(space, name, owner)

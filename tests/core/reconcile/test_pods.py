@@ -9,8 +9,8 @@ from msgspec import convert
 
 from situate.core.model.managed import ManagedPod
 from situate.core.model.stored import Owner, PodTemplate
+from situate.core.reconcile.api_values import format_time
 from situate.core.reconcile.pods import available_at, deletion_order, is_available, new_pod
-from situate.core.reconcile.reckon import stamp
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -18,11 +18,15 @@ HOUR = 3_600_000
 
 def pod(name: str, **fields: Any) -> ManagedPod:
     """Running and ready for an hour on node n1, unless told otherwise."""
-    meta: dict[str, Any] = {"name": name, "uid": name, "creationTimestamp": stamp(NOW - fields.pop("age", 2 * HOUR))}
+    meta: dict[str, Any] = {
+        "name": name,
+        "uid": name,
+        "creationTimestamp": format_time(NOW - fields.pop("age", 2 * HOUR)),
+    }
     if "cost" in fields:
         meta["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": fields.pop("cost")}
     ready = {"type": "Ready", "status": fields.pop("ready", "True")}
-    ready["lastTransitionTime"] = stamp(NOW - fields.pop("ready_for", HOUR))
+    ready["lastTransitionTime"] = format_time(NOW - fields.pop("ready_for", HOUR))
     containers = [{"name": "c", "restartCount": fields.pop("restarts", 0)}]
     status = {"phase": fields.pop("phase", "Running"), "conditions": [ready], "containerStatuses": containers}
     body = {"metadata": meta, "spec": {"nodeName": fields.pop("node", "n1")}, "status": status}

@@ -108,8 +108,8 @@ def test_pods_that_were_ready_for_long_enough_are_available_and_it_asks_to_look_
     world.run(3)
     status = world.find("ReplicaSet", "web")["status"]
     assert (status["readyReplicas"], status.get("availableReplicas", 0)) == (1, 0)
-    assert max(world.again_at) > world.now
-    world.now = max(world.again_at)
+    assert max(world.requeue_at) > world.now
+    world.now = max(world.requeue_at)
     world.settle()
     assert world.find("ReplicaSet", "web")["status"]["availableReplicas"] == 1
 

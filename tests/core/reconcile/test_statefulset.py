@@ -165,7 +165,7 @@ def test_a_pod_counts_when_it_has_been_ready_long_enough() -> None:
     world = started(minReadySeconds=60, ticks=6)
     assert world.names("Pod") == ["web-0"]
     assert status(world)["availableReplicas"] == 0
-    world.now = max(world.again_at)
+    world.now = max(world.requeue_at)
     world.settle()
     assert world.names("Pod") == ["web-0", "web-1"]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.reconcile.world import STRUCTS, Raw, World, manifest, template, workload
-from situate.core.reconcile.effects import Outcome
+from situate.core.reconcile.effects import ReconcileResult
 from situate.core.reconcile.objects import KINDS
 from situate.core.reconcile.table import CONTROLLERS, Key, concerned, reconcile
 
@@ -55,9 +55,9 @@ class Driven(World):
                 key = self.dice.choice(list(self.due))
                 del self.due[key]
                 one: Any = self.held.get(*key)
-                outcome = Outcome() if one is None else reconcile(one, self.held, self.now)
-                if outcome.again_at is not None:
-                    self.later[key] = outcome.again_at
+                outcome = ReconcileResult() if one is None else reconcile(one, self.held, self.now)
+                if outcome.requeue_at is not None:
+                    self.later[key] = outcome.requeue_at
                 if self.perform(outcome):
                     self.due[key] = None
             elif self.uids:

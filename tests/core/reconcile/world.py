@@ -17,6 +17,7 @@ from situate.core.model.apps import Deployment, ReplicaSet
 from situate.core.model.managed import ManagedNamespace, ManagedPod
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.admission import with_job_selector
+from situate.core.reconcile.api_values import format_time
 from situate.core.reconcile.daemonset_nodes import node_of
 from situate.core.reconcile.effects import (
     CreateObject,
@@ -24,17 +25,16 @@ from situate.core.reconcile.effects import (
     Effect,
     FinalizeNamespace,
     ObjectRef,
-    Outcome,
     PatchStatus,
+    ReconcileResult,
     RecordEvent,
     UpdateObject,
     UpdateStatus,
 )
 from situate.core.reconcile.garbage import FOREGROUND, ORPHAN, collect
-from situate.core.reconcile.graph import HeldGraph, Item
+from situate.core.reconcile.graph import ObjectGraph, OwnedObject
 from situate.core.reconcile.namespace import namespace
-from situate.core.reconcile.objects import KINDS, Held
-from situate.core.reconcile.reckon import stamp
+from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.table import CONTROLLERS, reconcile
 
 STRUCTS: Mapping[tuple[str, str], type] = {name: kind for kind, name in KINDS.items()}
@@ -67,9 +67,9 @@ class World:
         self.bodies: dict[Place, Raw] = {}
         self.ages: dict[str, int] = {}
         self.version = 0
-        self.held, self.graph = Held(), HeldGraph(KINDS.values())
+        self.held, self.graph = ObjectIndex(), ObjectGraph(KINDS.values())
         self.events: list[RecordEvent] = []
-        self.again_at: list[int] = []
+        self.requeue_at: list[int] = []
         self.watchers: list[Callable[[], None]] = []
         self.deleted: list[str] = []
 
@@ -86,10 +86,10 @@ class World:
         self.graph.put(self.item(body))
         return body
 
-    def item(self, body: Raw) -> Item:
+    def item(self, body: Raw) -> OwnedObject:
         meta = msgspec.convert(body["metadata"], StoredMeta)
         ref = ObjectRef(body["apiVersion"], body["kind"], meta.namespace, meta.name, meta.uid)
-        return Item(ref, meta, body["kind"].lower() + "s")
+        return OwnedObject(ref, meta, body["kind"].lower() + "s")
 
     def create(self, body: Raw) -> Raw:
         body = copy.deepcopy(dict(body))
@@ -104,7 +104,7 @@ class World:
         if body["kind"] == "Job":
             body = dict(with_job_selector(body, uid))
             meta = body["metadata"]
-        meta.update(uid=uid, generation=1, creationTimestamp=stamp(self.now))
+        meta.update(uid=uid, generation=1, creationTimestamp=format_time(self.now))
         return self.put(body)
 
     def find(self, kind: str, name: str, namespace: str = "default") -> Raw:
@@ -133,7 +133,7 @@ class World:
         if finalizers:
             meta["finalizers"] = finalizers
         running = kind == "Pod" and body.get("spec", {}).get("nodeName") and not is_over(body)
-        meta.setdefault("deletionTimestamp", stamp(self.now))
+        meta.setdefault("deletionTimestamp", format_time(self.now))
         if kind == "Namespace":
             body["status"] = {**body.get("status", {}), "phase": "Terminating"}
         self.put(body)
@@ -163,7 +163,7 @@ class World:
 
     # Effects
 
-    def perform(self, outcome: Outcome) -> int:
+    def perform(self, outcome: ReconcileResult) -> int:
         written: list[Place] = []
         for effect in outcome.effects:
             place = (effect.ref.kind, effect.ref.namespace, effect.ref.name)
@@ -174,10 +174,10 @@ class World:
             self.perform_one(effect, place)
             for watcher in self.watchers:
                 watcher()
-        if outcome.again_at is not None:
-            if outcome.again_at <= self.now and not outcome.effects:
+        if outcome.requeue_at is not None:
+            if outcome.requeue_at <= self.now and not outcome.effects:
                 raise AssertionError("asked to look again at a time that has passed")
-            self.again_at.append(outcome.again_at)
+            self.requeue_at.append(outcome.requeue_at)
         return len(outcome.effects)
 
     def perform_one(self, effect: Effect, place: Place) -> None:
@@ -211,8 +211,8 @@ class World:
 
     # Controllers
 
-    def calls(self) -> list[Callable[[], Outcome]]:
-        found: list[Callable[[], Outcome]] = []
+    def calls(self) -> list[Callable[[], ReconcileResult]]:
+        found: list[Callable[[], ReconcileResult]] = []
         for place, body in sorted(self.bodies.items()):
             kind = STRUCTS.get((body["apiVersion"], body["kind"]))
             uid = body["metadata"]["uid"]
@@ -223,17 +223,17 @@ class World:
             found.append(lambda uid=uid: self.collector(uid))  # type: ignore[misc]
         return found
 
-    def controller(self, kind: type, place: Place) -> Outcome:
+    def controller(self, kind: type, place: Place) -> ReconcileResult:
         one: Any = self.held.get(kind, place[1], place[2])
-        return Outcome() if one is None else reconcile(one, self.held, self.now)
+        return ReconcileResult() if one is None else reconcile(one, self.held, self.now)
 
-    def namespace_controller(self, place: Place) -> Outcome:
+    def namespace_controller(self, place: Place) -> ReconcileResult:
         one = self.held.get(ManagedNamespace, "", place[2])
-        return Outcome() if one is None else namespace(one, self.graph, self.now)
+        return ReconcileResult() if one is None else namespace(one, self.graph, self.now)
 
-    def collector(self, uid: str) -> Outcome:
+    def collector(self, uid: str) -> ReconcileResult:
         item = self.graph.by_uid(uid)
-        return Outcome() if item is None else collect(item, self.graph)
+        return ReconcileResult() if item is None else collect(item, self.graph)
 
     def one_pass(self) -> int:
         """Every controller once, in an order that the dice decide."""
@@ -289,7 +289,7 @@ class World:
             self.put({**pod, "status": status_of("Running", "True", self.now)})
 
     def ended(self, phase: str, code: int) -> Raw:
-        terminated = {"exitCode": code, "finishedAt": stamp(self.now)}
+        terminated = {"exitCode": code, "finishedAt": format_time(self.now)}
         return {**status_of(phase), "containerStatuses": [{"name": "c", "state": {"terminated": terminated}}]}
 
     def run(self, ticks: int) -> None:
@@ -325,7 +325,7 @@ def is_live(pod: Raw) -> bool:
 
 
 def status_of(phase: str, ready: str = "", now: int = 0) -> Raw:
-    condition = {"type": "Ready", "status": ready, "lastTransitionTime": stamp(now)}
+    condition = {"type": "Ready", "status": ready, "lastTransitionTime": format_time(now)}
     return {"phase": phase, "conditions": [condition] if ready else []}
 
 

@@ -69,20 +69,20 @@ def test_a_pod_that_comes_to_a_node_that_is_not_well_is_looked_at(held: bytes | 
     if held is not None:
         view.put(NODES, held, 0)
     assert view.put(PODS, pod(), 3) == [POD]
-    assert view.sightings is not None
-    view.sightings.begin(0)
-    assert view.sightings.absent_since("n") == (3 if held is None else None)
+    assert view.heartbeats is not None
+    view.heartbeats.begin(0)
+    assert view.heartbeats.absent_since("n") == (3 if held is None else None)
 
 
 def test_pods_that_have_ended_are_counted() -> None:
     view = View([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)
-    assert view.sightings is not None
+    assert view.heartbeats is not None
     for phase, counted in (("Running", 0), ("Failed", 1), ("Failed", 1)):
         view.put(PODS, pod(phase=phase), 0)
-        assert view.sightings.finished == counted
+        assert view.heartbeats.finished == counted
     view.drop(PODS, "default", "p", 9, 0)
-    assert view.sightings.finished == 0
+    assert view.heartbeats.finished == 0
 
 
 def test_without_a_profile_nodes_are_nobodys_business() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from server.controllers.test_running import DEPLOYMENT, LEASE, NAMESPACE, POD, World, template
-from situate.agent.direct import RegistryPlane
-from situate.agent.fleet import Fleet
-from situate.agent.machine import Shape, hollow_shapes
-from situate.agent.wanted import Configuration
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.agent.desired_state import NodeConfiguration
+from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.admission.chain import chain
 from situate.server.controllers.running import RegistryControllers
@@ -32,10 +32,10 @@ from situate.store.memory import MemoryStore
 NODE, SNAPSHOT = BY_KIND["v1", "Node"], BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 STATEFUL_SET = BY_KIND["apps/v1", "StatefulSet"]
 UNREACHABLE = "node.kubernetes.io/unreachable"
-SHAPES = hollow_shapes(3, 1, Shape())
+SHAPES = hollow_shapes(3, 1, NodeShape())
 DIES = SHAPES[2][0]
 QUICK = replace(FAST, lease_ms=2_000, renew_ms=1_000, grace_ms=2_400, startup_ms=2_400, absent_ms=300, rate=10.0)
-LEASED = Configuration(2, 1)
+LEASED = NodeConfiguration(2, 1)
 
 
 class Cluster(World):
@@ -52,7 +52,7 @@ class Cluster(World):
         return task
 
     def live(self) -> None:
-        self.mortal = self.begin(Fleet(RegistryPlane(self.registry), SHAPES[2:], LEASED).run())
+        self.mortal = self.begin(HollowNodes(LocalControlPlane(self.registry), SHAPES[2:], LEASED).run())
 
     async def die(self) -> None:
         assert self.mortal is not None
@@ -94,7 +94,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         store, registry, Binder(registry, time.time_ns, transactions.node_locks), Settings()
     ) as scheduler:
         made.live()
-        made.begin(Fleet(RegistryPlane(registry), SHAPES[:2], LEASED).run())
+        made.begin(HollowNodes(LocalControlPlane(registry), SHAPES[:2], LEASED).run())
         made.begin(RegistryControllers(registry, profile=QUICK).run())
         made.begin(scheduler.run())
         try:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from situate.agent.direct import RegistryPlane
-from situate.agent.fleet import Fleet
-from situate.agent.machine import Shape, hollow_shapes
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.server.admission.chain import chain
 from situate.server.controllers.running import RegistryControllers
 from situate.server.errors import StatusError
@@ -73,7 +73,7 @@ async def world(nodes: int = 3) -> AsyncIterator[World]:
     for name in ("default", "kube-system", "kube-node-lease"):
         await made.create(NAMESPACE, {"metadata": {"name": name}})
     binder = Binder(registry, time.time_ns, transactions.node_locks)
-    fleet = Fleet(RegistryPlane(registry), hollow_shapes(nodes, 1, Shape()))
+    fleet = HollowNodes(LocalControlPlane(registry), hollow_shapes(nodes, 1, NodeShape()))
     async with open_scheduler(store, registry, binder, Settings()) as scheduler:
         parts = (fleet.run(), RegistryControllers(registry).run(), scheduler.run())
         tasks = [asyncio.create_task(part) for part in parts]

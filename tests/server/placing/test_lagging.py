@@ -6,8 +6,8 @@ import re
 import pytest
 
 from server.placing.world import World, tell
-from situate.agent.direct import RegistryPlane
-from situate.agent.plane import Renewal
+from situate.agent.control_plane import LeaseRenewal
+from situate.agent.control_plane_local import LocalControlPlane
 from situate.server.placing import lagging
 from situate.server.placing.lagging import LAGGING, SnapshotLag
 from situate.server.requests import Target
@@ -37,14 +37,14 @@ def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypat
 
     async def on(world: World) -> None:
         await world.node()
-        plane, lag = RegistryPlane(world.registry), SnapshotLag(world.registry, 0.05)
-        term = (await plane.take("n1", 40)).term
-        await plane.renew("n1", Renewal(term, 40, 1))
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.05)
+        term = (await plane.acquire_lease("n1", 40)).term
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, 1))
         running = asyncio.create_task(lag.run())
         await world.pod(nodeName="n1")
         await until_status(world, "True")
         assert metric(lag, "situate_snapshot_lagging_nodes") == 1
-        await plane.renew("n1", Renewal(term, 40, world.registry.cache.revision))
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, world.registry.cache.revision))
         await until_status(world, "False")
         running.cancel()
         assert metric(lag, "situate_snapshot_lag_seconds_count") >= 1
@@ -64,9 +64,9 @@ def test_a_server_that_begins_takes_back_what_another_said(monkeypatch: pytest.M
 
     async def on(world: World) -> None:
         await world.node()
-        plane = RegistryPlane(world.registry)
+        plane = LocalControlPlane(world.registry)
         said = {"conditions": [{"type": LAGGING, "status": "True", "reason": "r", "message": "m"}]}
-        await plane.register({**world.read_node("n1"), "status": said})
+        await plane.register_node({**world.read_node("n1"), "status": said})
         running = asyncio.create_task(SnapshotLag(world.registry).run())
         await until_status(world, "False")
         running.cancel()

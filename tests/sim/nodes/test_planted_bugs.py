@@ -14,13 +14,13 @@ import pytest
 
 from situate.agent import agent as agent_module
 from situate.agent.agent import NodeAgent
-from situate.agent.direct import RegistryPlane
+from situate.agent.control_plane import NodeUpdate
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.agent.desired_state import DesiredState
 from situate.agent.fence import Fence
-from situate.agent.plane import NodeRead
-from situate.agent.wanted import Wanted
-from situate.core.reconcile.nodes import evicting, health, taints, zones
-from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, Profile
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes import eviction, health, taints, zones
+from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import given_up
 from situate.sim.nodes.world import run
 
@@ -42,7 +42,7 @@ def an_agent_takes_its_clock_to_be_right(patch: pytest.MonkeyPatch) -> None:
 
 
 def pods_of_a_node_that_is_gone_are_forced_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(evicting, "_orphaned", lambda one, _, now, draft: evicting._force(one, now, draft))
+    patch.setattr(eviction, "_orphaned", lambda one, _, now, result: eviction._force(one, now, result))
 
 
 def an_agent_begins_pods_as_soon_as_it_may(patch: pytest.MonkeyPatch) -> None:
@@ -54,11 +54,11 @@ def an_agent_begins_pods_as_soon_as_it_may(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_older_snapshot_is_taken(patch: pytest.MonkeyPatch) -> None:
-    def told(self: Wanted, told: Any) -> str:
+    def told(self: DesiredState, told: Any) -> str:
         self.held = told
         return "newer"
 
-    patch.setattr(Wanted, "told", told)
+    patch.setattr(DesiredState, "told", told)
 
 
 def what_is_on_disk_is_begun_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def what_is_on_disk_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
 
 def nodes_are_given_up_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(zones, "spacing", lambda zone, profile: 0)
-    patch.setattr(Sightings, "last_given_up", lambda self, zone: -(10**9))
+    patch.setattr(Heartbeats, "last_given_up", lambda self, zone: -(10**9))
 
 
 def nodes_are_given_up_in_a_zone_that_is_mostly_lost(patch: pytest.MonkeyPatch) -> None:
@@ -98,34 +98,34 @@ def nodes_are_given_up_in_a_zone_that_is_mostly_lost(patch: pytest.MonkeyPatch) 
 
 def nodes_are_given_up_though_all_are_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(zones, "all", lambda _: False, raising=False)
-    patch.setattr(zones, "_take_back", lambda nodes, draft: None)
-    real = zones.survey
+    patch.setattr(zones, "_take_back", lambda nodes, result: None)
+    real = zones.taint_lost_nodes
 
-    def survey(objects: Any, sightings: Any, now: int) -> Any:
-        sightings._up["nobody"] = None
+    def survey(objects: Any, heartbeats: Any, now: int) -> Any:
+        heartbeats._up["nobody"] = None
         try:
-            return real(objects, sightings, now)
+            return real(objects, heartbeats, now)
         finally:
-            del sightings._up["nobody"]
+            del heartbeats._up["nobody"]
 
-    patch.setattr("situate.loop.controllers.runner.survey", survey)
+    patch.setattr("situate.loop.controllers.runner.taint_lost_nodes", survey)
 
 
 def a_control_plane_that_has_just_begun_gives_nodes_up(patch: pytest.MonkeyPatch) -> None:
     """By what is stored of them, though it was not listened to meanwhile."""
-    patch.setattr(Sightings, "may_give_up_at", property(lambda self: self.since))
+    patch.setattr(Heartbeats, "may_give_up_at", property(lambda self: self.since))
     patch.setattr(zones, "_lost_at", lambda one, _, now: None if given_up(one) else now)
 
 
 def pods_leave_before_their_patience_is_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(evicting, "_tolerated_until", lambda tolerations, taint, now: now)
+    patch.setattr(eviction, "_tolerated_until", lambda tolerations, taint, now: now)
 
 
 # -- what is told late ---------------------------------------------------------------------------------------------
 
 
 def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("situate.server.placing.bind_transaction.stale", lambda said, held, term: "")
+    patch.setattr("situate.server.placing.bind_transaction.stale_reason", lambda said, held, term: "")
 
 
 # -- what does not settle ---------------------------------------------------------------------------------------------
@@ -136,14 +136,14 @@ def an_agent_does_not_say_that_it_is_well(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_agent_does_not_notice_that_its_node_was_deleted(patch: pytest.MonkeyPatch) -> None:
-    real = RegistryPlane.nodes
+    real = LocalControlPlane.watch_nodes
 
-    async def nodes(self: RegistryPlane, node: str = "") -> AsyncIterator[NodeRead]:
+    async def watch_nodes(self: LocalControlPlane, node: str = "") -> AsyncIterator[NodeUpdate]:
         async for read in real(self, node):
             if read.body is not None:
                 yield read
 
-    patch.setattr(RegistryPlane, "nodes", nodes)
+    patch.setattr(LocalControlPlane, "watch_nodes", watch_nodes)
 
 
 def an_agent_does_not_hear_what_is_gone(patch: pytest.MonkeyPatch) -> None:
@@ -157,12 +157,12 @@ def taints_stay(patch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Bug:
-    plant: Plant
+    control_plane: Plant
     said: str
     """A part of what is said about it."""
     kinds: tuple[str, ...]
     """The faults in whose company it shows soon."""
-    profile: Profile = FAST
+    profile: NodeProfile = FAST
     seed: int = 1
     """The world in which it was found last: where it is looked for first, to save time. Any other will do as well."""
 
@@ -220,7 +220,7 @@ def find(bug: Bug, first: int) -> int | None:
     seeds: list[int] = [first, *range(1, WORLDS + 1)]
     for seed in seeds:
         with pytest.MonkeyPatch.context() as patch:
-            bug.plant(patch)
+            bug.control_plane(patch)
             if any(bug.said in line for line in run(seed, kinds=bug.kinds, profile=bug.profile).violations):
                 return seed
     return None

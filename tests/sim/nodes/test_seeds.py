@@ -28,7 +28,7 @@ def quiet() -> Iterator[None]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_goes_wrong_in_world(seed: int) -> None:
     outcome = played(seed)
-    assert outcome.violations == (), "\n".join(outcome.story[-80:])
+    assert outcome.violations == (), "\n".join(outcome.log[-80:])
     assert outcome.starts >= outcome.pods
 
 

@@ -5,7 +5,7 @@ import pytest
 from situate.sim.openb.policies import POLICIES, configuration, profile_of, typical
 from situate.sim.openb.published import POLICIES as THEIRS
 from situate.sim.openb.published import published
-from situate.sim.openb.reading import Ask, TracePod
+from situate.sim.openb.trace_files import TracePod, TraceRequest
 from trace_openb import PODS
 
 
@@ -26,10 +26,10 @@ def test_a_policy_is_a_profile_of_plugins(policy: str, scorers: list[str], assig
 
 
 def test_the_mix_is_the_most_common_kinds_whatever_memory_they_ask_for() -> None:
-    common = [TracePod(f"a{at}", Ask(1_000, at, 1, 500)) for at in range(60)]
-    others = [TracePod(f"b{at}", Ask(2_000, 1, 2, 1_000, ("T4",))) for at in range(30)]
-    none = [TracePod(f"c{at}", Ask(3_000, 1, 0, 0)) for at in range(6)]
-    rare = [TracePod(f"d{at}", Ask(4_000 + at, 1, 1, 1_000)) for at in range(4)]
+    common = [TracePod(f"a{at}", TraceRequest(1_000, at, 1, 500)) for at in range(60)]
+    others = [TracePod(f"b{at}", TraceRequest(2_000, 1, 2, 1_000, ("T4",))) for at in range(30)]
+    none = [TracePod(f"c{at}", TraceRequest(3_000, 1, 0, 0)) for at in range(6)]
+    rare = [TracePod(f"d{at}", TraceRequest(4_000 + at, 1, 1, 1_000)) for at in range(4)]
     assert typical([*rare, *none, *others, *common]) == [
         {"weight": 60, "cpu": "1000m", "gpuMilli": 500},
         {"weight": 30, "cpu": "2000m", "gpu": 2, "nodes": {"alibabacloud.com/gpu-card-model": ["T4"]}},

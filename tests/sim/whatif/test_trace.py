@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from situate.core.model.priority import priority_classes
-from situate.sim.whatif.chance import Law, Span
+from situate.sim.whatif.distributions import Distribution, DistributionKind
 from situate.sim.whatif.trace import Trace, read_trace
 from situate.wire.errors import InputError
 
@@ -22,7 +22,7 @@ def templates(name: str) -> Mapping[str, Any]:
     return TEMPLATE
 
 
-def read(text: str, *, law: Law | None = None, taken: Mapping[str, str] | None = None) -> Trace:
+def read(text: str, *, duration: Distribution | None = None, taken: Mapping[str, str] | None = None) -> Trace:
     return read_trace(
         text.encode(),
         "t.csv",
@@ -30,7 +30,7 @@ def read(text: str, *, law: Law | None = None, taken: Mapping[str, str] | None =
         templates=templates,
         taken=taken or {},
         seed=0,
-        law=law,
+        duration=duration,
         first_group=0,
     )
 
@@ -82,7 +82,7 @@ def test_a_template_is_a_file_and_columns_add_to_it() -> None:
 
 
 def test_a_duration_that_is_not_said_is_the_one_for_all() -> None:
-    trace = read("time,name,duration\n0,a,\n0,b,1m\n", law=Law(Span.FIXED, 5))
+    trace = read("time,name,duration\n0,a,\n0,b,1m\n", duration=Distribution(DistributionKind.FIXED, 5))
     assert [one.runs_ms for one in trace.arrivals] == [5, 60_000]
     assert read("time,name\n0,a\n").arrivals[0].runs_ms is None
 
@@ -169,6 +169,6 @@ def test_what_is_not_utf_8_is_said_to_be_so() -> None:
             templates=templates,
             taken={},
             seed=0,
-            law=None,
+            duration=None,
             first_group=0,
         )

@@ -16,24 +16,24 @@ from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSp
 from situate.core.model.priority import priority_classes
 from situate.core.model.storage import StorageClass
 from situate.core.state.audit import audit
-from situate.sim.whatif import holding
-from situate.sim.whatif.arriving import Coming, add_trace, script_of
-from situate.sim.whatif.chance import parse_rate
+from situate.sim.whatif import backlog
+from situate.sim.whatif.arrivals import ArrivalOptions, add_trace, script_of
 from situate.sim.whatif.curves import stays
-from situate.sim.whatif.expanding import Expander, Place
+from situate.sim.whatif.distributions import parse_rate
+from situate.sim.whatif.expansion import SourceLocation, WorkloadExpander
 from situate.sim.whatif.figures import Figures, Prices, figures_of
 from situate.sim.whatif.fragmentation import fragmentation
 from situate.sim.whatif.ledger import OPEN
-from situate.sim.whatif.script import Group, Script, Snapshot
+from situate.sim.whatif.script import ClusterSnapshot, PodSet, Script
 from situate.sim.whatif.trace import read_trace
-from situate.sim.whatif.world import Remade, Run, Settings, run
+from situate.sim.whatif.world import Remade, SimulationRun, SimulationSettings, run
 
 OWNER = (OwnerReference(kind="ReplicaSet", name="rs", uid="rs", controller=True),)
 BIG = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 
 
 def script(trace: str, *, waiting: Any = (), groups: Any = ()) -> Script:
-    made = script_of(list(waiting), groups, (), Coming(), 0)
+    made = script_of(list(waiting), groups, (), ArrivalOptions(), 0)
     if trace:
         read = read_trace(
             trace.encode(),
@@ -42,29 +42,31 @@ def script(trace: str, *, waiting: Any = (), groups: Any = ()) -> Script:
             templates=lambda name: {},
             taken={},
             seed=0,
-            law=None,
+            duration=None,
             first_group=len(made.groups),
         )
         add_trace(made, read)
     return made
 
 
-def play(nodes: list[Node], made: Script, *, bound: Any = (), named: Any = (), **said: Any) -> Run:
-    snapshot = Snapshot(nodes, list(named), list(bound))
-    return run(snapshot, made, default_configuration(), {}, Settings(**said), lambda came, of: None)
+def play(nodes: list[Node], made: Script, *, bound: Any = (), named: Any = (), **said: Any) -> SimulationRun:
+    snapshot = ClusterSnapshot(nodes, list(named), list(bound))
+    return run(snapshot, made, default_configuration(), {}, SimulationSettings(**said), lambda came, of: None)
 
 
-def figures(went: Run, prices: Prices | None = None) -> Figures:
+def figures(went: SimulationRun, prices: Prices | None = None) -> Figures:
     return figures_of(went, prices, went.end_ms)
 
 
-def job(parallelism: int, completions: int, cpu: str, duration: str) -> Group:
+def job(parallelism: int, completions: int, cpu: str, duration: str) -> PodSet:
     template = {
         "metadata": {"annotations": {"situate.dev/duration": duration}},
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
     }
     spec = {"parallelism": parallelism, "completions": completions, "template": template}
-    return Expander(priority_classes(()), ()).expand("Job", {"metadata": {"name": "j"}, "spec": spec}, Place("w"))
+    return WorkloadExpander(priority_classes(()), ()).expand(
+        "Job", {"metadata": {"name": "j"}, "spec": spec}, SourceLocation("w")
+    )
 
 
 # ── small worlds ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,7 +160,7 @@ def test_gated_pods_and_pods_of_other_schedulers_wait_and_say_why() -> None:
 
 
 def test_pods_come_by_lot_as_many_as_the_workloads_have() -> None:
-    made = script_of([], [job(2, 30, "1", "1")], (), Coming(parse_rate("poisson:1")), 3)
+    made = script_of([], [job(2, 30, "1", "1")], (), ArrivalOptions(parse_rate("poisson:1")), 3)
     assert len(made.arrivals) == 30
     assert [one.at_ms for one in made.arrivals] == sorted(one.at_ms for one in made.arrivals)
     assert 15_000 < made.arrivals[-1].at_ms < 60_000
@@ -224,7 +226,7 @@ def conserved(found: Figures) -> bool:
     return counts.snapshot + counts.arrived + counts.remade == became
 
 
-def overfull(went: Run) -> list[int]:
+def overfull(went: SimulationRun) -> list[int]:
     """The moments after which a node has more pods than it has room for; added up from the stays alone."""
     held = stays(went.ledger, went.end_ms)
     table, found = went.engine.cluster.nodes, []
@@ -262,7 +264,7 @@ def test_holding_pods_back_places_no_fewer(drawn: Any) -> None:
     fitting = [(at, min(cpu, 2_000), duration or "5", 0, count) for at, cpu, duration, _, count in drawn]
     nodes = [node("n1", cpu="2", memory="8Gi", pods="3")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holding, "STANDING", 1)
+        patch.setattr(backlog, "MAX_QUEUED", 1)
         few = play(nodes, script(traced(fitting)))
     everybody = play(nodes, script(traced(fitting)))
     total = sum(count for *_, count in fitting)
@@ -303,8 +305,8 @@ def test_volumes_are_made_where_the_pods_go_and_hold_them_there() -> None:
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]},
     }
     spec = {"replicas": 3, "template": template, "volumeClaimTemplates": [claim]}
-    expander = Expander(priority_classes(()), ())
-    group = expander.expand("StatefulSet", {"metadata": {"name": "db"}, "spec": spec}, Place("w"))
+    expander = WorkloadExpander(priority_classes(()), ())
+    group = expander.expand("StatefulSet", {"metadata": {"name": "db"}, "spec": spec}, SourceLocation("w"))
     nodes = [node(f"n{at}", **BIG, labels={"topology.kubernetes.io/zone": zone}) for at, zone in enumerate("ab")]
     went = play(nodes, script("", groups=[group]), named=[late])
     storage = went.engine.cluster.objects.storage

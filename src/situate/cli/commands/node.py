@@ -14,7 +14,7 @@ from situate.cli.cluster.connection import access_to, cluster_options, loop_fact
 from situate.cli.commands.server import checked_quantity
 
 if TYPE_CHECKING:
-    from situate.agent.machine import Shape
+    from situate.agent.node_objects import NodeShape
     from situate.kube.client import Client
 
 USER_AGENT: Final = "situate-agent"
@@ -59,12 +59,14 @@ def node(
 
     With --process, pods go on when this command ends, and are found again when it is given again.
     """
-    from situate.agent.machine import Shape, hollow_shapes
+    from situate.agent.node_objects import NodeShape, hollow_shapes
     from situate.kube.client import Client
     from situate.loop.logs import Logging, set_up
 
     set_up(Logging(verbosity=verbosity))
-    shape = Shape(checked_quantity("--node-cpu", node_cpu), checked_quantity("--node-memory", node_memory), node_pods)
+    shape = NodeShape(
+        checked_quantity("--node-cpu", node_cpu), checked_quantity("--node-memory", node_memory), node_pods
+    )
     access = access_to(kubeconfig, context)
 
     async def run() -> None:
@@ -80,20 +82,20 @@ def node(
     sys.exit(0)
 
 
-def _fleet(client: Client, shapes: list[tuple[str, Shape]]) -> Awaitable[None]:
-    from situate.agent.fleet import Fleet
-    from situate.agent.remote import ClientPlane
+def _fleet(client: Client, shapes: list[tuple[str, NodeShape]]) -> Awaitable[None]:
+    from situate.agent.control_plane_http import HttpControlPlane
+    from situate.agent.hollow_nodes import HollowNodes
 
-    return Fleet(ClientPlane(client), shapes).run()
+    return HollowNodes(HttpControlPlane(client), shapes).run()
 
 
 async def _machine(client: Client, name: str, directory: Path) -> None:
     from situate.agent import cgroups
     from situate.agent.agent import AgentError, NodeAgent, NodeSettings
+    from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
     from situate.agent.host import node_name
     from situate.agent.lease import FENCE
     from situate.agent.process import ProcessRuntime, ProcessSettings
-    from situate.agent.remote import ClientPlane, cluster_of, own_authorities
 
     where = directory.absolute()
     settings = NodeSettings(
@@ -101,7 +103,7 @@ async def _machine(client: Client, name: str, directory: Path) -> None:
     )
     groups, limits = cgroups.find(), ProcessSettings(fence=where / FENCE)
     agent = NodeAgent(
-        ClientPlane(client),
+        HttpControlPlane(client),
         settings,
         lambda changed: ProcessRuntime(where / PODS, changed, groups=groups, settings=limits),
     )

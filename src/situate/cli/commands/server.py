@@ -110,7 +110,7 @@ def server(parts: tuple[str, ...], **flags: Any) -> None:
 
 def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) -> Settings:
     """What the flags come to. Raises InputError."""
-    from situate.agent.machine import Shape
+    from situate.agent.node_objects import NodeShape
     from situate.cli.control_plane.process import Settings
     from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES
     from situate.loop.logs import Logging
@@ -128,7 +128,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         plugins=plugins,
         nodes=flags["nodes"],
         zones=flags["zones"],
-        shape=Shape(
+        shape=NodeShape(
             checked_quantity("--node-cpu", flags["node_cpu"]),
             checked_quantity("--node-memory", flags["node_memory"]),
             flags["node_pods"],

@@ -28,18 +28,18 @@ from typing import Any, Final
 from situate import __version__
 from situate.agent import cgroups
 from situate.agent.agent import NodeAgent, NodeSettings
-from situate.agent.direct import RegistryPlane
-from situate.agent.fleet import Fleet
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.agent.desired_state import NodeConfiguration
+from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
 from situate.agent.lease import FENCE
-from situate.agent.machine import Shape, hollow_shapes
-from situate.agent.podlogs import AgentLogs
+from situate.agent.log_server import SERVER_NAME
+from situate.agent.log_source import AgentLogs
+from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.agent.process import ProcessRuntime, ProcessSettings
-from situate.agent.serving import SERVER
-from situate.agent.wanted import Configuration
 from situate.cli.control_plane.state import STATE
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
 from situate.server import tables
@@ -117,10 +117,10 @@ class Settings:
     plugins: Mapping[str, type] = field(default_factory=dict)
     nodes: int = 0
     zones: int = 1
-    shape: Shape = field(default_factory=Shape)
+    shape: NodeShape = field(default_factory=NodeShape)
     process_node: bool = False
     """This machine is a node, too."""
-    profile: Profile = KUBERNETES
+    profile: NodeProfile = KUBERNETES
     """How soon a node that falls silent is given up: for agents, controllers and the pods' tolerations alike."""
     snapshot_lag_s: float = BOUND_S
     """How far a node may be behind its snapshot before that is said."""
@@ -165,7 +165,7 @@ async def _run(settings: Settings) -> int:
         raise InputError(str(error)) from None
 
 
-async def _until_registered(fleet: Fleet, others: Sequence[asyncio.Task[Any]]) -> None:
+async def _until_registered(fleet: HollowNodes, others: Sequence[asyncio.Task[Any]]) -> None:
     """Whoever asked for nodes and is told that the cluster is up finds them there; unless something ends before."""
     registered = asyncio.create_task(fleet.ready.wait(), name="nodes' registration")
     await asyncio.wait([registered, *others], timeout=REGISTERED_S, return_when=asyncio.FIRST_COMPLETED)
@@ -180,7 +180,7 @@ def _why(task: asyncio.Task[Any]) -> str:
 @asynccontextmanager
 async def _open(
     settings: Settings,
-) -> AsyncIterator[tuple[Server, list[tuple[str, Coroutine[Any, Any, None]]], Fleet | None]]:
+) -> AsyncIterator[tuple[Server, list[tuple[str, Coroutine[Any, Any, None]]], HollowNodes | None]]:
     """The server, what has to run beside it, and the hollow nodes among that."""
     async with AsyncExitStack() as stack:
         # 1. What is kept.
@@ -286,11 +286,11 @@ def _works(
     return works
 
 
-def _fleet(settings: Settings, registry: Registry) -> Fleet | None:
+def _fleet(settings: Settings, registry: Registry) -> HollowNodes | None:
     if not settings.nodes:
         return None
     shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
-    return Fleet(RegistryPlane(registry), shapes, _configuration(settings.profile))
+    return HollowNodes(LocalControlPlane(registry), shapes, _configuration(settings.profile))
 
 
 async def _scheduling(
@@ -307,7 +307,7 @@ async def _scheduling(
                 await scheduler.drain()
 
 
-async def _controlling(registry: Registry, identity: str, profile: Profile) -> None:
+async def _controlling(registry: Registry, identity: str, profile: NodeProfile) -> None:
     """Until cancelled. Of several servers on one store, one runs the controllers."""
     term = Term(registry, identity, SYSTEM, time.time_ns, lease=CONTROLLERS_LEASE)
     working: list[asyncio.Task[None]] = []
@@ -348,7 +348,7 @@ def _machine(settings: Settings, registry: Registry, logs: AgentLogs) -> NodeAge
     own = NodeSettings(node_name(), directory, configuration=_configuration(settings.profile), ends_pods=True)
     groups, limits = cgroups.find(), ProcessSettings(fence=directory / FENCE)
     agent = NodeAgent(
-        RegistryPlane(registry),
+        LocalControlPlane(registry),
         own,
         lambda changed: ProcessRuntime(directory / PODS, changed, groups=groups, settings=limits),
     )
@@ -365,16 +365,16 @@ def _to_agents(directory: Path, identity: Opened) -> ssl.SSLContext:
 
 
 def _show_agents(directory: Path, identity: Opened, tls: ssl.SSLContext) -> None:
-    credential = identity.authority.client(SERVER, (), _now())
+    credential = identity.authority.client(SERVER_NAME, (), _now())
     with tempfile.NamedTemporaryFile(dir=directory) as file:  # ssl reads nothing but files
         file.write(credential.certificate + credential.key)
         file.flush()
         tls.load_cert_chain(file.name)
 
 
-def _configuration(profile: Profile) -> Configuration:
+def _configuration(profile: NodeProfile) -> NodeConfiguration:
     """Of nodes that begin, until they see their snapshots."""
-    return Configuration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
+    return NodeConfiguration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
 
 
 def _names(settings: Settings) -> list[str]:

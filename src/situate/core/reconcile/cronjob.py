@@ -7,26 +7,26 @@ from msgspec.structs import replace
 
 from situate.core.model.batch import CronJob, CronJobStatus, Job, JobReference
 from situate.core.model.refs import Millis
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time
 from situate.core.reconcile.cron import ScheduleError, Zones, latest, only_utc, parse_schedule, upcoming
 from situate.core.reconcile.effects import (
     CreateObject,
     DeleteObject,
     Effect,
     ObjectRef,
-    Outcome,
+    ReconcileResult,
     RecordEvent,
     UpdateStatus,
 )
 from situate.core.reconcile.job import COMPLETE, finished_condition
-from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
-from situate.core.reconcile.reckon import SECOND, moment, stamp
+from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
 
 __all__ = ["cron_job"]
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
-def cron_job(one: CronJob, objects: Objects, now: Millis, zones: Zones = only_utc) -> Outcome:
+def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = only_utc) -> ReconcileResult:
     """A schedule or time zone that cannot be read starts nothing: the API server refuses both."""
     # 1. What became of the Jobs so far.
     jobs = objects.controlled(Job, one.metadata.namespace, one.metadata.uid)
@@ -35,9 +35,9 @@ def cron_job(one: CronJob, objects: Objects, now: Millis, zones: Zones = only_ut
     events = _events(one, jobs)
     old = _forgotten(one, jobs)
     # 2. Whether one is due.
-    due, again_at = (None, None)
+    due, requeue_at = (None, None)
     if one.metadata.deletion_timestamp is None and not one.spec.suspend:
-        due, again_at = _due(one, now, zones)
+        due, requeue_at = _due(one, now, zones)
     effects: list[Effect] = []
     if due is not None and not (one.spec.concurrency_policy == "Forbid" and active):
         create = _new_job(one, due)
@@ -46,13 +46,13 @@ def cron_job(one: CronJob, objects: Objects, now: Millis, zones: Zones = only_ut
                 old += [job for job in active if job.metadata.deletion_timestamp is None]
             effects.append(create)
             events.append(_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
-        status = replace(status, last_schedule_time=stamp(due * SECOND))
+        status = replace(status, last_schedule_time=format_time(due * SECOND))
     # 3. Say how it stands. The Job comes first: its name is what keeps it from being made twice.
     if status != one.status:
-        effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)))
+        effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)))
     effects += [DeleteObject(ref_of(job)) for job in old]
     events += [_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in old]
-    return Outcome((*effects, *events), again_at)
+    return ReconcileResult((*effects, *events), requeue_at)
 
 
 def _event(one: CronJob, reason: str, message: str) -> RecordEvent:
@@ -114,7 +114,7 @@ def _due(one: CronJob, now: Millis, zones: Zones) -> tuple[int | None, Millis | 
         schedule = parse_schedule(one.spec.schedule)
     except ScheduleError:
         return None, None
-    since = moment(one.status.last_schedule_time) or moment(one.metadata.creation_timestamp) or 0
+    since = parse_time(one.status.last_schedule_time) or parse_time(one.metadata.creation_timestamp) or 0
     after, until = since // SECOND, now // SECOND
     if one.spec.starting_deadline_seconds is not None:
         after = max(after, until - one.spec.starting_deadline_seconds - 1)
@@ -130,8 +130,8 @@ def _new_job(one: CronJob, due: int) -> CreateObject:
     meta: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
-        "annotations": {**said.metadata.annotations, SCHEDULED: stamp(due * SECOND)},
-        "ownerReferences": [written(controller_ref(one))],
+        "annotations": {**said.metadata.annotations, SCHEDULED: format_time(due * SECOND)},
+        "ownerReferences": [to_json(controller_ref(one))],
     }
     if said.metadata.labels:
         meta["labels"] = dict(said.metadata.labels)

@@ -10,14 +10,22 @@ from situate.core.model.apps import ControllerRevision, DaemonSet, DaemonSetStat
 from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
-from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.adoption import claim, selector_of
+from situate.core.reconcile.api_values import SECOND, parse_time, scaled_value
 from situate.core.reconcile.daemonset_nodes import Fit, fit, node_of, pinned_spec
-from situate.core.reconcile.effects import BURST, DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
-from situate.core.reconcile.history import HASH_LABEL, history, superfluous
+from situate.core.reconcile.effects import (
+    BURST,
+    DeleteObject,
+    Effect,
+    ReconcileResult,
+    RecordEvent,
+    ResultBuilder,
+    UpdateStatus,
+)
+from situate.core.reconcile.history import HASH_LABEL, history, unused_revisions
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
+from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
 from situate.core.reconcile.pods import FAILED, SUCCEEDED, available_at, is_available, is_ready, new_pod
-from situate.core.reconcile.reckon import SECOND, moment, share
 
 __all__ = ["daemon_set"]
 
@@ -42,42 +50,44 @@ class _Work(msgspec.Struct, frozen=True):
     events: list[Effect]
 
 
-def daemon_set(one: DaemonSet, objects: Objects, now: Millis) -> Outcome:
+def daemon_set(one: DaemonSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
     # 1. Take in and let go, pods and revisions.
     selector = selector_of(one.spec.selector)
     if selector is None:
-        return Outcome()
+        return ReconcileResult()
     pods = claim(one, ManagedPod, selector, objects)
     held = claim(one, ControllerRevision, selector, objects)
     if pods.effects or held.effects:
-        return Outcome((*pods.effects, *held.effects))
+        return ReconcileResult((*pods.effects, *held.effects))
     # 2. The revision of the present template.
     past = history(
         one, held.mine, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None
     )
     if past.update is None and one.metadata.deletion_timestamp is not None:
-        return Outcome()
+        return ReconcileResult()
     if past.collision:
-        return Outcome(_told(one, replace(one.status, collision_count=(one.status.collision_count or 0) + 1)))
+        return ReconcileResult(_told(one, replace(one.status, collision_count=(one.status.collision_count or 0) + 1)))
     if past.update is None:
-        return Outcome(past.effects)
+        return ReconcileResult(past.effects)
     digest = past.update.metadata.labels.get(HASH_LABEL, past.update.metadata.name)
     # 3. How it stands, node by node, and what each needs.
     sites = _sites(one, objects.among(ManagedNode), pods.mine)
-    draft = Draft(list(_told(one, _status(one, sites, digest, now))))
+    result = ResultBuilder(list(_told(one, _status(one, sites, digest, now))))
     if one.metadata.deletion_timestamp is None:
-        work = _managed(one, sites, digest, now, draft)
+        work = _managed(one, sites, digest, now, result)
         if not work.needed and not work.going and one.spec.update_strategy.type == "RollingUpdate":
             work = _rolled(one, sites, digest, now)
-        draft.effects += _effects(one, work, digest, objects)
+        result.effects += _effects(one, work, digest, objects)
         used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
         live = [each.metadata.name for each in held.mine if each.metadata.labels.get(HASH_LABEL) in used]
-        draft.effects += superfluous(held.mine, [*live, past.update.metadata.name], one.spec.revision_history_limit)
-    draft.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
+        result.effects += unused_revisions(
+            held.mine, [*live, past.update.metadata.name], one.spec.revision_history_limit
+        )
+    result.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
     for pod in pods.mine:
         at = available_at(pod, one.spec.min_ready_seconds)
-        draft.look_again(at if at is not None and at > now else None)
-    return draft.done()
+        result.requeue(at if at is not None and at > now else None)
+    return result.done()
 
 
 def _sites(one: DaemonSet, nodes: Sequence[ManagedNode], pods: Sequence[ManagedPod]) -> list[_Site]:
@@ -105,9 +115,9 @@ def _limits(one: DaemonSet, desired: int) -> tuple[int, int]:
     rule = one.spec.update_strategy.rolling_update
     if rule is None:
         return 0, 1
-    surge = share(rule.max_surge, desired, up=True)
+    surge = scaled_value(rule.max_surge, desired, up=True)
     default = 0 if surge else 1
-    away = default if rule.max_unavailable is None else share(rule.max_unavailable, desired, up=True)
+    away = default if rule.max_unavailable is None else scaled_value(rule.max_unavailable, desired, up=True)
     return surge, away if surge or away else 1
 
 
@@ -115,7 +125,7 @@ def _is_new(pod: ManagedPod, digest: str) -> bool:
     return pod.metadata.labels.get(HASH_LABEL) == digest
 
 
-def _managed(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis, draft: Draft) -> _Work:
+def _managed(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis, result: ResultBuilder) -> _Work:
     """A pod where one is missing; none where none should be; not two where one is enough."""
     work = _Work([], [], [])
     surges = _limits(one, len(sites))[0] > 0
@@ -126,20 +136,20 @@ def _managed(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis, d
         elif not site.pods or (surges and not alive):
             work.needed.extend([site.node] if site.fit.runs else [])
         else:
-            _clear_ended(one, site, alive, now, work, draft)
+            _clear_ended(one, site, alive, now, work, result)
             work.going.extend(_excess(one, site, digest, now, surges=surges))
     return work
 
 
 def _clear_ended(
-    one: DaemonSet, site: _Site, alive: Sequence[ManagedPod], now: Millis, work: _Work, draft: Draft
+    one: DaemonSet, site: _Site, alive: Sequence[ManagedPod], now: Millis, work: _Work, result: ResultBuilder
 ) -> None:
     for pod in alive:
         key = f"{pod.metadata.namespace}/{pod.metadata.name} on node {site.node}"
         if pod.status.phase == FAILED:
-            due = (moment(pod.metadata.creation_timestamp) or 0) + FAILED_POD_WAIT
+            due = (parse_time(pod.metadata.creation_timestamp) or 0) + FAILED_POD_WAIT
             if due > now:
-                draft.look_again(due)
+                result.requeue(due)
                 continue
             text = f"Found failed daemon pod {key}, will try to kill it"
             work.events.append(RecordEvent(ref_of(one), "Warning", "FailedDaemonPod", text))
@@ -181,7 +191,7 @@ def _rolled(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) ->
     return work
 
 
-def _effects(one: DaemonSet, work: _Work, digest: str, objects: Objects) -> list[Effect]:
+def _effects(one: DaemonSet, work: _Work, digest: str, objects: ObjectLister) -> list[Effect]:
     meta, owner, base = one.metadata, controller_ref(one), f"{one.metadata.name}-"
     names = fresh_names(base, meta, lambda name: objects.get(ManagedPod, meta.namespace, name) is not None)
     effects: list[Effect] = []
@@ -219,4 +229,4 @@ def _status(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) ->
 def _told(one: DaemonSet, status: DaemonSetStatus) -> tuple[Effect, ...]:
     if status == one.status:
         return ()
-    return (UpdateStatus(ref_of(one), one.metadata.resource_version, written(status, *_NUMBERS)),)
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *_NUMBERS)),)

@@ -10,7 +10,7 @@ from situate.core.model.labels import LabelSelector
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta
-from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.adoption import claim, selector_of
 from situate.core.reconcile.deployment_status import (
     counted,
     created,
@@ -23,16 +23,16 @@ from situate.core.reconcile.deployment_status import (
 from situate.core.reconcile.effects import (
     CreateObject,
     DeleteObject,
-    Draft,
     Effect,
     ObjectRef,
-    Outcome,
+    ReconcileResult,
     RecordEvent,
+    ResultBuilder,
     UpdateObject,
     UpdateStatus,
 )
 from situate.core.reconcile.naming import TEMPLATE_HASH, hashed_name, same_template, template_hash
-from situate.core.reconcile.objects import Objects, controller_ref, patch_of, ref_of, written
+from situate.core.reconcile.objects import ObjectLister, controller_ref, patch_of, ref_of, to_json
 from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.revisions import REVISION, forgotten, new_annotations, replica_annotations
 from situate.core.reconcile.rollout import Sizes, by_age, is_rolling, is_scaling, new_size, recreated, rolled, scaled
@@ -42,18 +42,18 @@ __all__ = ["deployment"]
 SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
 
 
-def deployment(one: Deployment, objects: Objects, now: Millis) -> Outcome:
+def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> ReconcileResult:
     # 1. Take in and let go; find the ReplicaSet of the present template.
     selector = selector_of(one.spec.selector)
     if selector is None:
         return _selecting_all(one)
     claimed = claim(one, ReplicaSet, selector, objects)
     if claimed.effects:
-        return Outcome(claimed.effects)
+        return ReconcileResult(claimed.effects)
     new, old = _new_and_old(one, claimed.mine)
     status = counted(one, new, old, now)
     if one.metadata.deletion_timestamp is not None:
-        return Outcome(_status_effects(one, status))
+        return ReconcileResult(_status_effects(one, status))
 
     # 2. Sizes, and a new ReplicaSet where one is due.
     status = paused_or_resumed(one, status, now)
@@ -67,7 +67,7 @@ def deployment(one: Deployment, objects: Objects, now: Millis) -> Outcome:
         if new is None and not sizes and not old_pods:
             create = _new_replica_set(one, old)
             if objects.get(ReplicaSet, one.metadata.namespace, create.ref.name) is not None:
-                return Outcome(_status_effects(one, _with_collision(one)))
+                return ReconcileResult(_status_effects(one, _with_collision(one)))
         elif is_rolling(one) and new is not None:
             sizes = rolled(one, new, old)
 
@@ -76,24 +76,24 @@ def deployment(one: Deployment, objects: Objects, now: Millis) -> Outcome:
         status = created(one, status, create.ref.name, now)
     elif not scaling:
         status = with_failures(with_progress(one, status, new, now), new, old, now)
-    draft = Draft()
+    result = ResultBuilder()
     if create is not None:
-        draft.effects.extend(_created(one, create))
-    draft.effects.extend(_resized(one, new, old, sizes, told=scaling))
+        result.effects.extend(_created(one, create))
+    result.effects.extend(_resized(one, new, old, sizes, told=scaling))
     if one.spec.paused or (not sizes and is_complete(one, status)):
-        draft.effects.extend(DeleteObject(ref_of(each)) for each in forgotten(one, old))
-    draft.effects.extend(_own_effects(one, new, status))
-    draft.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
-    draft.look_again(progress_check_at(one, status))
-    return draft.done()
+        result.effects.extend(DeleteObject(ref_of(each)) for each in forgotten(one, old))
+    result.effects.extend(_own_effects(one, new, status))
+    result.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
+    result.requeue(progress_check_at(one, status))
+    return result.done()
 
 
-def _selecting_all(one: Deployment) -> Outcome:
+def _selecting_all(one: Deployment) -> ReconcileResult:
     if one.status.observed_generation >= one.metadata.generation:
-        return Outcome()
+        return ReconcileResult()
     status = replace(one.status, observed_generation=one.metadata.generation)
     event = RecordEvent(ref_of(one), "Warning", "SelectingAll", SELECTING_ALL)
-    return Outcome((*_status_effects(one, status), event))
+    return ReconcileResult((*_status_effects(one, status), event))
 
 
 def _new_and_old(one: Deployment, sets: Sequence[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
@@ -103,7 +103,7 @@ def _new_and_old(one: Deployment, sets: Sequence[ReplicaSet]) -> tuple[ReplicaSe
     return new, [each for each in ordered if each is not new]
 
 
-def _old_pods(old: Sequence[ReplicaSet], objects: Objects) -> bool:
+def _old_pods(old: Sequence[ReplicaSet], objects: ObjectLister) -> bool:
     """Whether an old ReplicaSet has a pod that may still run, even one that is being deleted."""
     return any(
         not is_finished(pod)
@@ -130,13 +130,13 @@ def _new_replica_set(one: Deployment, old: Sequence[ReplicaSet]) -> CreateObject
         "namespace": namespace,
         "labels": labels,
         "annotations": {**new_annotations(one, None, old), **replica_annotations(one)},
-        "ownerReferences": [written(controller_ref(one))],
+        "ownerReferences": [to_json(controller_ref(one))],
     }
     body = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": meta,
-        "spec": {**written(spec), "replicas": size},
+        "spec": {**to_json(spec), "replicas": size},
     }
     return CreateObject(ObjectRef("apps/v1", "ReplicaSet", namespace, name), body)
 
@@ -195,4 +195,4 @@ def _own_effects(one: Deployment, new: ReplicaSet | None, status: DeploymentStat
 def _status_effects(one: Deployment, status: DeploymentStatus) -> tuple[Effect, ...]:
     if status == one.status:
         return ()
-    return (UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)),)
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)),)

@@ -8,7 +8,7 @@ from situate.core.model.apps import Deployment, DeploymentStatus, ReplicaSet
 from situate.core.model.base import INT32_MAX
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
-from situate.core.reconcile.reckon import SECOND, moment, stamp, with_condition, without_condition
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time, with_condition, without_condition
 from situate.core.reconcile.rollout import max_unavailable
 
 __all__ = [
@@ -26,7 +26,7 @@ NEW_AVAILABLE, TIMED_OUT, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineEx
 
 
 def _condition(kind: str, status: str, reason: str, message: str, now: Millis) -> Condition:
-    at = stamp(now)
+    at = format_time(now)
     return Condition(
         type=kind, status=status, last_update_time=at, last_transition_time=at, reason=reason, message=message
     )
@@ -129,7 +129,7 @@ def _got_ahead(before: DeploymentStatus, after: DeploymentStatus) -> bool:
 def _is_overdue(one: Deployment, held: Condition | None, now: Millis) -> bool:
     if held is None or held.reason == NEW_AVAILABLE:
         return False
-    since = moment(held.last_update_time)
+    since = parse_time(held.last_update_time)
     return since is not None and since + one.spec.progress_deadline_seconds * SECOND < now
 
 
@@ -140,7 +140,7 @@ def progress_check_at(one: Deployment, status: DeploymentStatus) -> Millis | Non
         return None
     if is_complete(one, status) or held.reason in (TIMED_OUT, NEW_AVAILABLE):
         return None
-    since = moment(held.last_update_time)
+    since = parse_time(held.last_update_time)
     return None if since is None else since + (one.spec.progress_deadline_seconds + 1) * SECOND
 
 
@@ -151,6 +151,6 @@ def with_failures(
     for each in [*([] if new is None else [new]), *old]:
         failure = condition_of(each.status.conditions, REPLICA_FAILURE)
         if failure is not None:
-            told = replace(failure, last_update_time=failure.last_transition_time or stamp(now))
+            told = replace(failure, last_update_time=failure.last_transition_time or format_time(now))
             return replace(status, conditions=with_condition(status.conditions, told))
     return replace(status, conditions=without_condition(status.conditions, REPLICA_FAILURE))

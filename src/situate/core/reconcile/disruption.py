@@ -12,12 +12,12 @@ from situate.core.model.labels import Selector, SelectorError, parse_selector
 from situate.core.model.managed import Budget, BudgetStatus, ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, condition_of, controller_of
-from situate.core.reconcile.effects import Draft, Outcome, RecordEvent, UpdateStatus
-from situate.core.reconcile.objects import Objects, ref_of, written
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time, scaled_value
+from situate.core.reconcile.effects import ReconcileResult, RecordEvent, ResultBuilder, UpdateStatus
+from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
 from situate.core.reconcile.pods import is_finished, is_ready
-from situate.core.reconcile.reckon import SECOND, moment, share, stamp
 
-__all__ = ["DELETION_TIMEOUT", "Answer", "budget", "budgets_of", "granted", "may_evict"]
+__all__ = ["DELETION_TIMEOUT", "EvictionDecision", "budget", "budgets_of", "granted", "decide_eviction"]
 
 DELETION_TIMEOUT: Millis = 120 * SECOND
 """How long a pod whose eviction was granted is waited for before it counts again."""
@@ -34,11 +34,11 @@ class _ScaleError(ValueError):
     """The number of pods that there should be cannot be told."""
 
 
-def budget(one: Budget, objects: Objects, now: Millis) -> Outcome:
-    draft = Draft()
+def budget(one: Budget, objects: ObjectLister, now: Millis) -> ReconcileResult:
+    result = ResultBuilder()
     selector = _selector(one)
     if selector is None:
-        return Outcome()
+        return ReconcileResult()
     pods = [pod for pod in objects.among(ManagedPod, one.metadata.namespace) if selector.matches(pod.metadata.labels)]
     try:
         expected, desired = _expected(one, pods, objects)
@@ -46,9 +46,9 @@ def budget(one: Budget, objects: Objects, now: Millis) -> Outcome:
         status = _failed(one, str(error), now)
         if status != one.status:
             text = f"Failed to calculate the number of expected pods: {error}"
-            draft.effects.append(RecordEvent(ref_of(one), "Warning", "CalculateExpectedPodCountFailed", text))
+            result.effects.append(RecordEvent(ref_of(one), "Warning", "CalculateExpectedPodCountFailed", text))
     else:
-        disrupted = _disrupted(one, pods, now, draft)
+        disrupted = _disrupted(one, pods, now, result)
         healthy = sum(
             is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in disrupted
             for pod in pods
@@ -64,11 +64,11 @@ def budget(one: Budget, objects: Objects, now: Millis) -> Outcome:
             conditions=_conditions(one.status.conditions, allowed, one.metadata.generation, now),
         )
         if not pods and status != one.status:
-            draft.effects.append(RecordEvent(ref_of(one), "Normal", "NoPods", "No matching pods found"))
+            result.effects.append(RecordEvent(ref_of(one), "Normal", "NoPods", "No matching pods found"))
     if status != one.status:
-        body = written(status, *_NUMBERS)
-        draft.effects.insert(0, UpdateStatus(ref_of(one), one.metadata.resource_version, body))
-    return draft.done()
+        body = to_json(status, *_NUMBERS)
+        result.effects.insert(0, UpdateStatus(ref_of(one), one.metadata.resource_version, body))
+    return result.done()
 
 
 def _selector(one: Budget) -> Selector | None:
@@ -79,19 +79,19 @@ def _selector(one: Budget) -> Selector | None:
         return None
 
 
-def _expected(one: Budget, pods: Sequence[ManagedPod], objects: Objects) -> tuple[int, int]:
+def _expected(one: Budget, pods: Sequence[ManagedPod], objects: ObjectLister) -> tuple[int, int]:
     """How many pods there should be, and how many of them healthy."""
     least, most = one.spec.min_available, one.spec.max_unavailable
     if most is not None:
         expected = _scale(pods, objects)
-        return expected, max(expected - share(most, expected, up=True), 0)
+        return expected, max(expected - scaled_value(most, expected, up=True), 0)
     if isinstance(least, str):
         expected = _scale(pods, objects)
-        return expected, share(least, expected, up=True)
+        return expected, scaled_value(least, expected, up=True)
     return len(pods), least or 0
 
 
-def _scale(pods: Sequence[ManagedPod], objects: Objects) -> int:
+def _scale(pods: Sequence[ManagedPod], objects: ObjectLister) -> int:
     """The sizes of all controllers that these pods have, added up. Pods that have none do not count."""
     sizes: dict[str, int] = {}
     for pod in pods:
@@ -106,7 +106,7 @@ def _scale(pods: Sequence[ManagedPod], objects: Objects) -> int:
     return sum(sizes.values())
 
 
-def _size_of(owner: Owner, namespace: str, objects: Objects) -> tuple[str, int] | None:
+def _size_of(owner: Owner, namespace: str, objects: ObjectLister) -> tuple[str, int] | None:
     """Uid and size of what decides how many pods there are: of a ReplicaSet, the Deployment above it, if any."""
     kind = owner.api_version.partition("/")[0], owner.kind
     if kind == ("apps", "StatefulSet"):
@@ -125,20 +125,20 @@ def _size_of(owner: Owner, namespace: str, objects: Objects) -> tuple[str, int] 
     return owner.uid, found.spec.replicas
 
 
-def _disrupted(one: Budget, pods: Sequence[ManagedPod], now: Millis, draft: Draft) -> dict[str, str | None]:
+def _disrupted(one: Budget, pods: Sequence[ManagedPod], now: Millis, result: ResultBuilder) -> dict[str, str | None]:
     """Those whose eviction was granted a short while ago, and that are not being deleted yet."""
     held: dict[str, str | None] = {}
     for pod in pods:
-        name, at = pod.metadata.name, moment(one.status.disrupted_pods.get(pod.metadata.name))
+        name, at = pod.metadata.name, parse_time(one.status.disrupted_pods.get(pod.metadata.name))
         if at is None or pod.metadata.deletion_timestamp is not None:
             continue
         if at + DELETION_TIMEOUT <= now:
             key = f"{one.metadata.namespace}/{one.metadata.name}"
             text = f"Pod was expected by PDB {key} to be deleted but it wasn't"
-            draft.effects.append(RecordEvent(ref_of(pod), "Warning", "NotDeleted", text))
+            result.effects.append(RecordEvent(ref_of(pod), "Warning", "NotDeleted", text))
         else:
             held[name] = one.status.disrupted_pods[name]
-            draft.look_again(at + DELETION_TIMEOUT)
+            result.requeue(at + DELETION_TIMEOUT)
     return held
 
 
@@ -151,7 +151,7 @@ def _conditions(
     new = Condition(
         type=ALLOWED,
         status=status,
-        last_transition_time=old.last_transition_time if kept and old is not None else stamp(now),
+        last_transition_time=old.last_transition_time if kept and old is not None else format_time(now),
         reason=reason,
         message=message,
         observed_generation=generation,
@@ -169,7 +169,7 @@ def _failed(one: Budget, why: str, now: Millis) -> BudgetStatus:
 # Evictions
 
 
-class Answer(msgspec.Struct, frozen=True):
+class EvictionDecision(msgspec.Struct, frozen=True):
     """Whether a pod may be evicted. `code` and texts are those of the API server's answer if not.
 
     `takes`: the eviction uses up a disruption: store `granted(...)` before the pod is deleted. `same_version`: delete
@@ -184,7 +184,7 @@ class Answer(msgspec.Struct, frozen=True):
     same_version: bool = False
 
 
-def budgets_of(pod: ManagedPod, objects: Objects) -> list[Budget]:
+def budgets_of(pod: ManagedPod, objects: ObjectLister) -> list[Budget]:
     found = []
     for one in objects.among(Budget, pod.metadata.namespace):
         selector = _selector(one)
@@ -193,30 +193,30 @@ def budgets_of(pod: ManagedPod, objects: Objects) -> list[Budget]:
     return found
 
 
-def may_evict(pod: ManagedPod, budgets: Sequence[Budget]) -> Answer:
+def decide_eviction(pod: ManagedPod, budgets: Sequence[Budget]) -> EvictionDecision:
     """`budgets` are those that match the pod."""
     if is_finished(pod) or pod.status.phase == "Pending" or pod.metadata.deletion_timestamp is not None:
         going = is_finished(pod) or pod.metadata.deletion_timestamp is not None
-        return Answer(200, same_version=not going)
+        return EvictionDecision(200, same_version=not going)
     if not budgets:
-        return Answer(200)
+        return EvictionDecision(200)
     if len(budgets) > 1:
-        return Answer(500, SEVERAL_BUDGETS)
+        return EvictionDecision(500, SEVERAL_BUDGETS)
     one = budgets[0]
     status, name = one.status, one.metadata.name
     if not is_ready(pod):
         always = one.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
         if always or status.current_healthy >= status.desired_healthy > 0:
-            return Answer(200, same_version=True)
+            return EvictionDecision(200, same_version=True)
     if status.observed_generation < one.metadata.generation:
         cause = f"The disruption budget {name} is still being processed by the server."
-        return Answer(429, WOULD_VIOLATE, cause, 10)
+        return EvictionDecision(429, WOULD_VIOLATE, cause, 10)
     if len(status.disrupted_pods) > MAX_DISRUPTED:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        return Answer(403, f'poddisruptionbudget.policy "{name}" is forbidden: {text}')
+        return EvictionDecision(403, f'poddisruptionbudget.policy "{name}" is forbidden: {text}')
     if status.disruptions_allowed <= 0:
-        return Answer(429, WOULD_VIOLATE, _why_not(one))
-    return Answer(200, takes=True)
+        return EvictionDecision(429, WOULD_VIOLATE, _why_not(one))
+    return EvictionDecision(200, takes=True)
 
 
 def _why_not(one: Budget) -> str:
@@ -238,5 +238,5 @@ def granted(one: Budget, pod: str, now: Millis) -> BudgetStatus:
     conditions = one.status.conditions
     if not left:
         conditions = _conditions(conditions, 0, one.status.observed_generation, now)
-    disrupted = {**one.status.disrupted_pods, pod: stamp(now)}
+    disrupted = {**one.status.disrupted_pods, pod: format_time(now)}
     return replace(one.status, disruptions_allowed=left, disrupted_pods=disrupted, conditions=conditions)

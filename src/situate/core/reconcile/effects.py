@@ -19,11 +19,11 @@ __all__ = [
     "BURST",
     "CreateObject",
     "DeleteObject",
-    "Draft",
+    "ResultBuilder",
     "Effect",
     "FinalizeNamespace",
     "ObjectRef",
-    "Outcome",
+    "ReconcileResult",
     "PatchStatus",
     "Propagation",
     "RecordEvent",
@@ -118,26 +118,26 @@ Effect: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReconcileResult:
     """What to do now, and when to look again though nothing may have changed by then."""
 
     effects: tuple[Effect, ...] = ()
-    again_at: Millis | None = None
+    requeue_at: Millis | None = None
 
 
 @dataclass(slots=True)
-class Draft:
+class ResultBuilder:
     """An outcome in the making."""
 
     effects: list[Effect] = field(default_factory=list)
-    again_at: Millis | None = None
+    requeue_at: Millis | None = None
 
-    def look_again(self, at: Millis | None) -> None:
-        if at is not None and (self.again_at is None or at < self.again_at):
-            self.again_at = at
+    def requeue(self, at: Millis | None) -> None:
+        if at is not None and (self.requeue_at is None or at < self.requeue_at):
+            self.requeue_at = at
 
-    def done(self) -> Outcome:
-        return Outcome(tuple(self.effects), self.again_at)
+    def done(self) -> ReconcileResult:
+        return ReconcileResult(tuple(self.effects), self.requeue_at)
 
 
 def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from situate.core.model.stored import Owner
-from situate.core.reconcile.effects import DeleteObject, Effect, Outcome, Propagation, UpdateObject
-from situate.core.reconcile.graph import Graph, Item
-from situate.core.reconcile.objects import patch_of, written
+from situate.core.reconcile.effects import DeleteObject, Effect, Propagation, ReconcileResult, UpdateObject
+from situate.core.reconcile.graph import Graph, OwnedObject
+from situate.core.reconcile.objects import patch_of, to_json
 
 __all__ = ["FOREGROUND", "ORPHAN", "collect"]
 
@@ -18,32 +18,32 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 """Finalizers: the object waits until its dependents are gone, or know it no more."""
 
 
-def collect(item: Item, graph: Graph) -> Outcome:
+def collect(item: OwnedObject, graph: Graph) -> ReconcileResult:
     if item.meta.deletion_timestamp is not None:
         # 1. On its way out, it may have to see to its dependents first.
         if ORPHAN in item.meta.finalizers:
-            return Outcome(_orphaned(item, graph))
+            return ReconcileResult(_orphaned(item, graph))
         if _waits(item) and not _blocking(item, graph):
-            return Outcome((_without_finalizer(item, FOREGROUND),))
-        return Outcome()
+            return ReconcileResult((_without_finalizer(item, FOREGROUND),))
+        return ReconcileResult()
     if not item.meta.owner_references:
-        return Outcome()
+        return ReconcileResult()
     # 2. An owner that stays keeps it, and the others are struck off.
     solid, going = _classified(item, graph)
     if solid:
         gone = [each for each in item.meta.owner_references if each not in solid]
-        return Outcome((_without_owners(item, gone),) if gone else ())
+        return ReconcileResult((_without_owners(item, gone),) if gone else ())
     # 3. Nobody keeps it.
     if going and graph.dependents(item.ref.uid):
-        return Outcome(_in_foreground(item, graph))
-    return Outcome((DeleteObject(item.ref, item.meta.resource_version, _propagation(item)),))
+        return ReconcileResult(_in_foreground(item, graph))
+    return ReconcileResult((DeleteObject(item.ref, item.meta.resource_version, _propagation(item)),))
 
 
-def _waits(item: Item) -> bool:
+def _waits(item: OwnedObject) -> bool:
     return item.meta.deletion_timestamp is not None and FOREGROUND in item.meta.finalizers
 
 
-def _classified(item: Item, graph: Graph) -> tuple[list[Owner], list[Owner]]:
+def _classified(item: OwnedObject, graph: Graph) -> tuple[list[Owner], list[Owner]]:
     """The owners that stay, and those that wait for this object to go. The rest are not there."""
     solid: list[Owner] = []
     going: list[Owner] = []
@@ -59,7 +59,7 @@ def _classified(item: Item, graph: Graph) -> tuple[list[Owner], list[Owner]]:
     return solid, going
 
 
-def _is_meant(reference: Owner, owner: Item, item: Item) -> bool:
+def _is_meant(reference: Owner, owner: OwnedObject, item: OwnedObject) -> bool:
     """An owner is in the same namespace as what it owns, or in none. Versions of a group are the same kind."""
     ref = owner.ref
     return (
@@ -69,7 +69,7 @@ def _is_meant(reference: Owner, owner: Item, item: Item) -> bool:
     )
 
 
-def _blocking(item: Item, graph: Graph) -> bool:
+def _blocking(item: OwnedObject, graph: Graph) -> bool:
     return any(
         reference.uid == item.ref.uid and reference.block_owner_deletion
         for dependent in graph.dependents(item.ref.uid)
@@ -77,7 +77,7 @@ def _blocking(item: Item, graph: Graph) -> bool:
     )
 
 
-def _orphaned(item: Item, graph: Graph) -> tuple[Effect, ...]:
+def _orphaned(item: OwnedObject, graph: Graph) -> tuple[Effect, ...]:
     """Its dependents forget it; then it may go."""
     freed = [
         _without_owners(dependent, [each for each in dependent.meta.owner_references if each.uid == item.ref.uid])
@@ -87,29 +87,29 @@ def _orphaned(item: Item, graph: Graph) -> tuple[Effect, ...]:
     return (*freed, _without_finalizer(item, ORPHAN))
 
 
-def _in_foreground(item: Item, graph: Graph) -> tuple[Effect, ...]:
+def _in_foreground(item: OwnedObject, graph: Graph) -> tuple[Effect, ...]:
     delete = DeleteObject(item.ref, item.meta.resource_version, "Foreground")
     if not any(_waits(dependent) for dependent in graph.dependents(item.ref.uid)):
         return (delete,)
     if not any(reference.block_owner_deletion for reference in item.meta.owner_references):
         return (delete,)
     # It and one below it wait for each other, perhaps in a circle. It stops blocking; the delete is for the next call.
-    owners = [{**written(each), "blockOwnerDeletion": False} for each in item.meta.owner_references]
+    owners = [{**to_json(each), "blockOwnerDeletion": False} for each in item.meta.owner_references]
     return (UpdateObject(item.ref, item.meta.resource_version, patch_of({"ownerReferences": owners})),)
 
 
-def _propagation(item: Item) -> Propagation:
+def _propagation(item: OwnedObject) -> Propagation:
     """Finalizers that are there already say how."""
     if ORPHAN in item.meta.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.meta.finalizers else "Background"
 
 
-def _without_owners(item: Item, gone: Sequence[Owner]) -> UpdateObject:
-    kept: list[Any] = [written(each) for each in item.meta.owner_references if each not in gone]
+def _without_owners(item: OwnedObject, gone: Sequence[Owner]) -> UpdateObject:
+    kept: list[Any] = [to_json(each) for each in item.meta.owner_references if each not in gone]
     return UpdateObject(item.ref, item.meta.resource_version, patch_of({"ownerReferences": kept or None}))
 
 
-def _without_finalizer(item: Item, name: str) -> UpdateObject:
+def _without_finalizer(item: OwnedObject, name: str) -> UpdateObject:
     kept = [each for each in item.meta.finalizers if each != name]
     return UpdateObject(item.ref, item.meta.resource_version, patch_of({"finalizers": kept or None}))

@@ -10,10 +10,10 @@ import msgspec
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.effects import ObjectRef
 
-__all__ = ["Graph", "HeldGraph", "Item"]
+__all__ = ["Graph", "ObjectGraph", "OwnedObject"]
 
 
-class Item(msgspec.Struct, frozen=True):
+class OwnedObject(msgspec.Struct, frozen=True):
     """`resource` is the kind's plural in paths: "pods"."""
 
     ref: ObjectRef
@@ -28,32 +28,32 @@ class Item(msgspec.Struct, frozen=True):
 class Graph(Protocol):
     """A consistent, read-only view of all objects of all kinds, built in or not."""
 
-    def by_uid(self, uid: str) -> Item | None: ...
+    def by_uid(self, uid: str) -> OwnedObject | None: ...
 
-    def dependents(self, uid: str) -> Sequence[Item]:
+    def dependents(self, uid: str) -> Sequence[OwnedObject]:
         """Those that name this uid as an owner, in order of kind, namespace and name."""
 
-    def contents(self, namespace: str) -> Sequence[Item]:
+    def contents(self, namespace: str) -> Sequence[OwnedObject]:
         """All objects in a namespace, in the same order."""
 
     def serves(self, api_version: str, kind: str) -> bool:
         """Whether such objects are known here. An owner of a kind that is not is taken to be there."""
 
 
-class HeldGraph:
+class ObjectGraph:
     """A graph in memory."""
 
     __slots__ = ("_by_namespace", "_by_owner", "_by_uid", "_kinds")
 
-    def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[Item] = ()) -> None:
+    def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[OwnedObject] = ()) -> None:
         self._kinds = frozenset(kinds)
-        self._by_uid: dict[str, Item] = {}
-        self._by_owner: dict[str, dict[str, Item]] = {}
-        self._by_namespace: dict[str, dict[str, Item]] = {}
+        self._by_uid: dict[str, OwnedObject] = {}
+        self._by_owner: dict[str, dict[str, OwnedObject]] = {}
+        self._by_namespace: dict[str, dict[str, OwnedObject]] = {}
         for item in items:
             self.put(item)
 
-    def put(self, item: Item) -> None:
+    def put(self, item: OwnedObject) -> None:
         """Keep an item, in place of what had its uid."""
         uid = item.ref.uid
         self.drop(uid)
@@ -71,25 +71,25 @@ class HeldGraph:
             if not index[key]:
                 del index[key]
 
-    def _places(self, item: Item) -> list[tuple[dict[str, dict[str, Item]], Any]]:
+    def _places(self, item: OwnedObject) -> list[tuple[dict[str, dict[str, OwnedObject]], Any]]:
         owners = dict.fromkeys(owner.uid for owner in item.meta.owner_references)
-        places: list[tuple[dict[str, dict[str, Item]], Any]] = [(self._by_owner, uid) for uid in owners]
+        places: list[tuple[dict[str, dict[str, OwnedObject]], Any]] = [(self._by_owner, uid) for uid in owners]
         if item.ref.namespace:
             places.append((self._by_namespace, item.ref.namespace))
         return places
 
-    def by_uid(self, uid: str) -> Item | None:
+    def by_uid(self, uid: str) -> OwnedObject | None:
         return self._by_uid.get(uid)
 
-    def dependents(self, uid: str) -> Sequence[Item]:
+    def dependents(self, uid: str) -> Sequence[OwnedObject]:
         return _in_order(self._by_owner.get(uid, {}).values())
 
-    def contents(self, namespace: str) -> Sequence[Item]:
+    def contents(self, namespace: str) -> Sequence[OwnedObject]:
         return _in_order(self._by_namespace.get(namespace, {}).values())
 
     def serves(self, api_version: str, kind: str) -> bool:
         return (api_version, kind) in self._kinds
 
 
-def _in_order(items: Iterable[Item]) -> list[Item]:
+def _in_order(items: Iterable[OwnedObject]) -> list[OwnedObject]:
     return sorted(items, key=lambda item: (item.ref.api_version, item.ref.kind, item.ref.namespace, item.ref.name))

@@ -9,15 +9,15 @@ from situate.core.model.apps import ControllerRevision, DaemonSet, StatefulSet
 from situate.core.model.stored import PodTemplate
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, ObjectRef, UpdateObject
 from situate.core.reconcile.naming import data_hash, hashed_name
-from situate.core.reconcile.objects import controller_ref, ref_of, written
+from situate.core.reconcile.objects import controller_ref, ref_of, to_json
 
-__all__ = ["HASH_LABEL", "History", "history", "superfluous", "template_in"]
+__all__ = ["HASH_LABEL", "RevisionHistory", "history", "unused_revisions", "template_in"]
 
 HASH_LABEL = "controller-revision-hash"
 _PATCH = "$patch"
 
 
-class History(msgspec.Struct, frozen=True):
+class RevisionHistory(msgspec.Struct, frozen=True):
     """`update` is the revision of the present template; None while the effects that make it so are not done."""
 
     update: ControllerRevision | None
@@ -27,7 +27,7 @@ class History(msgspec.Struct, frozen=True):
 
 def _data(template: PodTemplate) -> dict[str, Any]:
     """What `kubectl rollout undo` applies to go back to this template."""
-    return {"spec": {"template": {**written(template), _PATCH: "replace"}}}
+    return {"spec": {"template": {**to_json(template), _PATCH: "replace"}}}
 
 
 def template_in(revision: ControllerRevision) -> PodTemplate:
@@ -37,7 +37,7 @@ def template_in(revision: ControllerRevision) -> PodTemplate:
 
 def history(
     owner: StatefulSet | DaemonSet, held: Sequence[ControllerRevision], taken: Callable[[str], bool]
-) -> History:
+) -> RevisionHistory:
     """`held` are the owner's revisions; `taken` says whether any revision has a name."""
     data = _data(owner.spec.template)
     last = max((one.revision for one in held), default=0)
@@ -45,14 +45,14 @@ def history(
     if same:
         found = max(same, key=lambda one: (one.revision, one.metadata.name))
         if found.revision == last:
-            return History(found)
+            return RevisionHistory(found)
         # An old template is the present one again: it becomes the newest revision.
         update = UpdateObject(ref_of(found), found.metadata.resource_version, {"revision": last + 1})
-        return History(None, (update,))
+        return RevisionHistory(None, (update,))
     digest = data_hash(data, owner.status.collision_count)
     name, namespace = hashed_name(owner.metadata.name, digest), owner.metadata.namespace
     if taken(name):
-        return History(None, collision=True)
+        return RevisionHistory(None, collision=True)
     selector = owner.spec.selector
     labels = {**owner.spec.template.metadata.labels, **({} if selector is None else selector.match_labels)}
     body = {
@@ -62,15 +62,15 @@ def history(
             "name": name,
             "namespace": namespace,
             "labels": {**labels, HASH_LABEL: digest},
-            "ownerReferences": [written(controller_ref(owner))],
+            "ownerReferences": [to_json(controller_ref(owner))],
         },
         "data": data,
         "revision": last + 1,
     }
-    return History(None, (CreateObject(ObjectRef("apps/v1", "ControllerRevision", namespace, name), body),))
+    return RevisionHistory(None, (CreateObject(ObjectRef("apps/v1", "ControllerRevision", namespace, name), body),))
 
 
-def superfluous(held: Sequence[ControllerRevision], used: Container[str], limit: int) -> list[Effect]:
+def unused_revisions(held: Sequence[ControllerRevision], used: Container[str], limit: int) -> list[Effect]:
     """Revisions that nothing uses, beyond the limit, the oldest first."""
     idle = sorted((one for one in held if one.metadata.name not in used), key=lambda one: one.revision)
     return [DeleteObject(ref_of(one)) for one in idle[: max(len(idle) - limit, 0)]]

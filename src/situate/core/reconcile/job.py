@@ -8,23 +8,23 @@ from situate.core.model.batch import Job, JobStatus
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of, controller_of
-from situate.core.reconcile.claiming import claim, selector_of
+from situate.core.reconcile.adoption import claim, selector_of
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time
 from situate.core.reconcile.effects import (
     DeleteObject,
-    Draft,
     Effect,
-    Outcome,
+    ReconcileResult,
     RecordEvent,
+    ResultBuilder,
     UpdateObject,
     UpdateStatus,
 )
 from situate.core.reconcile.job_failures import counts_restarts, has_failed, verdict
 from situate.core.reconcile.job_indexes import success_rule
-from situate.core.reconcile.job_pods import Managed, managed
-from situate.core.reconcile.job_tally import TRACKING, Tally, is_indexed, is_tracked, noted, tally
-from situate.core.reconcile.objects import Objects, patch_of, ref_of, written
+from situate.core.reconcile.job_pods import PodChanges, pod_changes
+from situate.core.reconcile.job_tracking import TRACKING, JobCounts, count_pods, is_indexed, is_tracked, note_finished
+from situate.core.reconcile.objects import ObjectLister, patch_of, ref_of, to_json
 from situate.core.reconcile.pods import is_ready
-from situate.core.reconcile.reckon import SECOND, moment, stamp
 
 __all__ = ["finished_condition", "job", "orphan_pod"]
 
@@ -40,37 +40,37 @@ def finished_condition(job: Job) -> Condition | None:
     return None
 
 
-def job(one: Job, objects: Objects, now: Millis) -> Outcome:
+def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
     if one.spec.managed_by not in (None, CONTROLLER_NAME):
-        return Outcome()
+        return ReconcileResult()
     if finished_condition(one) is not None:
         return _after(one, objects, now)
     selector = selector_of(one.spec.selector)
     if selector is None:
-        return Outcome()
+        return ReconcileResult()
     # 1. Take in and let go.
     claimed = claim(one, ManagedPod, selector, objects, finalizers=(TRACKING,))
     if claimed.effects:
-        return Outcome(claimed.effects)
+        return ReconcileResult(claimed.effects)
     pods = claimed.mine
     # 2. Count, and decide whether that is the end of it.
-    counted = tally(one, pods)
-    draft = Draft()
-    decided = _decided(one, counted, pods, now, draft)
+    counted = count_pods(one, pods)
+    result = ResultBuilder()
+    decided = _decided(one, counted, pods, now, result)
     leaving = one.metadata.deletion_timestamp is not None
     # 3. Create or delete pods; all must go if it is decided.
     if decided is not None:
-        work = Managed(going=counted.active)
+        work = PodChanges(going=counted.active)
     elif leaving:
-        work = Managed()
+        work = PodChanges()
     else:
-        work = managed(one, counted, pods, objects, now)
-        draft.look_again(work.again_at)
+        work = pod_changes(one, counted, pods, objects, now)
+        result.requeue(work.requeue_at)
         if _has_completed(one, counted, len(counted.active) - len(work.going) + len(work.coming)):
             decided = _condition(CRITERIA_MET, *_COMPLETIONS_REACHED, now)
     # 4. Say how it stands, before anything is let go that was only noted.
     failing = decided is not None and decided.type == FAILURE_TARGET
-    status, loose = noted(one, counted, pods, ending=leaving or decided is not None, failing=failing)
+    status, loose = note_finished(one, counted, pods, ending=leaving or decided is not None, failing=failing)
     going = frozenset(pod.metadata.uid for pod in work.going)
     status = replace(
         status,
@@ -83,24 +83,26 @@ def job(one: Job, objects: Objects, now: Millis) -> Outcome:
         status, told = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
         events += told
     if status != one.status:
-        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written(status)))
+        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)))
     # 5. Let go.
-    draft.effects += [
+    result.effects += [
         _untracked(pod) for pod in {pod.metadata.uid: pod for pod in (*loose, *work.going)}.values() if is_tracked(pod)
     ]
-    draft.effects += [DeleteObject(ref_of(pod)) for pod in work.going]
-    draft.effects += [*work.coming, *events, *work.events]
-    return draft.done()
+    result.effects += [DeleteObject(ref_of(pod)) for pod in work.going]
+    result.effects += [*work.coming, *events, *work.events]
+    return result.done()
 
 
 def _condition(kind: str, reason: str, message: str, now: Millis, status: str = "True") -> Condition:
-    at = stamp(now)
+    at = format_time(now)
     return Condition(
         type=kind, status=status, last_probe_time=at, last_transition_time=at, reason=reason, message=message
     )
 
 
-def _decided(one: Job, counted: Tally, pods: Sequence[ManagedPod], now: Millis, draft: Draft) -> Condition | None:
+def _decided(
+    one: Job, counted: JobCounts, pods: Sequence[ManagedPod], now: Millis, result: ResultBuilder
+) -> Condition | None:
     """How the Job will end, as was said before or as can be said now: SuccessCriteriaMet or FailureTarget."""
     for kind in (CRITERIA_MET, FAILURE_TARGET):
         held = condition_of(one.status.conditions, kind)
@@ -112,16 +114,16 @@ def _decided(one: Job, counted: Tally, pods: Sequence[ManagedPod], now: Millis, 
             return _condition(FAILURE_TARGET, "PodFailurePolicy", why, now)
     if counted.failed > one.spec.backoff_limit or counts_restarts(one, pods):
         return _condition(FAILURE_TARGET, "BackoffLimitExceeded", "Job has reached the specified backoff limit", now)
-    start = moment(one.status.start_time)
+    start = parse_time(one.status.start_time)
     if one.spec.active_deadline_seconds is not None and not one.spec.suspend:
         end = (now if start is None else start) + one.spec.active_deadline_seconds * SECOND
         if start is not None and now >= end:
             return _condition(FAILURE_TARGET, "DeadlineExceeded", "Job was active longer than specified deadline", now)
-        draft.look_again(end)
+        result.requeue(end)
     return _decided_by_index(one, counted, now) if is_indexed(one) else None
 
 
-def _decided_by_index(one: Job, counted: Tally, now: Millis) -> Condition | None:
+def _decided_by_index(one: Job, counted: JobCounts, now: Millis) -> Condition | None:
     failed, completions = len(counted.failed_indexes), one.spec.completions or 0
     if one.spec.max_failed_indexes is not None and failed > one.spec.max_failed_indexes:
         text = "Job has exceeded the specified maximal number of failed indexes"
@@ -132,7 +134,7 @@ def _decided_by_index(one: Job, counted: Tally, now: Millis) -> Condition | None
     return None if met is None else _condition(CRITERIA_MET, "SuccessPolicy", met, now)
 
 
-def _has_completed(one: Job, counted: Tally, active: int) -> bool:
+def _has_completed(one: Job, counted: JobCounts, active: int) -> bool:
     if active:
         return False
     needed = 1 if one.spec.completions is None else one.spec.completions
@@ -142,7 +144,7 @@ def _has_completed(one: Job, counted: Tally, active: int) -> bool:
 def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Millis) -> tuple[JobStatus, list[Effect]]:
     """When it began, and whether it is suspended."""
     if status.start_time is None and not one.spec.suspend:
-        status = replace(status, start_time=stamp(now))
+        status = replace(status, start_time=format_time(now))
     held = condition_of(status.conditions, "Suspended")
     was = held is not None and held.status == "True"
     if decided is not None or was == one.spec.suspend:
@@ -153,7 +155,7 @@ def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Mil
         status = replace(status, start_time=None)
     else:
         new = _condition("Suspended", "JobResumed", "Job resumed", now, "False")
-        status = replace(status, start_time=stamp(now))
+        status = replace(status, start_time=format_time(now))
     event = RecordEvent(ref_of(one), "Normal", "Suspended" if one.spec.suspend else "Resumed", new.message)
     return replace(status, conditions=(*others, new)), [event]
 
@@ -169,7 +171,7 @@ def _ended(
         return status, []
     won = decided.type == CRITERIA_MET
     final = _condition(COMPLETE if won else FAILED, decided.reason, decided.message, now)
-    status = replace(status, conditions=(*status.conditions, final), completion_time=stamp(now) if won else None)
+    status = replace(status, conditions=(*status.conditions, final), completion_time=format_time(now) if won else None)
     if won:
         return status, [RecordEvent(ref_of(one), "Normal", "Completed", "Job completed")]
     return status, [RecordEvent(ref_of(one), "Warning", decided.reason, decided.message)]
@@ -180,30 +182,30 @@ def _untracked(pod: ManagedPod) -> UpdateObject:
     return UpdateObject(ref_of(pod), pod.metadata.resource_version, patch_of({"finalizers": kept or None}))
 
 
-def orphan_pod(pod: ManagedPod, objects: Objects, _now: Millis) -> Outcome:
+def orphan_pod(pod: ManagedPod, objects: ObjectLister, _now: Millis) -> ReconcileResult:
     """A pod that waits to be counted by a Job that is not there: nobody will count it."""
     if not is_tracked(pod):
-        return Outcome()
+        return ReconcileResult()
     owner = controller_of(pod.metadata)
     if owner is not None and (owner.api_version, owner.kind) != ("batch/v1", "Job"):
-        return Outcome()
+        return ReconcileResult()
     counter = None if owner is None else objects.get(Job, pod.metadata.namespace, owner.name)
     if owner is not None and counter is not None and counter.metadata.uid == owner.uid:
-        return Outcome()
+        return ReconcileResult()
     if owner is None and pod.metadata.deletion_timestamp is None:
-        return Outcome()  # It may be taken in yet.
-    return Outcome((_untracked(pod),))
+        return ReconcileResult()  # It may be taken in yet.
+    return ReconcileResult((_untracked(pod),))
 
 
-def _after(one: Job, objects: Objects, now: Millis) -> Outcome:
+def _after(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
     """A Job that has finished: let go of pods that still wait for it, and of itself when its time is over."""
     pods = objects.controlled(ManagedPod, one.metadata.namespace, one.metadata.uid)
     effects: tuple[Effect, ...] = tuple(_untracked(pod) for pod in pods if is_tracked(pod))
     done = finished_condition(one)
     ttl = one.spec.ttl_seconds_after_finished
-    since = moment(done.last_transition_time) if done is not None else None
+    since = parse_time(done.last_transition_time) if done is not None else None
     if ttl is None or since is None or one.metadata.deletion_timestamp is not None:
-        return Outcome(effects)
+        return ReconcileResult(effects)
     if since + ttl * SECOND > now:
-        return Outcome(effects, since + ttl * SECOND)
-    return Outcome((*effects, DeleteObject(ref_of(one), one.metadata.resource_version, "Foreground")))
+        return ReconcileResult(effects, since + ttl * SECOND)
+    return ReconcileResult((*effects, DeleteObject(ref_of(one), one.metadata.resource_version, "Foreground")))

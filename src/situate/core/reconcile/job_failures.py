@@ -7,16 +7,16 @@ import msgspec
 from situate.core.model.batch import Job, OnExitCodes
 from situate.core.model.managed import ManagedPod, PodContainerStatus
 from situate.core.model.refs import Millis
+from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.pods import FAILED, SUCCEEDED, ready_condition
-from situate.core.reconcile.reckon import SECOND, moment
 
-__all__ = ["Verdict", "backoff_until", "counts_restarts", "has_failed", "only_replaces_failed", "verdict"]
+__all__ = ["FailureVerdict", "backoff_until", "counts_restarts", "has_failed", "only_replaces_failed", "verdict"]
 
 BACKOFF_FIRST: Millis = 10 * SECOND
 BACKOFF_MAX: Millis = 600 * SECOND
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class FailureVerdict(msgspec.Struct, frozen=True):
     """`counts`: towards the backoff limit. `fails_job` says why the whole Job fails, if it does."""
 
     counts: bool = True
@@ -37,7 +37,7 @@ def has_failed(job: Job, pod: ManagedPod) -> bool:
     return going and not only_replaces_failed(job)
 
 
-def verdict(job: Job, pod: ManagedPod) -> Verdict:
+def verdict(job: Job, pod: ManagedPod) -> FailureVerdict:
     """What the first rule of the policy that matches says. Without one, a failure counts."""
     policy = job.spec.pod_failure_policy
     for at, rule in enumerate(policy.rules if policy is not None else ()):
@@ -56,9 +56,9 @@ def verdict(job: Job, pod: ManagedPod) -> Verdict:
         if why is None:
             continue
         if rule.action == "FailJob":
-            return Verdict(fails_job=f"{why} matching {rule.action} rule at index {at}")
-        return Verdict(counts=rule.action != "Ignore", fails_index=rule.action == "FailIndex")
-    return Verdict()
+            return FailureVerdict(fails_job=f"{why} matching {rule.action} rule at index {at}")
+        return FailureVerdict(counts=rule.action != "Ignore", fails_index=rule.action == "FailIndex")
+    return FailureVerdict()
 
 
 def _exited(pod: ManagedPod, wanted: OnExitCodes) -> PodContainerStatus | None:
@@ -98,7 +98,7 @@ def backoff_until(job: Job, pods: Sequence[ManagedPod]) -> Millis | None:
 
 def _finished_at(pod: ManagedPod) -> Millis:
     ends = [one.state.terminated for one in (*pod.status.container_statuses, *pod.status.init_container_statuses)]
-    times = [moment(end.finished_at) for end in ends if end is not None]
+    times = [parse_time(end.finished_at) for end in ends if end is not None]
     known = [at for at in times if at is not None]
     if known:
         return max(known)
@@ -108,7 +108,7 @@ def _finished_at(pod: ManagedPod) -> Millis:
         pod.metadata.deletion_timestamp,
         pod.metadata.creation_timestamp,
     ):
-        at = moment(text)
+        at = parse_time(text)
         if at is not None:
             return at
     return 0

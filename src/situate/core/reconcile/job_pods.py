@@ -12,45 +12,47 @@ from situate.core.model.refs import Millis
 from situate.core.reconcile.effects import BURST, CreateObject, Effect, RecordEvent
 from situate.core.reconcile.job_failures import backoff_until, only_replaces_failed
 from situate.core.reconcile.job_indexes import INDEX, index_of
-from situate.core.reconcile.job_tally import TRACKING, Tally, is_indexed
+from situate.core.reconcile.job_tracking import TRACKING, JobCounts, is_indexed
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import Objects, controller_ref, ref_of
+from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of
 from situate.core.reconcile.pods import deletion_order, is_terminating, new_pod
 
-__all__ = ["Managed", "managed"]
+__all__ = ["PodChanges", "pod_changes"]
 
 
-class Managed(msgspec.Struct, frozen=True):
+class PodChanges(msgspec.Struct, frozen=True):
     going: tuple[ManagedPod, ...] = ()
     coming: tuple[CreateObject, ...] = ()
     events: tuple[Effect, ...] = ()
-    again_at: Millis | None = None
+    requeue_at: Millis | None = None
 
 
-def managed(one: Job, counted: Tally, pods: Sequence[ManagedPod], objects: Objects, now: Millis) -> Managed:
+def pod_changes(
+    one: Job, counted: JobCounts, pods: Sequence[ManagedPod], objects: ObjectLister, now: Millis
+) -> PodChanges:
     """Deletes before creates, never both at once."""
     want = 0 if one.spec.suspend else _wanted(one, counted)
     going = _superfluous(one, counted, want, now)[:BURST]
     if going:
         told = (_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}") for pod in going)
-        return Managed(going=tuple(going), events=tuple(told))
+        return PodChanges(going=tuple(going), events=tuple(told))
     awaited = counted.terminating if only_replaces_failed(one) else 0
     missing = want - awaited - len(counted.active)
     if missing <= 0:
-        return Managed()
+        return PodChanges()
     until = None if one.spec.backoff_limit_per_index is not None else backoff_until(one, pods)
     if until is not None and until > now:
-        return Managed(again_at=until)
+        return PodChanges(requeue_at=until)
     coming = _new_pods(one, counted, pods, objects, min(missing, BURST))
     told = (_event(one, "SuccessfulCreate", f"Created pod: {create.ref.name}") for create in coming)
-    return Managed(coming=tuple(coming), events=tuple(told))
+    return PodChanges(coming=tuple(coming), events=tuple(told))
 
 
 def _event(one: Job, reason: str, message: str) -> RecordEvent:
     return RecordEvent(ref_of(one), "Normal", reason, message)
 
 
-def _wanted(one: Job, counted: Tally) -> int:
+def _wanted(one: Job, counted: JobCounts) -> int:
     if one.spec.completions is None:
         # Pods that work off a queue: after the first success, those that run may finish, and no more are started.
         return len(counted.active) if counted.succeeded else one.spec.parallelism
@@ -58,7 +60,7 @@ def _wanted(one: Job, counted: Tally) -> int:
     return max(min(left, one.spec.parallelism), 0)
 
 
-def _superfluous(one: Job, counted: Tally, want: int, now: Millis) -> list[ManagedPod]:
+def _superfluous(one: Job, counted: JobCounts, want: int, now: Millis) -> list[ManagedPod]:
     ordered = deletion_order(counted.active, counted.active, now)
     if not is_indexed(one):
         return ordered[: max(len(ordered) - want, 0)]
@@ -72,7 +74,9 @@ def _superfluous(one: Job, counted: Tally, want: int, now: Millis) -> list[Manag
     return [pod for pod in ordered if pod.metadata.uid not in keep]
 
 
-def _new_pods(one: Job, counted: Tally, pods: Sequence[ManagedPod], objects: Objects, count: int) -> list[CreateObject]:
+def _new_pods(
+    one: Job, counted: JobCounts, pods: Sequence[ManagedPod], objects: ObjectLister, count: int
+) -> list[CreateObject]:
     meta, owner = one.metadata, controller_ref(one)
 
     def taken(name: str) -> bool:
@@ -103,7 +107,7 @@ def _new_pods(one: Job, counted: Tally, pods: Sequence[ManagedPod], objects: Obj
     return creates
 
 
-def _pending(one: Job, counted: Tally, pods: Sequence[ManagedPod]) -> list[int]:
+def _pending(one: Job, counted: JobCounts, pods: Sequence[ManagedPod]) -> list[int]:
     """Indexes that are neither done nor given up, and that no pod works on."""
     busy = [index_of(pod) for pod in counted.active]
     if only_replaces_failed(one):

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from situate.core.model.managed import ManagedNamespace, NamespaceStatus
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
-from situate.core.reconcile.effects import BURST, DeleteObject, Effect, FinalizeNamespace, Outcome, UpdateStatus
-from situate.core.reconcile.graph import Graph, Item
-from situate.core.reconcile.objects import ref_of, written
-from situate.core.reconcile.reckon import stamp
+from situate.core.reconcile.api_values import format_time
+from situate.core.reconcile.effects import BURST, DeleteObject, Effect, FinalizeNamespace, ReconcileResult, UpdateStatus
+from situate.core.reconcile.graph import Graph, OwnedObject
+from situate.core.reconcile.objects import ref_of, to_json
 
 __all__ = ["KUBERNETES", "namespace"]
 
@@ -30,25 +30,25 @@ _FINE = (
 )
 
 
-def namespace(one: ManagedNamespace, graph: Graph, now: Millis) -> Outcome:
+def namespace(one: ManagedNamespace, graph: Graph, now: Millis) -> ReconcileResult:
     if one.metadata.deletion_timestamp is None or KUBERNETES not in one.spec.finalizers:
-        return Outcome()
+        return ReconcileResult()
     ref, version = ref_of(one), one.metadata.resource_version
     contents = graph.contents(one.metadata.name)
     status = NamespaceStatus(phase="Terminating", conditions=_conditions(one, contents, now))
     effects: list[Effect] = []
     if status != one.status:
-        effects.append(UpdateStatus(ref, version, written(status) | {"phase": status.phase}))
+        effects.append(UpdateStatus(ref, version, to_json(status) | {"phase": status.phase}))
     elif not contents:
         kept = tuple(name for name in one.spec.finalizers if name != KUBERNETES)
-        return Outcome((FinalizeNamespace(ref, version, kept),))
+        return ReconcileResult((FinalizeNamespace(ref, version, kept),))
     pods = [item for item in contents if (item.group, item.ref.kind) == ("", "Pod")]
     due = [item for item in pods or contents if item.meta.deletion_timestamp is None]
     effects.extend(DeleteObject(item.ref) for item in due[:BURST])
-    return Outcome(tuple(effects))
+    return ReconcileResult(tuple(effects))
 
 
-def _conditions(one: ManagedNamespace, contents: Sequence[Item], now: Millis) -> tuple[Condition, ...]:
+def _conditions(one: ManagedNamespace, contents: Sequence[OwnedObject], now: Millis) -> tuple[Condition, ...]:
     # What has been told to go and is still there.
     left = [item for item in contents if item.meta.deletion_timestamp is not None]
     wrong: dict[str, tuple[str, str]] = {}
@@ -67,10 +67,12 @@ def _conditions(one: ManagedNamespace, contents: Sequence[Item], now: Millis) ->
         new = Condition(type=kind, status="True" if kind in wrong else "False", reason=reason, message=message)
         old = condition_of(one.status.conditions, kind)
         if old is None:
-            found.append(replace(new, last_transition_time=stamp(now)))
+            found.append(replace(new, last_transition_time=format_time(now)))
             continue
         kept = old.status == new.status
-        found[found.index(old)] = replace(new, last_transition_time=old.last_transition_time if kept else stamp(now))
+        found[found.index(old)] = replace(
+            new, last_transition_time=old.last_transition_time if kept else format_time(now)
+        )
     return tuple(found)
 
 

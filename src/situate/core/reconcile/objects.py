@@ -20,10 +20,10 @@ from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef
 
-__all__ = ["KINDS", "Held", "Keepable", "Objects", "controller_ref", "patch_of", "ref_of", "written"]
+__all__ = ["KINDS", "ObjectIndex", "StoredObject", "ObjectLister", "controller_ref", "patch_of", "ref_of", "to_json"]
 
 
-class Keepable(Protocol):
+class StoredObject(Protocol):
     """Any object of the kinds below."""
 
     @property
@@ -31,7 +31,7 @@ class Keepable(Protocol):
 
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Keepable)
+K = TypeVar("K", bound=StoredObject)
 
 KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Deployment: ("apps/v1", "Deployment"),
@@ -51,7 +51,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
 """What each struct is called in the API."""
 
 
-class Objects(Protocol):
+class ObjectLister(Protocol):
     """A consistent, read-only view."""
 
     def get(self, kind: type[T], namespace: str, name: str) -> T | None: ...
@@ -66,13 +66,13 @@ class Objects(Protocol):
         """Pods that are bound to the node."""
 
 
-def ref_of(obj: Keepable) -> ObjectRef:
+def ref_of(obj: StoredObject) -> ObjectRef:
     api_version, kind = KINDS[cast(type[Model], type(obj))]
     meta = obj.metadata
     return ObjectRef(api_version, kind, meta.namespace, meta.name, meta.uid)
 
 
-def controller_ref(owner: Keepable) -> Owner:
+def controller_ref(owner: StoredObject) -> Owner:
     """The reference by which an object says that this one manages it."""
     ref = ref_of(owner)
     return Owner(
@@ -85,7 +85,7 @@ def controller_ref(owner: Keepable) -> Owner:
     )
 
 
-def written(part: Model, *always: str) -> dict[str, Any]:
+def to_json(part: Model, *always: str) -> dict[str, Any]:
     """A struct under Kubernetes' names, as JSON would have it. Numbers named by `always` are written though they are
     0."""
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(part))
@@ -116,7 +116,7 @@ class _Shelf:
         return [self.by_name[name] for name in self.names]
 
 
-class Held:
+class ObjectIndex:
     """Objects in memory, with the indexes that `Objects` promises."""
 
     __slots__ = ("_by_namespace", "_by_node", "_by_owner")

@@ -6,9 +6,9 @@ from typing import Any
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, PodTemplate, condition_of
+from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.effects import CreateObject, ObjectRef
-from situate.core.reconcile.objects import written
-from situate.core.reconcile.reckon import SECOND, moment
+from situate.core.reconcile.objects import to_json
 
 __all__ = [
     "available_at",
@@ -57,7 +57,7 @@ def available_at(pod: ManagedPod, min_ready_seconds: int) -> Millis | None:
         return None
     if not min_ready_seconds:
         return 0
-    since = moment(ready.last_transition_time)
+    since = parse_time(ready.last_transition_time)
     return None if since is None else since + min_ready_seconds * SECOND
 
 
@@ -104,7 +104,7 @@ def _cost(pod: ManagedPod) -> int:
 
 def _magnitude(since: str | None, now: Millis) -> int:
     """The age in powers of two of a nanosecond; less for what has no time, or one to come."""
-    at = moment(since)
+    at = parse_time(since)
     if at is None:
         return -2
     return (max(now - at, 0) * 1_000_000).bit_length() - 1
@@ -128,7 +128,7 @@ def new_pod(
     generate_name: str = "",
 ) -> CreateObject:
     """A pod of a template. Labels and annotations are added to the template's; `spec` replaces parts of its own."""
-    meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [written(owner)]}
+    meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [to_json(owner)]}
     if generate_name:
         meta["generateName"] = generate_name
     said = {

@@ -9,45 +9,53 @@ from situate.core.model.apps import ReplicaSet, ReplicaSetStatus
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of, controller_of
-from situate.core.reconcile.claiming import claim, selector_of
-from situate.core.reconcile.effects import BURST, DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
+from situate.core.reconcile.adoption import claim, selector_of
+from situate.core.reconcile.api_values import format_time, without_condition
+from situate.core.reconcile.effects import (
+    BURST,
+    DeleteObject,
+    Effect,
+    ReconcileResult,
+    RecordEvent,
+    ResultBuilder,
+    UpdateStatus,
+)
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import Objects, controller_ref, ref_of, written
+from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
 from situate.core.reconcile.pods import available_at, deletion_order, is_active, is_ready, is_terminating, new_pod
-from situate.core.reconcile.reckon import stamp, without_condition
 
 __all__ = ["replica_set"]
 
 REPLICA_FAILURE = "ReplicaFailure"
 
 
-def replica_set(one: ReplicaSet, objects: Objects, now: Millis, refused: str = "") -> Outcome:
+def replica_set(one: ReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
     """`refused` is why the last create or delete for this ReplicaSet was refused, if it was and none was done since."""
     selector = selector_of(one.spec.selector)
     if selector is None:
-        return Outcome()
+        return ReconcileResult()
     # 1. Take in and let go.
     claimed = claim(one, ManagedPod, selector, objects)
     if claimed.effects:
-        return Outcome(claimed.effects)
+        return ReconcileResult(claimed.effects)
     active = [pod for pod in claimed.mine if is_active(pod)]
-    draft = Draft()
+    result = ResultBuilder()
     # 2. Say how it stands, then create or delete.
     status = _status(one, active, sum(map(is_terminating, claimed.mine)), now, refused)
     if status != one.status:
-        written_status = written(status, "replicas")
-        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written_status))
+        written_status = to_json(status, "replicas")
+        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written_status))
     if one.metadata.deletion_timestamp is None:
-        draft.effects.extend(_manage(one, active, objects, now))
+        result.effects.extend(_manage(one, active, objects, now))
     # 3. Pods that are ready become available without anything happening.
     for pod in active:
         at = available_at(pod, one.spec.min_ready_seconds)
         if at is not None and at > now:
-            draft.look_again(at)
-    return draft.done()
+            result.requeue(at)
+    return result.done()
 
 
-def _manage(one: ReplicaSet, active: Sequence[ManagedPod], objects: Objects, now: Millis) -> list[Effect]:
+def _manage(one: ReplicaSet, active: Sequence[ManagedPod], objects: ObjectLister, now: Millis) -> list[Effect]:
     missing = one.spec.replicas - len(active)
     effects: list[Effect] = []
     if missing > 0:
@@ -70,7 +78,7 @@ def _event(one: ReplicaSet, reason: str, message: str) -> RecordEvent:
     return RecordEvent(ref_of(one), "Normal", reason, message)
 
 
-def _related(one: ReplicaSet, objects: Objects) -> list[ManagedPod]:
+def _related(one: ReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
     """The pods of all ReplicaSets that share this one's owner; of this one alone, if it has none."""
     owner = controller_of(one.metadata)
     namespace = one.metadata.namespace
@@ -105,7 +113,7 @@ def _conditions(one: ReplicaSet, active: int, now: Millis, refused: str) -> tupl
     failure = Condition(
         type=REPLICA_FAILURE,
         status="True",
-        last_transition_time=stamp(now),
+        last_transition_time=format_time(now),
         reason="FailedCreate" if active < one.spec.replicas else "FailedDelete",
         message=refused,
     )

@@ -8,7 +8,7 @@ Statuses may lag behind specifications; each count takes the less hopeful of the
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ReplicaSet, RollingUpdate
-from situate.core.reconcile.reckon import share
+from situate.core.reconcile.api_values import scaled_value
 
 __all__ = [
     "DESIRED",
@@ -39,8 +39,8 @@ def is_rolling(one: Deployment) -> bool:
 
 def _limits(one: Deployment) -> tuple[int, int]:
     rule = one.spec.strategy.rolling_update or RollingUpdate()
-    surge = share(_QUARTER if rule.max_surge is None else rule.max_surge, one.spec.replicas, up=True)
-    away = share(_QUARTER if rule.max_unavailable is None else rule.max_unavailable, one.spec.replicas, up=False)
+    surge = scaled_value(_QUARTER if rule.max_surge is None else rule.max_surge, one.spec.replicas, up=True)
+    away = scaled_value(_QUARTER if rule.max_unavailable is None else rule.max_unavailable, one.spec.replicas, up=False)
     # With neither, nothing could ever be replaced.
     return surge, away if surge or away else 1
 

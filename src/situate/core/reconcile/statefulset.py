@@ -7,12 +7,19 @@ from msgspec.structs import replace
 from situate.core.model.apps import ControllerRevision, StatefulSet, StatefulSetStatus
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
-from situate.core.reconcile.claiming import claim, selector_of
-from situate.core.reconcile.effects import DeleteObject, Draft, Effect, Outcome, RecordEvent, UpdateStatus
-from situate.core.reconcile.history import HASH_LABEL, history, superfluous
-from situate.core.reconcile.objects import Objects, ref_of, written
+from situate.core.reconcile.adoption import claim, selector_of
+from situate.core.reconcile.api_values import scaled_value
+from situate.core.reconcile.effects import (
+    DeleteObject,
+    Effect,
+    ReconcileResult,
+    RecordEvent,
+    ResultBuilder,
+    UpdateStatus,
+)
+from situate.core.reconcile.history import HASH_LABEL, history, unused_revisions
+from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
 from situate.core.reconcile.pods import available_at, is_available, is_finished, is_ready
-from situate.core.reconcile.reckon import share
 from situate.core.reconcile.statefulset_pods import (
     claims_awaited,
     identity_repair,
@@ -27,53 +34,53 @@ __all__ = ["stateful_set"]
 _NUMBERS = ("replicas", "availableReplicas")
 
 
-def stateful_set(one: StatefulSet, objects: Objects, now: Millis) -> Outcome:
+def stateful_set(one: StatefulSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
     # 1. Take in and let go, pods and revisions.
     selector = selector_of(one.spec.selector)
     if selector is None:
-        return Outcome()
+        return ReconcileResult()
     pods = claim(
         one, ManagedPod, selector, objects, accepts=lambda pod: member_ordinal(one, pod.metadata.name) is not None
     )
     held = claim(one, ControllerRevision, selector, objects)
     if pods.effects or held.effects:
-        return Outcome((*pods.effects, *held.effects))
+        return ReconcileResult((*pods.effects, *held.effects))
     # 2. The revision of the present template, and the one before it.
     found = _revisions(one, held.mine, objects)
-    if isinstance(found, Outcome):
+    if isinstance(found, ReconcileResult):
         return found
     update, current = found
     # 3. How it stands, and what is next in order.
     by_ordinal = {ordinal: pod for pod in pods.mine if (ordinal := member_ordinal(one, pod.metadata.name)) is not None}
     status = _status(one, list(by_ordinal.values()), current, update, now)
-    draft = Draft()
+    result = ResultBuilder()
     if status != one.status:
-        body = written(status, *_NUMBERS)
-        draft.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, body))
+        body = to_json(status, *_NUMBERS)
+        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, body))
     if one.metadata.deletion_timestamp is None:
         work = _next(one, by_ordinal, current, update, objects, now)
         used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
         used += [current.metadata.name, update.metadata.name, status.current_revision]
-        work += superfluous(held.mine, used, one.spec.revision_history_limit)
-        draft.effects += sorted(work, key=lambda effect: isinstance(effect, RecordEvent))
+        work += unused_revisions(held.mine, used, one.spec.revision_history_limit)
+        result.effects += sorted(work, key=lambda effect: isinstance(effect, RecordEvent))
     for pod in pods.mine:
         at = available_at(pod, one.spec.min_ready_seconds)
-        draft.look_again(at if at is not None and at > now else None)
-    return draft.done()
+        result.requeue(at if at is not None and at > now else None)
+    return result.done()
 
 
 def _revisions(
-    one: StatefulSet, held: Sequence[ControllerRevision], objects: Objects
-) -> tuple[ControllerRevision, ControllerRevision] | Outcome:
+    one: StatefulSet, held: Sequence[ControllerRevision], objects: ObjectLister
+) -> tuple[ControllerRevision, ControllerRevision] | ReconcileResult:
     past = history(one, held, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None)
     if past.update is None and one.metadata.deletion_timestamp is not None:
-        return Outcome()
+        return ReconcileResult()
     if past.collision:
         status = replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
-        body = written(status, *_NUMBERS)
-        return Outcome((UpdateStatus(ref_of(one), one.metadata.resource_version, body),))
+        body = to_json(status, *_NUMBERS)
+        return ReconcileResult((UpdateStatus(ref_of(one), one.metadata.resource_version, body),))
     if past.update is None:
-        return Outcome(past.effects)
+        return ReconcileResult(past.effects)
     current = next((each for each in held if each.metadata.name == one.status.current_revision), past.update)
     return past.update, current
 
@@ -118,7 +125,7 @@ def _next(
     pods: dict[int, ManagedPod],
     current: ControllerRevision,
     update: ControllerRevision,
-    objects: Objects,
+    objects: ObjectLister,
     now: Millis,
 ) -> list[Effect]:
     """First every ordinal there should be, then those there should not be, then those of an old revision."""
@@ -143,7 +150,12 @@ def _next(
 
 
 def _replica(
-    one: StatefulSet, ordinal: int, pod: ManagedPod | None, revision: ControllerRevision, objects: Objects, now: Millis
+    one: StatefulSet,
+    ordinal: int,
+    pod: ManagedPod | None,
+    revision: ControllerRevision,
+    objects: ObjectLister,
+    now: Millis,
 ) -> tuple[list[Effect], bool]:
     """What one ordinal needs, and whether those after it have to wait for it."""
     if pod is None:
@@ -188,7 +200,7 @@ def _renewed(
     """Pods of an old revision go, from the highest ordinal down, as many at a time as may be unavailable."""
     rule = one.spec.update_strategy.rolling_update
     most = 1 if rule is None or rule.max_unavailable is None else rule.max_unavailable
-    room = max(share(most, one.spec.replicas, up=True), 1) - sum(not _is_well(one, pod, now) for pod in replicas)
+    room = max(scaled_value(most, one.spec.replicas, up=True), 1) - sum(not _is_well(one, pod, now) for pod in replicas)
     effects: list[Effect] = []
     for pod in reversed(replicas):
         ordinal = member_ordinal(one, pod.metadata.name)

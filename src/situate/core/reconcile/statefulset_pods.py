@@ -9,7 +9,7 @@ from situate.core.model.managed import ManagedClaim, ManagedPod
 from situate.core.model.stored import Owner
 from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef, RecordEvent, UpdateObject
 from situate.core.reconcile.history import HASH_LABEL, template_in
-from situate.core.reconcile.objects import Objects, controller_ref, patch_of, ref_of, written
+from situate.core.reconcile.objects import ObjectLister, controller_ref, patch_of, ref_of, to_json
 from situate.core.reconcile.pods import new_pod
 
 __all__ = ["claims_awaited", "identity_repair", "member_ordinal", "missing_claims", "retention_repairs", "stateful_pod"]
@@ -58,7 +58,7 @@ def identity_repair(one: StatefulSet, ordinal: int, pod: ManagedPod) -> UpdateOb
 # Claims
 
 
-def claims_awaited(one: StatefulSet, ordinal: int, objects: Objects) -> bool:
+def claims_awaited(one: StatefulSet, ordinal: int, objects: ObjectLister) -> bool:
     """Whether a claim of this ordinal is on its way out: a new pod would lose it."""
     for _, name in _claim_names(one, ordinal):
         claim = objects.get(ManagedClaim, one.metadata.namespace, name)
@@ -72,7 +72,7 @@ def _of_a_pod(claim: ManagedClaim, uid: str) -> bool:
     return any(owner.kind == "Pod" and owner.uid != uid for owner in claim.metadata.owner_references)
 
 
-def missing_claims(one: StatefulSet, ordinal: int, objects: Objects) -> list[Effect]:
+def missing_claims(one: StatefulSet, ordinal: int, objects: ObjectLister) -> list[Effect]:
     effects: list[Effect] = []
     namespace, pod = one.metadata.namespace, f"{one.metadata.name}-{ordinal}"
     for said, name in _claim_names(one, ordinal):
@@ -82,7 +82,7 @@ def missing_claims(one: StatefulSet, ordinal: int, objects: Objects) -> list[Eff
         labels = {**(said["metadata"].get("labels") or {}), **({} if selector is None else selector.match_labels)}
         meta: dict[str, Any] = {**said["metadata"], "name": name, "namespace": namespace, "labels": labels}
         if _retention(one).when_deleted == "Delete":
-            meta["ownerReferences"] = [written(controller_ref(one))]
+            meta["ownerReferences"] = [to_json(controller_ref(one))]
         body = {**said, "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta}
         body.pop("status", None)
         effects.append(CreateObject(ObjectRef("v1", "PersistentVolumeClaim", namespace, name), body))
@@ -96,7 +96,7 @@ def _retention(one: StatefulSet) -> ClaimRetention:
 
 
 def retention_repairs(
-    one: StatefulSet, ordinal: int, pod: ManagedPod, objects: Objects, *, condemned: bool
+    one: StatefulSet, ordinal: int, pod: ManagedPod, objects: ObjectLister, *, condemned: bool
 ) -> list[Effect]:
     """Who owns the claims of a pod decides when they go: the set, the pod that is being let go, or nobody."""
     rule, uids = _retention(one), (one.metadata.uid, pod.metadata.uid)
@@ -114,8 +114,8 @@ def retention_repairs(
         ours = [owner.uid for owner in held if owner.uid in uids]
         if ours == ([] if wanted is None else [wanted.uid]):
             continue
-        kept = [written(owner) for owner in held if owner.uid not in uids]
-        owners = kept if wanted is None else [*kept, written(wanted)]
+        kept = [to_json(owner) for owner in held if owner.uid not in uids]
+        owners = kept if wanted is None else [*kept, to_json(wanted)]
         patch = patch_of({"ownerReferences": owners or None})
         effects.append(UpdateObject(ref_of(claim), claim.metadata.resource_version, patch))
     return effects

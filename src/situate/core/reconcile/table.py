@@ -21,25 +21,25 @@ from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta, controller_of
 from situate.core.reconcile.accounts import default_account
-from situate.core.reconcile.claiming import selector_of
+from situate.core.reconcile.adoption import selector_of
 from situate.core.reconcile.cron import Zones, only_utc
 from situate.core.reconcile.cronjob import cron_job
 from situate.core.reconcile.daemonset import daemon_set
 from situate.core.reconcile.deployment import deployment
 from situate.core.reconcile.disruption import budget, budgets_of
-from situate.core.reconcile.effects import CreateObject, Outcome
+from situate.core.reconcile.effects import CreateObject, ReconcileResult
 from situate.core.reconcile.job import job, orphan_pod
-from situate.core.reconcile.nodes.evicting import pod_on_node
-from situate.core.reconcile.nodes.health import node
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.eviction import reconcile_pod_on_node
+from situate.core.reconcile.nodes.health import reconcile_node
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import OUT_OF_SERVICE, ready_report, repelled
-from situate.core.reconcile.objects import KINDS, Objects
+from situate.core.reconcile.objects import KINDS, ObjectLister
 from situate.core.reconcile.replicaset import replica_set
 from situate.core.reconcile.statefulset import stateful_set
 
 __all__ = ["CONTROLLERS", "Controller", "Key", "concerned", "concerned_by_node", "concerns_zones", "reconcile"]
 
-Controller: TypeAlias = Callable[[Any, Objects, Millis], Outcome]
+Controller: TypeAlias = Callable[[Any, ObjectLister, Millis], ReconcileResult]
 Key: TypeAlias = tuple[type, str, str]
 """Kind, namespace, name."""
 
@@ -67,13 +67,13 @@ _SIZED: Final = (Deployment, ReplicaSet, StatefulSet)
 
 def reconcile(
     one: Any,
-    objects: Objects,
+    objects: ObjectLister,
     now: Millis,
     *,
     refused: str = "",
     zones: Zones = only_utc,
-    sightings: Sightings | None = None,
-) -> Outcome:
+    heartbeats: Heartbeats | None = None,
+) -> ReconcileResult:
     """What the controller of this object has to do now.
 
     `refused` is why its last create or delete was refused, if it was; `zones` knows the offsets of time zones;
@@ -81,11 +81,11 @@ def reconcile(
     In a namespace that is being deleted nothing can be created: there, a list ends before its first create.
     """
     if isinstance(one, ManagedNode):
-        return Outcome() if sightings is None else node(one, sightings, now)
+        return ReconcileResult() if heartbeats is None else reconcile_node(one, heartbeats, now)
     if isinstance(one, ManagedPod):
         outcome = orphan_pod(one, objects, now)
-        if not outcome.effects and sightings is not None:
-            outcome = pod_on_node(one, objects, sightings, now)
+        if not outcome.effects and heartbeats is not None:
+            outcome = reconcile_pod_on_node(one, objects, heartbeats, now)
     elif isinstance(one, ReplicaSet):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
@@ -95,17 +95,17 @@ def reconcile(
     space = objects.get(ManagedNamespace, "", one.metadata.namespace)
     if space is None or space.metadata.deletion_timestamp is None:
         return outcome
-    return Outcome(
-        tuple(takewhile(lambda effect: not isinstance(effect, CreateObject), outcome.effects)), outcome.again_at
+    return ReconcileResult(
+        tuple(takewhile(lambda effect: not isinstance(effect, CreateObject), outcome.effects)), outcome.requeue_at
     )
 
 
-def concerned(changed: Any, objects: Objects) -> list[Key]:
+def concerned(changed: Any, objects: ObjectLister) -> list[Key]:
     """Whose controllers to call now that this object was added, changed or deleted."""
     return list(dict.fromkeys(_concerned(changed, objects)))
 
 
-def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
+def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     kind = type(changed)
     if kind is ManagedNode:
         for daemons in objects.among(DaemonSet):
@@ -132,7 +132,7 @@ def _concerned(changed: Any, objects: Objects) -> Iterator[Key]:
                 yield StatefulSet, meta.namespace, reference.name
 
 
-def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: Objects) -> list[Key]:
+def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: ObjectLister) -> list[Key]:
     """Whose controllers to call for a node that came, changed or went: of those, only who may have something to do."""
     changed = new or old
     if changed is None:
@@ -164,7 +164,7 @@ def _repels(one: ManagedNode) -> tuple[object, ...]:
     return repelled(one), None if report is None else report.status, gone
 
 
-def _managers(kind: type, meta: StoredMeta, objects: Objects) -> Iterator[Key]:
+def _managers(kind: type, meta: StoredMeta, objects: ObjectLister) -> Iterator[Key]:
     owner = controller_of(meta)
     if owner is None:
         for taker in _TAKERS.get(kind, ()):

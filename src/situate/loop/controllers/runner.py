@@ -18,13 +18,13 @@ from typing import Any, Final, NamedTuple, Protocol, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import Effect, ObjectRef, Outcome, batches, refusal
+from situate.core.reconcile.effects import Effect, ObjectRef, ReconcileResult, batches, refusal
 from situate.core.reconcile.garbage import collect
 from situate.core.reconcile.namespace import namespace
-from situate.core.reconcile.nodes.fencing import Profile
-from situate.core.reconcile.nodes.leftovers import leftovers
-from situate.core.reconcile.nodes.sightings import Sightings
-from situate.core.reconcile.nodes.zones import survey
+from situate.core.reconcile.nodes.cleanup import clean_up
+from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
+from situate.core.reconcile.nodes.zones import taint_lost_nodes
 from situate.core.reconcile.objects import ref_of
 from situate.core.reconcile.table import reconcile
 from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Survey, Task, View, namespace_of
@@ -77,7 +77,7 @@ class Runner:
     """`tell` it what is seen; `run` it once everything is there."""
 
     def __init__(
-        self, served: Sequence[Served], port: Port, clock: Callable[[], Millis], profile: Profile | None = None
+        self, served: Sequence[Served], port: Port, clock: Callable[[], Millis], profile: NodeProfile | None = None
     ) -> None:
         """Without a profile, nodes are not looked after; with one, their leases must be told of as well."""
         self.view = View(served, profile)
@@ -111,18 +111,18 @@ class Runner:
             self._call(tasks)
 
     def lease_gone(self, node: str) -> None:
-        if self.view.sightings is not None:
-            self.view.sightings.lease_gone(node)
+        if self.view.heartbeats is not None:
+            self.view.heartbeats.lease_gone(node)
 
     def leases_seen(self, seen: bool) -> None:
         """Whether all renewals are told of from now on. While they are not, no node is judged by them."""
-        sightings = self.view.sightings
-        if sightings is not None and self._running:
+        heartbeats = self.view.heartbeats
+        if heartbeats is not None and self._running:
             if seen:
-                sightings.begin(self._clock())
+                heartbeats.begin(self._clock())
                 self._call(list(self.view.all_nodes()))
             else:
-                sightings.end()
+                heartbeats.end()
 
     async def run(self) -> None:
         """Until cancelled. To be begun when all that is there was told."""
@@ -131,7 +131,7 @@ class Runner:
         self.leases_seen(True)
         self._call(list(self.view.everything()))
         async with asyncio.TaskGroup() as group:
-            if self.view.sightings is not None:
+            if self.view.heartbeats is not None:
                 group.create_task(self._stay_awake())
             # One waits for what is next: if all did, each change would wake all of them, and all but one in vain.
             free = asyncio.Semaphore(WORKERS)
@@ -183,20 +183,20 @@ class Runner:
                     await self._told.wait()
 
     async def _work(self, task: Task, free: asyncio.Semaphore) -> None:
-        again_at: Millis | None = None
+        requeue_at: Millis | None = None
         try:
-            again_at = await self._one(task)
+            requeue_at = await self._one(task)
             self._failures.pop(task, None)
         except RefusedError as error:
             self.refused += 1
-            again_at = self._clock() + self._backoff(task, settled=error.settled)
+            requeue_at = self._clock() + self._backoff(task, settled=error.settled)
         finally:
             told_again = self._busy.pop(task)
             free.release()
         if told_again:
             self._put(task, self._clock())
-        if again_at is not None:
-            self._put(task, again_at)
+        if requeue_at is not None:
+            self._put(task, requeue_at)
 
     def _backoff(self, task: Task, *, settled: bool) -> Millis:
         failures = self._failures[task] = self._failures.get(task, 0) + 1
@@ -217,49 +217,53 @@ class Runner:
                 self._refusals.pop(task, None)
         finally:
             await self._until_seen(written)
-        return outcome.again_at
+        return outcome.requeue_at
 
-    def _outcome(self, task: Task) -> tuple[ObjectRef | None, Outcome]:
+    def _outcome(self, task: Task) -> tuple[ObjectRef | None, ReconcileResult]:
         view, now = self.view, self._clock()
         match task:
             case Reconcile(kind=kind, namespace=space, name=name):
                 one: Any = view.objects.get(kind, space, name)
                 if one is None:
                     self._refusals.pop(task, None)
-                    return None, Outcome()
+                    return None, ReconcileResult()
                 refused = self._refusals.get(task, "")
                 return ref_of(one), reconcile(
-                    one, view.objects, now, refused=refused, zones=_offset, sightings=self._sightings(now)
+                    one, view.objects, now, refused=refused, zones=_offset, heartbeats=self._heartbeats(now)
                 )
             case Collect(uid=uid):
                 item = view.graph.by_uid(uid)
-                return (None, Outcome()) if item is None else (item.ref, collect(item, view.graph))
+                return (None, ReconcileResult()) if item is None else (item.ref, collect(item, view.graph))
             case Empty(namespace=name):
                 ending = namespace_of(view, name)
-                return (None, Outcome()) if ending is None else (ref_of(ending), namespace(ending, view.graph, now))
+                return (
+                    (None, ReconcileResult())
+                    if ending is None
+                    else (ref_of(ending), namespace(ending, view.graph, now))
+                )
             case Survey(of=what):
-                sightings = self._sightings(now)
-                if sightings is None:
-                    return None, Outcome()
-                look = survey if what == "zones" else leftovers
-                return None, look(view.objects, sightings, now)
+                heartbeats = self._heartbeats(now)
+                if heartbeats is None:
+                    return None, ReconcileResult()
+                look = taint_lost_nodes if what == "zones" else clean_up
+                return None, look(view.objects, heartbeats, now)
             case _:
                 assert_never(task)
 
-    def _sightings(self, now: Millis) -> Sightings | None:
+    def _heartbeats(self, now: Millis) -> Heartbeats | None:
         """When nodes were heard of. Whoever did not look for a while has not heard them: everybody gets more time."""
-        sightings = self.view.sightings
-        if sightings is not None and now - self._awake_at > ASLEEP_MS:
+        heartbeats = self.view.heartbeats
+        if heartbeats is not None and now - self._awake_at > ASLEEP_MS:
             _log.warning("Controllers did not run for a while; no node is judged by that", ms=now - self._awake_at)
-            if sightings.since is not None:
-                sightings.begin(now)
+            if heartbeats.since is not None:
+                heartbeats.begin(now)
         self._awake_at = now
-        return sightings
+        return heartbeats
 
     async def _stay_awake(self) -> None:
         while True:
             await asyncio.sleep(AWAKE_S)
-            self._sightings(self._clock())
+            self._heartbeats(self._clock())
 
     async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[Written]:
         """These at once. The first refusal is raised, when all are over."""

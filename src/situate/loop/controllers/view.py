@@ -13,14 +13,14 @@ from situate.core.model.managed import ManagedNamespace, ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta
+from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.effects import ObjectRef
-from situate.core.reconcile.graph import HeldGraph, Item
-from situate.core.reconcile.nodes.evicting import is_at_risk
-from situate.core.reconcile.nodes.fencing import Profile
-from situate.core.reconcile.nodes.sightings import Sightings
-from situate.core.reconcile.objects import KINDS, Held
+from situate.core.reconcile.graph import ObjectGraph, OwnedObject
+from situate.core.reconcile.nodes.eviction import is_at_risk
+from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
+from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.pods import is_finished
-from situate.core.reconcile.reckon import SECOND
 from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
 
 __all__ = ["Collect", "Empty", "Reconcile", "Served", "Survey", "Task", "View"]
@@ -93,10 +93,10 @@ _DECODERS: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in _S
 class View:
     """All objects as they were last seen. With a profile, nodes are looked after, and when they are seen matters."""
 
-    def __init__(self, served: Iterable[Served], profile: Profile | None = None) -> None:
-        self.objects = Held()
-        self.sightings = None if profile is None else Sightings(profile)
-        self.graph = HeldGraph([(one.api_version, one.kind) for one in served])
+    def __init__(self, served: Iterable[Served], profile: NodeProfile | None = None) -> None:
+        self.objects = ObjectIndex()
+        self.heartbeats = None if profile is None else Heartbeats(profile)
+        self.graph = ObjectGraph([(one.api_version, one.kind) for one in served])
         self._uids: dict[tuple[str, str, str, str], str] = {}
         self._ending: dict[str, None] = {}
         self._progress: dict[tuple[str, str], int] = {}
@@ -104,11 +104,11 @@ class View:
     def renewed(self, body: bytes, now: Millis) -> list[Task]:
         """A lease of a node was written. Concerns nobody, as whoever waits for a node to fall silent looks when it is
         time; unless that is sooner now."""
-        if self.sightings is not None:
+        if self.heartbeats is not None:
             lease = _decode_lease(body)
             meta = lease.metadata
             duration_ms = max(0, lease.spec.lease_duration_seconds) * SECOND
-            if self.sightings.lease_seen(
+            if self.heartbeats.lease_seen(
                 meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now, duration_ms
             ):
                 return [Reconcile(ManagedNode, "", meta.name)]
@@ -125,7 +125,7 @@ class View:
             tasks += self.drop(served, meta.namespace, meta.name, 0, now)
         before = self.graph.by_uid(meta.uid)
         ref = ObjectRef(served.api_version, served.kind, meta.namespace, meta.name, meta.uid)
-        item = Item(ref, meta, served.resource)
+        item = OwnedObject(ref, meta, served.resource)
         self._uids[where] = meta.uid
         self.graph.put(item)
         tasks += self._reconciles(served, meta, body, now)
@@ -154,7 +154,7 @@ class View:
         tasks += self._collects(item, item)
         return tasks
 
-    def has(self, ref: ObjectRef) -> Item | None:
+    def has(self, ref: ObjectRef) -> OwnedObject | None:
         """The object as it was last seen."""
         uid = self._uids.get((ref.api_version, ref.kind, ref.namespace, ref.name))
         return None if uid is None else self.graph.by_uid(uid)
@@ -179,7 +179,7 @@ class View:
 
     def all_nodes(self) -> Iterator[Task]:
         """Whom to call when it is seen again whether nodes live."""
-        if self.sightings is not None:
+        if self.heartbeats is not None:
             for node in self.objects.among(ManagedNode):
                 yield Reconcile(ManagedNode, "", node.metadata.name)
             yield Survey("zones")
@@ -206,32 +206,32 @@ class View:
         if old is not None:
             keys += concerned(old, self.objects)
         tasks = _called(keys)
-        if struct is ManagedPod and self.sightings is not None:
-            tasks += self._pod_changed(self.sightings, old, new, now)
+        if struct is ManagedPod and self.heartbeats is not None:
+            tasks += self._pod_changed(self.heartbeats, old, new, now)
         return list(dict.fromkeys(tasks))
 
     def _node_changed(self, old: ManagedNode | None, new: ManagedNode | None, now: Millis) -> list[Task]:
         tasks = _called(concerned_by_node(old, new, self.objects))
-        if self.sightings is not None:
+        if self.heartbeats is not None:
             if new is not None:
-                self.sightings.node_seen(old, new, now)
+                self.heartbeats.node_seen(old, new, now)
             elif old is not None:
-                self.sightings.node_gone(old, now)
+                self.heartbeats.node_gone(old, now)
             if concerns_zones(old, new):
                 tasks.append(Survey("zones"))
         return tasks
 
     def _pod_changed(
-        self, sightings: Sightings, old: ManagedPod | None, new: ManagedPod | None, now: Millis
+        self, heartbeats: Heartbeats, old: ManagedPod | None, new: ManagedPod | None, now: Millis
     ) -> list[Task]:
-        sightings.finished += (new is not None and is_finished(new)) - (old is not None and is_finished(old))
+        heartbeats.finished += (new is not None and is_finished(new)) - (old is not None and is_finished(old))
         if new is None or not is_at_risk(new, self.objects):
             return []
         if self.objects.get(ManagedNode, "", new.spec.node_name) is None:
-            sightings.node_missed(new.spec.node_name, now)
+            heartbeats.node_missed(new.spec.node_name, now)
         return [Reconcile(ManagedPod, new.metadata.namespace, new.metadata.name)]
 
-    def _collects(self, item: Item, before: Item | None) -> Iterator[Task]:
+    def _collects(self, item: OwnedObject, before: OwnedObject | None) -> Iterator[Task]:
         """It, what it owns and who owns it, where that may matter: most objects have nothing to do with others."""
         meta = item.meta
         if meta.owner_references or meta.deletion_timestamp is not None:

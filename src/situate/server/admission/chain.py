@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
 from situate.server.admission.services import ServiceAddresses
@@ -14,7 +14,7 @@ from situate.server.registry.ports import Admission
 __all__ = ["chain"]
 
 
-def chain(cache: Cache, profile: Profile = KUBERNETES) -> list[Admission]:
+def chain(cache: Cache, profile: NodeProfile = KUBERNETES) -> list[Admission]:
     """What every server has. Whoever knows identities adds its own. `profile`: how lost nodes are dealt with."""
     return [
         NamespaceLifecycle(cache),

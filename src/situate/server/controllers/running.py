@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
-from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.controllers.runner import Runner
 from situate.loop.controllers.view import Served
 from situate.loop.drive import running_clock
@@ -32,7 +32,7 @@ class RegistryControllers:
     """`run` it until it is cancelled."""
 
     def __init__(
-        self, registry: Registry, wall_ns: Callable[[], int] = time.time_ns, profile: Profile | None = KUBERNETES
+        self, registry: Registry, wall_ns: Callable[[], int] = time.time_ns, profile: NodeProfile | None = KUBERNETES
     ) -> None:
         """`profile`: how nodes are looked after; None: not at all."""
         self._registry = registry

@@ -26,9 +26,9 @@ import msgspec
 from situate.core.model.annotations import GPU_DEVICES
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
-from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
-from situate.core.reconcile.nodes.reports import REPORT, stale
+from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.core.reconcile.nodes.reports import REPORT, stale_reason
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
 from situate.server.placing.demands import Demands
@@ -109,7 +109,9 @@ class _Seen(msgspec.Struct, frozen=True):
 class BindTransactions:
     """Extends the registry's transactions. One for each registry; it remembers only what it need not decode again."""
 
-    def __init__(self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: Profile = KUBERNETES) -> None:
+    def __init__(
+        self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: NodeProfile = KUBERNETES
+    ) -> None:
         """`profile`: how agents are told to renew their leases."""
         self.node_locks = NodeLocks()
         self.demands = Demands()
@@ -182,7 +184,9 @@ class BindTransactions:
         if said is None or said == held:
             return []  # somebody else's write
         lease = cache.get(LEASES, NODE_LEASES, node)
-        if why := stale(said, held, None if lease is None else _decode_lease(lease.value).spec.lease_transitions):
+        if why := stale_reason(
+            said, held, None if lease is None else _decode_lease(lease.value).spec.lease_transitions
+        ):
             raise old_report(what, after["metadata"]["name"], why)
         return [] if lease is None else [At(lease.key, Revision(lease.revision))]
 

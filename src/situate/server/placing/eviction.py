@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from situate.core.model.managed import Budget, ManagedPod
-from situate.core.reconcile.disruption import CAUSE, Answer, budgets_of, granted, may_evict
-from situate.core.reconcile.objects import written
+from situate.core.reconcile.disruption import CAUSE, EvictionDecision, budgets_of, decide_eviction, granted
+from situate.core.reconcile.objects import to_json
 from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.validating import not_supported
 from situate.server.placing.bind_transaction import PODS
@@ -97,10 +97,10 @@ class Evictor:
 
             def change(obj: Object, _held: Held) -> Object:
                 one = msgspec.convert(obj, Budget)
-                answer = may_evict(msgspec.convert(pod.object(PODS), ManagedPod), [one])
+                answer = decide_eviction(msgspec.convert(pod.object(PODS), ManagedPod), [one])
                 if answer.code != OK:
                     raise _refused(answer)
-                obj["status"] = written(granted(one, pod.name, self._wall_ns() // MILLION), *NUMBERS)
+                obj["status"] = to_json(granted(one, pod.name, self._wall_ns() // MILLION), *NUMBERS)
                 return obj
 
             await self._registry.modify(Target(BUDGETS, budget.namespace, budget.name), change, caller)
@@ -112,7 +112,7 @@ class Evictor:
         pod = msgspec.convert(before, ManagedPod)
         budgets = _Budgets(cache, pod.metadata.namespace)
         matching = budgets_of(pod, budgets)  # type: ignore[arg-type]
-        answer = may_evict(pod, matching)
+        answer = decide_eviction(pod, matching)
         if answer.code != OK:
             raise _refused(answer)
         if not answer.takes:
@@ -121,7 +121,7 @@ class Evictor:
         held = budgets.held[one.metadata.name]
         status = granted(one, pod.metadata.name, self._wall_ns() // MILLION)
         body = held.object(BUDGETS)
-        body["status"] = dict(written(status, *NUMBERS))
+        body["status"] = dict(to_json(status, *NUMBERS))
         return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encoded(body))]
 
     async def create_eviction(self, asked: Asked) -> Object:
@@ -167,7 +167,7 @@ def _check(held: Held, options: DeleteOptions) -> None:
         raise other_revision(held.name, options.resource_version, str(held.revision))
 
 
-def _refused(answer: Answer) -> StatusError:
+def _refused(answer: EvictionDecision) -> StatusError:
     causes = (Cause("", answer.cause, CAUSE),) if answer.cause else ()
     return StatusError(
         answer.code, REASONS[answer.code], answer.message, causes=causes, retry_after_s=answer.retry_after or 0

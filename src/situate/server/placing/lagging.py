@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
-from situate.core.reconcile.nodes.leftovers import LEASES as NODE_LEASES
+from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
 from situate.loop.logs import Log
 from situate.server.errors import StatusError

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from situate.core.model.base import EMPTY
-from situate.core.reconcile.nodes.fencing import Profile
-from situate.core.reconcile.reckon import SECOND
+from situate.core.reconcile.api_values import SECOND
+from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
 from situate.server.registry.codec import kept
 from situate.server.resources import BY_KIND, Resource
@@ -48,7 +48,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 _decode: Final = msgspec.json.Decoder(_Snapshot).decode
 
 
-def configuration(profile: Profile) -> msgspec.Raw:
+def configuration(profile: NodeProfile) -> msgspec.Raw:
     """What agents go by."""
     lease_s, renew_s = profile.lease_ms // SECOND, profile.renew_ms // SECOND
     said = {"profile": profile.name, "leaseDurationSeconds": lease_s, "renewIntervalSeconds": renew_s}

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
-from situate.sim.nodes.story import Story
-from situate.sim.nodes.virtual import EPOCH_S, Clock, VirtualLoop
+from situate.sim.nodes.run_log import RunLog
+from situate.sim.nodes.virtual_time import EPOCH_S, DriftingClock, VirtualLoop
 from situate.store.transactions import Delete, Put, Write
 
-__all__ = ["Checkers", "Node", "Pod"]
+__all__ = ["NodeCheckers", "NodeState", "PodState"]
 
 NODES: Final = "/objects/core/nodes/"
 PODS: Final = "/objects/core/pods/"
@@ -45,7 +45,7 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(slots=True)
-class Node:
+class NodeState:
     zone: str
     up: bool
     given_up: float | None
@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(slots=True)
-class Pod:
+class PodState:
     uid: str
     key: str
     node: str
@@ -66,10 +66,10 @@ class Pod:
     body: dict[str, Any] = field(repr=False)
 
 
-class Checkers:
-    def __init__(self, loop: VirtualLoop, story: Story, profile: Profile, plant: Clock) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, Pod] = {}
+class NodeCheckers:
+    def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile, control_plane: DriftingClock) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.pods: dict[str, PodState] = {}
         """As they are stored, by key."""
         self.running: dict[str, dict[str, None]] = {}
         """By uid: on which machines it runs."""
@@ -77,9 +77,9 @@ class Checkers:
         """When the control plane began the last time."""
         self.evictions = self.given_up = self.starts = 0
         self._loop = loop
-        self._story = story
+        self._log = log
         self._profile = profile
-        self._clock = plant
+        self._clock = control_plane
         self._known: dict[str, str] = {}
         self._versions: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[str, int] = {}
@@ -91,19 +91,19 @@ class Checkers:
     def began(self, node: str, uid: str) -> None:
         key = self._known.get(uid, uid)
         self.starts += 1
-        self._story.say(f"{node} runs {key} ({uid[:8]})")
+        self._log.record(f"{node} runs {key} ({uid[:8]})")
         if (node, uid) in self._let_go:
-            self._story.wrong(f"{node} runs {key} ({uid[:8]}) again, which it had let go: its snapshot went back")
+            self._log.violation(f"{node} runs {key} ({uid[:8]}) again, which it had let go: its snapshot went back")
         on = self.running.setdefault(uid, {})
         on[node] = None
         for other, places in self.running.items():
             if other == uid or self._known.get(other, other) == key:
                 for place in places:
                     if place != node:
-                        self._story.wrong(f"{key} runs twice: {uid[:8]} on {node}, {other[:8]} on {place}")
+                        self._log.violation(f"{key} runs twice: {uid[:8]} on {node}, {other[:8]} on {place}")
 
     def ended(self, node: str, uid: str) -> None:
-        self._story.say(f"{node} ended {self._known.get(uid, uid)} ({uid[:8]})")
+        self._log.record(f"{node} ended {self._known.get(uid, uid)} ({uid[:8]})")
         on = self.running.get(uid, {})
         on.pop(node, None)
         if not on:
@@ -116,7 +116,7 @@ class Checkers:
         """The version of its snapshot that an agent goes by, in one of its lives."""
         last = self._versions.get((node, life), 0)
         if version < last:
-            self._story.wrong(f"the agent of {node} went back from version {last} of its snapshot to {version}")
+            self._log.violation(f"the agent of {node} went back from version {last} of its snapshot to {version}")
         self._versions[node, life] = version
 
     # -- what is stored ------------------------------------------------------------------------------------------------
@@ -137,15 +137,15 @@ class Checkers:
         if said is not None:
             version, last = int(said), self._acknowledged.get(node, 0)
             if version < last:
-                self._story.wrong(f"{node} had acknowledged version {last} of its snapshot, and says {version}")
+                self._log.violation(f"{node} had acknowledged version {last} of its snapshot, and says {version}")
             self._acknowledged[node] = version
 
     def _gone(self, key: str) -> None:
         if key.startswith(NODES):
-            self._story.say(f"node {key.removeprefix(NODES)} is deleted")
+            self._log.record(f"node {key.removeprefix(NODES)} is deleted")
             self.nodes.pop(key.removeprefix(NODES), None)
         elif key.startswith(PODS):
-            self._story.say(f"pod {key.removeprefix(PODS)} is gone")
+            self._log.record(f"pod {key.removeprefix(PODS)} is gone")
             self.pods.pop(key.removeprefix(PODS), None)
 
     def _node(self, name: str, body: dict[str, Any]) -> None:
@@ -155,18 +155,18 @@ class Checkers:
         zone = body["metadata"].get("labels", {}).get(ZONE, "")
         added = _seconds(lost[0].get("timeAdded", "")) if lost else None
         out = any(one["key"] == OUT_OF_SERVICE for one in body["spec"].get("taints", ()))
-        new = Node(zone, ready == "True", added, out)
+        new = NodeState(zone, ready == "True", added, out)
         if before is None or before.up != new.up:
-            self._story.say(f"node {name} is {'ready' if new.up else f'not ready ({ready})'}")
+            self._log.record(f"node {name} is {'ready' if new.up else f'not ready ({ready})'}")
         if new.given_up is not None and (before is None or before.given_up is None):
             self._giving_up(name, new)
         elif before is not None and before.given_up is not None and new.given_up is None:
-            self._story.say(f"node {name} is not given up any more")
+            self._log.record(f"node {name} is not given up any more")
         self.nodes[name] = new
 
-    def _giving_up(self, name: str, node: Node) -> None:
+    def _giving_up(self, name: str, node: NodeState) -> None:
         self.given_up += 1
-        self._story.say(f"node {name} is given up")
+        self._log.record(f"node {name} is given up")
         now, profile = self._loop.now, self._profile
         what = f"node {name} is given up"
         self._too_early(what)
@@ -178,67 +178,67 @@ class Checkers:
         rate = profile.rate if not most else profile.reduced_rate if large else 0.0
         last = self._last_given_up.get(node.zone)
         if not rate:
-            self._story.wrong(f"{what} though {down} of the {len(zone)} nodes of its zone are lost")
+            self._log.violation(f"{what} though {down} of the {len(zone)} nodes of its zone are lost")
         elif last is not None and (now - last) * self._clock.rate < 1 / rate - SLACK_S:
-            self._story.wrong(f"{what} {now - last:.1f} s after another of its zone")
+            self._log.violation(f"{what} {now - last:.1f} s after another of its zone")
         self._last_given_up[node.zone] = now
 
     def _too_early(self, what: str) -> None:
         """Nobody is given up, or leaves, in the first period of a control plane's life."""
         since = (self._loop.now - self.began_at) * self._clock.rate
         if since < self._profile.grace_ms / 1_000 - SLACK_S:
-            self._story.wrong(f"{what} {since:.1f} s after the control plane began")
+            self._log.violation(f"{what} {since:.1f} s after the control plane began")
 
     def _all_lost(self, what: str) -> None:
         if not any(one.up for one in self.nodes.values()):
-            self._story.wrong(f"{what} though all nodes are lost")
+            self._log.violation(f"{what} though all nodes are lost")
 
     def _pod(self, key: str, body: dict[str, Any]) -> None:
         meta, status = body["metadata"], body.get("status", {})
         node, phase = body["spec"].get("nodeName", ""), status.get("phase", "Pending")
         tolerations = body["spec"].get("tolerations", ())
-        new = Pod(meta["uid"], key, node, phase, "deletionTimestamp" in meta, _patience(tolerations), body)
+        new = PodState(meta["uid"], key, node, phase, "deletionTimestamp" in meta, _patience(tolerations), body)
         before = self.pods.get(key)
         self._known[new.uid] = key
         if before is not None and before.uid == new.uid:
             if before.node and before.node != node:
-                self._story.wrong(f"pod {key} was bound to {before.node}, and is now to {node or 'nothing'}")
+                self._log.violation(f"pod {key} was bound to {before.node}, and is now to {node or 'nothing'}")
             if before.phase in ENDED and phase != before.phase:
-                self._story.wrong(f"pod {key} had {before.phase}, and is {phase}")
+                self._log.violation(f"pod {key} had {before.phase}, and is {phase}")
         self._tell(before, new)
         targets = [c.get("reason") for c in status.get("conditions", ()) if c["type"] == "DisruptionTarget"]
         if new.leaves and (before is None or not before.leaves) and BY_TAINT in targets:
             self._evicted(new)
         self.pods[key] = new
 
-    def _tell(self, before: Pod | None, new: Pod) -> None:
+    def _tell(self, before: PodState | None, new: PodState) -> None:
         if before is None or before.uid != new.uid:
-            self._story.say(f"pod {new.key} ({new.uid[:8]}) is made")
+            self._log.record(f"pod {new.key} ({new.uid[:8]}) is made")
         elif before.node != new.node:
-            self._story.say(f"pod {new.key} is bound to {new.node}")
+            self._log.record(f"pod {new.key} is bound to {new.node}")
         elif before.phase != new.phase:
-            self._story.say(f"pod {new.key} is {new.phase}")
+            self._log.record(f"pod {new.key} is {new.phase}")
         elif new.leaves and not before.leaves:
-            self._story.say(f"pod {new.key} on {new.node or 'no node'} is to leave")
+            self._log.record(f"pod {new.key} on {new.node or 'no node'} is to leave")
 
-    def _evicted(self, pod: Pod) -> None:
+    def _evicted(self, pod: PodState) -> None:
         self.evictions += 1
         what = f"pod {pod.key} is evicted from {pod.node}"
         node = self.nodes.get(pod.node)
         if node is not None and node.out_of_service:
             return
         if node is None or node.given_up is None:
-            self._story.wrong(f"{what}, which is not given up")
+            self._log.violation(f"{what}, which is not given up")
             return
         self._too_early(what)
         self._all_lost(what)
         patience = min((s for s in pod.patience.values() if s is not None), default=None)
         wall = self._clock.wall(self._loop.now)
         if pod.patience and patience is None:
-            self._story.wrong(f"{what}, whose taint it tolerates")
+            self._log.violation(f"{what}, whose taint it tolerates")
         elif patience is not None and wall < node.given_up + patience - SLACK_S:
             after = wall - node.given_up
-            self._story.wrong(f"{what} {after:.1f} s after that was given up, and not after {patience} s")
+            self._log.violation(f"{what} {after:.1f} s after that was given up, and not after {patience} s")
 
 
 def _patience(tolerations: Sequence[dict[str, Any]]) -> dict[str, int | None]:

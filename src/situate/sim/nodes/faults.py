@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from situate.core.reconcile.nodes.fencing import DRIFT, Profile
-from situate.sim.nodes.checkers import Checkers
+from situate.core.reconcile.nodes.fencing import DRIFT, NodeProfile
+from situate.sim.nodes.checkers import NodeCheckers
+from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.machine import Machine
-from situate.sim.nodes.network import Habits
-from situate.sim.nodes.plant import Plant
-from situate.sim.nodes.story import Story
-from situate.sim.nodes.virtual import Clock
-from situate.sim.nodes.workload import People
+from situate.sim.nodes.network import NetworkFaults
+from situate.sim.nodes.run_log import RunLog
+from situate.sim.nodes.virtual_time import DriftingClock
+from situate.sim.nodes.workload import Users
 
-__all__ = ["KINDS", "Faults", "Kinds"]
+__all__ = ["KINDS", "FaultInjector", "FaultKinds"]
 
 KINDS: Final = (
     "churn",
@@ -50,7 +50,7 @@ KEEP_EVERY_S: Final = (5.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Kinds:
+class FaultKinds:
     """Which kinds of fault a world has."""
 
     on: frozenset[str]
@@ -58,11 +58,11 @@ class Kinds:
     def named(self) -> str:
         return ", ".join(kind for kind in KINDS if kind in self.on) or "none"
 
-    def habits(self, dice: Random) -> Habits:
+    def network_faults(self, rng: Random) -> NetworkFaults:
         def chance(kind: str, most: float) -> float:
-            return dice.uniform(0, most) if kind in self.on else 0.0
+            return rng.uniform(0, most) if kind in self.on else 0.0
 
-        return Habits(
+        return NetworkFaults(
             slow=chance("slow messages", 0.2),
             lost=chance("lost messages", 0.15),
             doubled=chance("doubled messages", 0.2),
@@ -70,37 +70,37 @@ class Kinds:
             mixed=chance("mixed streams", 0.3),
         )
 
-    def clock(self, dice: Random) -> Clock:
+    def clock(self, rng: Random) -> DriftingClock:
         if "drift" not in self.on:
-            return Clock()
-        rate = dice.choice([1 - DRIFT, 1 + DRIFT, dice.uniform(1 - DRIFT, 1 + DRIFT)])
-        return Clock(rate, dice.uniform(-300, 300))
+            return DriftingClock()
+        rate = rng.choice([1 - DRIFT, 1 + DRIFT, rng.uniform(1 - DRIFT, 1 + DRIFT)])
+        return DriftingClock(rate, rng.uniform(-300, 300))
 
 
-class Faults:
+class FaultInjector:
     def __init__(
         self,
-        kinds: Kinds,
-        profile: Profile,
-        dice: Random,
-        plant: Plant,
+        kinds: FaultKinds,
+        profile: NodeProfile,
+        rng: Random,
+        control_plane: SimulatedControlPlane,
         machines: list[Machine],
-        people: People,
-        story: Story,
-        checkers: Checkers,
+        users: Users,
+        log: RunLog,
+        checkers: NodeCheckers,
     ) -> None:
         self.count = 0
         self._kinds = kinds
-        self._dice = dice
-        self._plant = plant
+        self._rng = rng
+        self._control_plane = control_plane
         self._machines = machines
-        self._people = people
-        self._story = story
+        self._users = users
+        self._log = log
         self._checkers = checkers
         self._grace_s = profile.grace_ms / 1_000
         self._busy: dict[Machine, None] = {}
         self._cut: dict[Machine, None] = {}
-        self._plant_busy = False
+        self._control_plane_busy = False
         self._under_way: list[asyncio.Task[None]] = []
 
     async def play(self, seconds: float) -> None:
@@ -109,8 +109,8 @@ class Faults:
         end = loop.time() + seconds
         able = [one for one in _ABLE if one in self._kinds.on]
         while able and loop.time() < end:
-            await asyncio.sleep(self._dice.expovariate(6 / self._grace_s))
-            work = self._begun(self._dice.choice(able))
+            await asyncio.sleep(self._rng.expovariate(6 / self._grace_s))
+            work = self._begun(self._rng.choice(able))
             if work is not None:
                 self.count += 1
                 self._under_way.append(loop.create_task(work))
@@ -120,17 +120,17 @@ class Faults:
     async def keep_disks(self) -> None:
         """Until cancelled: remember what disks have on them, now and then."""
         while True:
-            await asyncio.sleep(self._dice.uniform(*KEEP_EVERY_S))
-            self._dice.choice(self._machines).keep_disk()
+            await asyncio.sleep(self._rng.uniform(*KEEP_EVERY_S))
+            self._rng.choice(self._machines).keep_disk()
 
     def _begun(self, kind: str) -> Coroutine[Any, Any, None] | None:
         if kind == "churn":
-            return self._people.change_something()
+            return self._users.change_something()
         if kind.startswith("control"):
-            if self._plant_busy:
+            if self._control_plane_busy:
                 return None
-            self._plant_busy = True
-            return self._pause_plant() if kind.endswith("pauses") else self._restart_plant()
+            self._control_plane_busy = True
+            return self._pause_control_plane() if kind.endswith("pauses") else self._restart_control_plane()
         if kind == "cuts of many":
             return self._cut_many()
         if kind == "cuts":
@@ -148,122 +148,122 @@ class Faults:
 
     def _one(self, taken: dict[Machine, None]) -> Machine | None:
         free = [one for one in self._machines if one not in taken]
-        return self._dice.choice(free) if free else None
+        return self._rng.choice(free) if free else None
 
     def _short(self) -> float:
         """Mostly short, at times longer than it takes to be held to be lost."""
-        return min(self._dice.expovariate(1.5 / self._grace_s), 3 * self._grace_s)
+        return min(self._rng.expovariate(1.5 / self._grace_s), 3 * self._grace_s)
 
     # -- the network ---------------------------------------------------------------------------------------------------
 
     async def _cut_one(self, one: Machine, seconds: float | None = None) -> None:
         self._cut[one] = None
-        there, back = self._dice.choice([(True, True), (True, False), (False, True)])
-        self._story.say(f"{one.name} is cut off{'' if there and back else ', one way'} ({there=}, {back=})")
+        there, back = self._rng.choice([(True, True), (True, False), (False, True)])
+        self._log.record(f"{one.name} is cut off{'' if there and back else ', one way'} ({there=}, {back=})")
         one.link.cut(there=there, back=back)
         await asyncio.sleep(self._short() if seconds is None else seconds)
-        self._story.say(f"{one.name} is not cut off any more")
+        self._log.record(f"{one.name} is not cut off any more")
         one.link.heal()
         del self._cut[one]
 
     async def _cut_many(self) -> None:
         """A zone, or any number of machines, or all."""
         free = [one for one in self._machines if one not in self._cut]
-        many = self._dice.sample(free, self._dice.randint(0, len(free)))
+        many = self._rng.sample(free, self._rng.randint(0, len(free)))
         seconds = self._short()
         await asyncio.gather(*(self._cut_one(one, seconds) for one in many))
 
     # -- the control plane ---------------------------------------------------------------------------------------------
 
-    async def _pause_plant(self) -> None:
-        process, seconds = self._plant.process, self._short()
+    async def _pause_control_plane(self) -> None:
+        process, seconds = self._control_plane.process, self._short()
         if process is not None:
-            self._story.say("the control plane is paused")
-            process.owner.pause()
+            self._log.record("the control plane is paused")
+            process.actor.pause()
             await asyncio.sleep(seconds)
-            self._story.say("the control plane goes on")
-            if seconds * self._plant.clock.rate > ASLEEP_S:
+            self._log.record("the control plane goes on")
+            if seconds * self._control_plane.clock.rate > ASLEEP_S:
                 self._checkers.began_at = asyncio.get_running_loop().time()
-            process.owner.go_on()
-        self._plant_busy = False
+            process.actor.go_on()
+        self._control_plane_busy = False
 
-    async def _restart_plant(self) -> None:
-        self._story.say("the control plane dies")
-        await self._plant.kill()
+    async def _restart_control_plane(self) -> None:
+        self._log.record("the control plane dies")
+        await self._control_plane.kill()
         await asyncio.sleep(self._short())
-        self._story.say("the control plane begins again")
+        self._log.record("the control plane begins again")
         self._checkers.began_at = asyncio.get_running_loop().time()
-        self._plant.begin()
-        self._plant_busy = False
+        self._control_plane.begin()
+        self._control_plane_busy = False
 
     # -- machines ------------------------------------------------------------------------------------------------------
 
     async def _pause(self, one: Machine) -> None:
         """Its agent only: what it runs goes on."""
         self._busy[one] = None
-        owner = one.agent_owner
-        if owner is not None:
-            self._story.say(f"the agent of {one.name} is paused")
-            owner.pause()
+        actor = one.agent_actor
+        if actor is not None:
+            self._log.record(f"the agent of {one.name} is paused")
+            actor.pause()
             await asyncio.sleep(self._short())
-            self._story.say(f"the agent of {one.name} goes on")
-            owner.go_on()
+            self._log.record(f"the agent of {one.name} goes on")
+            actor.go_on()
         del self._busy[one]
 
     async def _restart(self, one: Machine) -> None:
         """Its agent only."""
         self._busy[one] = None
-        self._story.say(f"the agent of {one.name} dies")
+        self._log.record(f"the agent of {one.name} dies")
         await one.kill_agent()
         await asyncio.sleep(self._short())
         self._put_back(one)
-        self._story.say(f"the agent of {one.name} begins again")
+        self._log.record(f"the agent of {one.name} begins again")
         one.begin_agent()
         del self._busy[one]
 
     async def _reboot(self, one: Machine) -> None:
         self._busy[one] = None
-        self._story.say(f"{one.name} is switched off")
+        self._log.record(f"{one.name} is switched off")
         await one.power_off()
         await asyncio.sleep(self._short())
         self._put_back(one)
-        self._story.say(f"{one.name} is switched on")
+        self._log.record(f"{one.name} is switched on")
         one.power_on()
         del self._busy[one]
 
     def _put_back(self, one: Machine) -> None:
-        if "old disks" in self._kinds.on and one.disks and self._dice.random() < 0.7:
-            disk = self._dice.choice(one.disks)
-            self._story.say(f"{one.name} has its disk of {disk.at:.3f}")
+        if "old disks" in self._kinds.on and one.disks and self._rng.random() < 0.7:
+            disk = self._rng.choice(one.disks)
+            self._log.record(f"{one.name} has its disk of {disk.at:.3f}")
             one.put_back(disk)
 
     async def _vanish(self, one: Machine) -> None:
         """For long; and people may say so."""
         self._busy[one] = None
-        self._story.say(f"{one.name} vanishes")
+        self._log.record(f"{one.name} vanishes")
         await one.power_off()
         await asyncio.sleep(self._short())
-        said = self._dice.choice(["nothing", "deleted", "out of service"])
+        said = self._rng.choice(["nothing", "deleted", "out of service"])
         if said == "deleted":
-            await self._people.delete_node(one.name)
+            await self._users.delete_node(one.name)
         elif said == "out of service":
-            await self._people.out_of_service(one.name, out=True)
+            await self._users.out_of_service(one.name, out=True)
         await asyncio.sleep(self._grace_s + 2 * self._short())
         self._put_back(one)
-        self._story.say(f"{one.name} is back")
+        self._log.record(f"{one.name} is back")
         one.power_on()
         if said == "out of service":
-            await self._people.out_of_service(one.name, out=False)
+            await self._users.out_of_service(one.name, out=False)
         del self._busy[one]
 
     async def _delete_node(self, one: Machine) -> None:
         """Though it is well, or only cut off: then it does not know, and others are made in place of its pods."""
         self._busy[one] = None
         cut = None
-        if one not in self._cut and self._dice.random() < 0.7:
+        if one not in self._cut and self._rng.random() < 0.7:
             cut = asyncio.create_task(self._cut_one(one, 2 * self._grace_s + ABSENT_S))
-            await asyncio.sleep(self._dice.uniform(0, 2))
-        await self._people.delete_node(one.name)
+            await asyncio.sleep(self._rng.uniform(0, 2))
+        await self._users.delete_node(one.name)
         await asyncio.sleep(self._short())
         if cut is not None:
             await cut

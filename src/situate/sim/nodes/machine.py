@@ -18,16 +18,16 @@ from typing import Any, Final, cast
 from situate.agent import host
 from situate.agent.agent import NodeAgent, NodeSettings
 from situate.agent.clock import Clock as AgentClock
+from situate.agent.control_plane import ControlPlane
+from situate.agent.desired_state import NodeConfiguration
 from situate.agent.lease import FENCE
-from situate.agent.plane import Plane
-from situate.agent.runtime import Executed, Order, Run
-from situate.agent.wanted import Configuration
-from situate.core.reconcile.nodes.fencing import Profile
-from situate.core.reconcile.reckon import SECOND
-from situate.sim.nodes.checkers import Checkers
-from situate.sim.nodes.network import Link, NetPlane
-from situate.sim.nodes.story import Story
-from situate.sim.nodes.virtual import Clock, Owner, VirtualLoop
+from situate.agent.runtime import ContainerConfig, ExecResult, Run
+from situate.core.reconcile.api_values import SECOND
+from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.sim.nodes.checkers import NodeCheckers
+from situate.sim.nodes.network import Link, NetworkControlPlane
+from situate.sim.nodes.run_log import RunLog
+from situate.sim.nodes.virtual_time import Actor, DriftingClock, VirtualLoop
 
 __all__ = ["Disk", "HollowRuntime", "Machine", "facts_of"]
 
@@ -57,7 +57,7 @@ class Disk:
 class _Container:
     """One that runs. `argv`: how long until it ends by itself ("-": never), its exit code, how long it takes to end."""
 
-    order: Order
+    order: ContainerConfig
     ends: asyncio.TimerHandle | None = None
     steps: list[asyncio.TimerHandle] = field(default_factory=list)
 
@@ -91,21 +91,21 @@ class Machine:
         loop: VirtualLoop,
         name: str,
         labels: Mapping[str, str],
-        clock: Clock,
+        clock: DriftingClock,
         directory: Path,
         link: Link,
-        profile: Profile,
-        story: Story,
-        checkers: Checkers,
+        profile: NodeProfile,
+        log: RunLog,
+        checkers: NodeCheckers,
     ) -> None:
         self.name = name
         self.labels = labels
         self.link = link
         self.clock = clock
-        self.owner = Owner(f"machine {name}", clock)
+        self.actor = Actor(f"machine {name}", clock)
         self.directory = directory
         self.agent: NodeAgent | None = None
-        self.agent_owner: Owner | None = None
+        self.agent_actor: Actor | None = None
         self.on = False
         self.boots = 0
         self.records: Records = {}
@@ -114,10 +114,10 @@ class Machine:
         self.changed: Callable[[str], None] = lambda uid: None
         self._loop = loop
         self._profile = profile
-        self._story = story
+        self._log = log
         self._checkers = checkers
         self._view: HollowRuntime | None = None
-        self._plane: NetPlane | None = None
+        self._plane: NetworkControlPlane | None = None
         self._lives = 0
         self._shims: asyncio.TimerHandle | None = None
         directory.mkdir(parents=True)
@@ -126,23 +126,23 @@ class Machine:
 
     def begin_agent(self) -> None:
         self._lives += 1
-        owner = self.agent_owner = Owner(f"agent {self.name}.{self._lives}", self.clock)
-        plane = self._plane = NetPlane(self.link)
+        actor = self.agent_actor = Actor(f"agent {self.name}.{self._lives}", self.clock)
+        plane = self._plane = NetworkControlPlane(self.link)
         settings = NodeSettings(
             self.name,
             self.directory,
             labels=self.labels,
-            configuration=Configuration(self._profile.lease_ms // SECOND, self._profile.renew_ms // SECOND),
+            configuration=NodeConfiguration(self._profile.lease_ms // SECOND, self._profile.renew_ms // SECOND),
         )
         # The functions of `time` are looked up when they are called: they are the world's only while it is played.
         clock = AgentClock(lambda: time.monotonic(), lambda: time.time_ns(), asyncio.sleep)  # noqa: PLW0108
 
         def made() -> NodeAgent:
-            return NodeAgent(cast(Plane, plane), settings, self._made_view, clock)
+            return NodeAgent(cast(ControlPlane, plane), settings, self._made_view, clock)
 
-        agent = self.agent = owner.run(made)
-        owner.watched = self._look
-        owner.begin(agent.run()).add_done_callback(lambda task: self._agent_ended(agent, task))
+        agent = self.agent = actor.run(made)
+        actor.watched = self._look
+        actor.begin(agent.run()).add_done_callback(lambda task: self._agent_ended(agent, task))
 
     def _look(self) -> None:
         """After each step of its agent."""
@@ -159,18 +159,18 @@ class Machine:
         error = None if task.cancelled() else task.exception()
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self._story.wrong(f"the agent of {self.name} fell over: {type(error).__name__}: {error}")
+        self._log.violation(f"the agent of {self.name} fell over: {type(error).__name__}: {error}")
 
     async def kill_agent(self) -> None:
         """Its containers go on."""
-        owner, self.agent, self.agent_owner = self.agent_owner, None, None
+        actor, self.agent, self.agent_actor = self.agent_actor, None, None
         if self._view is not None:
             self._view.severed = True
         if self._plane is not None:
             self._plane.severed = True
         self.changed = lambda uid: None
-        if owner is not None:
-            await owner.end()
+        if actor is not None:
+            await actor.end()
 
     # -- power ---------------------------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Machine:
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
-    def start(self, order: Order) -> None:
+    def start(self, order: ContainerConfig) -> None:
         uid, name = order.pod, order.container
         runs = self.records.setdefault(uid, {}).setdefault(name, [])
         runs.append(Run(order.attempt, order.backoff_ms, "starting", id=f"hollow://{uid}/{name}/{order.attempt}"))
@@ -228,7 +228,7 @@ class Machine:
             self._later(0.0, self._guard)
 
     def _later(self, delay: float, call: Callable[..., None], *args: Any) -> asyncio.TimerHandle:
-        return self._loop.call_later(delay, call, *args, context=self.owner.context())
+        return self._loop.call_later(delay, call, *args, context=self.actor.context())
 
     def _now_ns(self) -> int:
         return int(self.clock.wall(self._loop.now) * NANO)
@@ -309,11 +309,11 @@ class HollowRuntime:
     def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
         return self._machine.records.get(pod, {})
 
-    def start(self, order: Order) -> None:
+    def start(self, order: ContainerConfig) -> None:
         if not self.severed:
             self._machine.start(order)
 
-    def ask_to_end(self, pod: str, container: str) -> None:
+    def terminate(self, pod: str, container: str) -> None:
         if not self.severed:
             self._machine.end(pod, container, at_once=False)
 
@@ -321,8 +321,8 @@ class HollowRuntime:
         if not self.severed:
             self._machine.end(pod, container, at_once=True)
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> Executed:
-        return Executed(0, "")
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
+        return ExecResult(0, "")
 
     def log(self, pod: str, container: str, attempt: int) -> Path:
         return self.home(pod) / "log"

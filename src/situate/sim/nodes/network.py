@@ -19,19 +19,19 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from situate.agent.direct import LEASE, RegistryPlane
-from situate.agent.machine import LEASES
-from situate.agent.plane import PlaneError, Renewal, Taken
-from situate.agent.remote import ClientPlane
+from situate.agent.control_plane import AcquiredLease, ControlPlaneError, LeaseRenewal
+from situate.agent.control_plane_http import HttpControlPlane
+from situate.agent.control_plane_local import LEASE, LocalControlPlane
+from situate.agent.node_objects import LEASES
 from situate.kube.client import Client
 from situate.kube.problems import LOST, TIMEOUT, ApiError
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target
-from situate.sim.nodes.plant import Plant, Process
-from situate.sim.nodes.virtual import VirtualLoop
+from situate.sim.nodes.control_plane import ControlPlaneProcess, SimulatedControlPlane
+from situate.sim.nodes.virtual_time import VirtualLoop
 
-__all__ = ["Habits", "Link", "NetPlane"]
+__all__ = ["NetworkFaults", "Link", "NetworkControlPlane"]
 
 GIVE_UP_S: Final = 10.0
 """When a caller stops waiting, by its own clock."""
@@ -45,7 +45,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class NetworkFaults:
     """How a world's network treats messages: chances, and times in seconds."""
 
     usual_s: tuple[float, float] = (0.001, 0.02)
@@ -65,7 +65,7 @@ class _Sent:
     args: tuple[Any, ...]
     named: dict[str, Any]
 
-    def to(self, process: Process) -> Any:
+    def to(self, process: ControlPlaneProcess) -> Any:
         if self.name == "request":
             return _lease_request(process.registry, *self.args)
         return getattr(process.plane, self.name)(*self.args, **self.named)
@@ -74,13 +74,15 @@ class _Sent:
 class Link:
     """The way between one machine and the control plane."""
 
-    def __init__(self, loop: VirtualLoop, plant: Plant, habits: Habits, dice: Random) -> None:
+    def __init__(
+        self, loop: VirtualLoop, control_plane: SimulatedControlPlane, network_faults: NetworkFaults, rng: Random
+    ) -> None:
         self.there = self.back = True
         """Whether messages to the control plane arrive, and those from it."""
-        self.habits = habits
+        self.network_faults = network_faults
         self.loop = loop
-        self.plant = plant
-        self._dice = dice
+        self.control_plane = control_plane
+        self._rng = rng
         self._streams: dict[_Stream, None] = {}
         self._cut_at = 0.0
 
@@ -96,8 +98,8 @@ class Link:
             stream.healed(broken)
 
     def delay(self) -> float:
-        habits, dice = self.habits, self._dice
-        return dice.uniform(*(habits.slow_s if dice.random() < habits.slow else habits.usual_s))
+        network_faults, rng = self.network_faults, self._rng
+        return rng.uniform(*(network_faults.slow_s if rng.random() < network_faults.slow else network_faults.usual_s))
 
     def after(self, delay: float, call: Any, *args: Any) -> None:
         self.loop.call_later(delay, call, *args, context=self.world())
@@ -106,37 +108,37 @@ class Link:
         return self.loop.world.context()
 
     def between(self, span: tuple[float, float]) -> float:
-        return self._dice.uniform(*span)
+        return self._rng.uniform(*span)
 
     def chance(self, of: float) -> bool:
-        return of > 0 and self._dice.random() < of
+        return of > 0 and self._rng.random() < of
 
     def call(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
-        if not self.there or self.chance(self.habits.lost):
+        if not self.there or self.chance(self.network_faults.lost):
             return
-        late = self._dice.uniform(*self.habits.late_s) if self.chance(self.habits.late) else 0.0
+        late = self._rng.uniform(*self.network_faults.late_s) if self.chance(self.network_faults.late) else 0.0
         self.after(self.delay() + late, self._arrived, sent, reply)
-        if self.chance(self.habits.doubled):
-            self.after(self.delay() + self._dice.uniform(0, 30), self._arrived, sent, reply)
+        if self.chance(self.network_faults.doubled):
+            self.after(self.delay() + self._rng.uniform(0, 30), self._arrived, sent, reply)
 
     def _arrived(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
-        process = self.plant.process
+        process = self.control_plane.process
         if process is None or not process.ready:
-            self._answer(reply, PlaneError("connection refused"))
+            self._answer(reply, ControlPlaneError("connection refused"))
             return
-        task = process.owner.begin(sent.to(process), name=sent.name)
+        task = process.actor.begin(sent.to(process), name=sent.name)
         task.add_done_callback(partial(self._done, reply), context=self.world())
 
     def _done(self, reply: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
         if task.cancelled():
-            self._answer(reply, PlaneError("connection reset"))
+            self._answer(reply, ControlPlaneError("connection reset"))
         elif (error := task.exception()) is not None:
             self._answer(reply, error)
         else:
             self._answer(reply, task.result())
 
     def _answer(self, reply: asyncio.Future[Any], answer: Any) -> None:
-        if self.back and not self.chance(self.habits.lost):
+        if self.back and not self.chance(self.network_faults.lost):
             self.after(self.delay(), _settle, reply, answer)
 
     def stream(self, sent: _Sent) -> _Stream:
@@ -174,20 +176,20 @@ class _Stream:
     def arrived(self) -> None:
         if self._closed:
             return
-        process = self._link.plant.process
+        process = self._link.control_plane.process
         if process is None or not process.ready:
-            self._tell(PlaneError("connection refused"))
+            self._tell(ControlPlaneError("connection refused"))
             return
-        self._task = process.owner.begin(self._follow(process), name=self._sent.name)
+        self._task = process.actor.begin(self._follow(process), name=self._sent.name)
         self._task.add_done_callback(self._ended, context=self._link.world())
 
-    async def _follow(self, process: Process) -> None:
+    async def _follow(self, process: ControlPlaneProcess) -> None:
         async for one in self._sent.to(process):
             self._tell(one)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        self._tell(error if isinstance(error, PlaneError) else PlaneError("connection reset"))
+        self._tell(error if isinstance(error, ControlPlaneError) else ControlPlaneError("connection reset"))
 
     def _tell(self, one: Any) -> None:
         if not self._link.back:
@@ -196,9 +198,9 @@ class _Stream:
             self._send(one)
 
     def _send(self, one: Any) -> None:
-        link, mixes = self._link, not isinstance(one, PlaneError) and not getattr(one, "listed", False)
+        link, mixes = self._link, not isinstance(one, ControlPlaneError) and not getattr(one, "listed", False)
         now = link.loop.now
-        if mixes and link.chance(link.habits.mixed):
+        if mixes and link.chance(link.network_faults.mixed):
             at = now + link.delay() + link.between(MIXED_S)  # What comes next may overtake it.
         else:
             at = max(self._last, now + link.delay())
@@ -206,7 +208,7 @@ class _Stream:
             at = self._last
         self._longest = max(self._longest, at)
         link.after(at - now, self._deliver, one)
-        if mixes and link.chance(link.habits.mixed):
+        if mixes and link.chance(link.network_faults.mixed):
             link.after(at - now + link.between(MIXED_S), self._deliver, one)  # It is told again.
 
     def _deliver(self, one: Any) -> None:
@@ -218,7 +220,7 @@ class _Stream:
             self.arrived()  # It was asked for while the way was cut, and is asked for again, as TCP would.
         if broken:
             self._waiting.clear()
-            self._send(PlaneError("connection reset"))
+            self._send(ControlPlaneError("connection reset"))
             return
         while self._waiting:
             self._send(self._waiting.popleft())
@@ -230,31 +232,31 @@ class _Stream:
             self._task.cancel()
 
 
-class NetPlane:
+class NetworkControlPlane:
     """A Plane across a link: whatever the control plane's own one can do, as seen from a machine."""
 
     def __init__(self, link: Link) -> None:
         self.severed = False
         """Whoever asks is dead."""
         self._link = link
-        self._leases = ClientPlane(cast(Client, _LeaseClient(self)))
+        self._leases = HttpControlPlane(cast(Client, _LeaseClient(self)))
 
-    async def take(self, node: str, lease_s: int, least: int = 0) -> Taken:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
         """As agents do it over HTTP: read, then write on what was read. So a message that is late comes too late."""
-        return await self._leases.take(node, lease_s, least)
+        return await self._leases.acquire_lease(node, lease_s, least)
 
-    async def renew(self, node: str, renewal: Renewal) -> None:
-        await self._leases.renew(node, renewal)
+    async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
+        await self._leases.renew_lease(node, renewal)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        streams = inspect.isasyncgenfunction(getattr(RegistryPlane, name))
+        streams = inspect.isasyncgenfunction(getattr(LocalControlPlane, name))
         return partial(self._stream if streams else self._call, name)
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
         if self.severed:
-            raise PlaneError("dead")
+            raise ControlPlaneError("dead")
         loop = self._link.loop
         reply: asyncio.Future[Any] = loop.create_future()
         sent = _Sent(name, tuple(_copied(one) for one in args), {key: _copied(one) for key, one in named.items()})
@@ -263,16 +265,16 @@ class NetPlane:
             async with asyncio.timeout(GIVE_UP_S):
                 return await reply
         except TimeoutError:
-            raise PlaneError("no answer") from None
+            raise ControlPlaneError("no answer") from None
 
     async def _stream(self, name: str, *args: Any, **named: Any) -> AsyncIterator[Any]:
         if self.severed:
-            raise PlaneError("dead")
+            raise ControlPlaneError("dead")
         stream = self._link.stream(_Sent(name, args, named))
         try:
             while True:
                 told = await stream.told.get()
-                if isinstance(told, PlaneError):
+                if isinstance(told, ControlPlaneError):
                     raise told
                 yield told
         finally:
@@ -282,7 +284,7 @@ class NetPlane:
 class _LeaseClient:
     """As much of an HTTP client as it takes to read and write leases."""
 
-    def __init__(self, plane: NetPlane) -> None:
+    def __init__(self, plane: NetworkControlPlane) -> None:
         self._plane = plane
 
     async def request(self, method: str, path: str, *, body: bytes = b"", timeout_s: float = GIVE_UP_S) -> bytes:
@@ -291,7 +293,7 @@ class _LeaseClient:
                 answer: bytes = await self._plane._call("request", method, path, body)
         except TimeoutError:
             raise ApiError(0, TIMEOUT, "no answer") from None
-        except PlaneError as error:
+        except ControlPlaneError as error:
             raise ApiError(0, LOST, str(error)) from None
         return answer
 

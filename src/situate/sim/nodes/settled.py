@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from situate.sim.nodes.checkers import ENDED, Checkers
+from situate.sim.nodes.checkers import ENDED, NodeCheckers
+from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.machine import Machine
-from situate.sim.nodes.plant import Plant
-from situate.sim.nodes.workload import JOBS, SPACE, People, Wanted
+from situate.sim.nodes.workload import JOBS, SPACE, DesiredWorkload, Users
 
 __all__ = ["unsettled"]
 
 
-def unsettled(checkers: Checkers, machines: Sequence[Machine], people: People, plant: Plant) -> list[str]:
+def unsettled(
+    checkers: NodeCheckers, machines: Sequence[Machine], users: Users, control_plane: SimulatedControlPlane
+) -> list[str]:
     """Everything that is not as it should be."""
-    return [*_nodes(checkers, machines), *_pods(checkers), *_running(checkers), *_workloads(checkers, people, plant)]
+    return [
+        *_nodes(checkers, machines),
+        *_pods(checkers),
+        *_running(checkers),
+        *_workloads(checkers, users, control_plane),
+    ]
 
 
-def _nodes(checkers: Checkers, machines: Sequence[Machine]) -> Iterator[str]:
+def _nodes(checkers: NodeCheckers, machines: Sequence[Machine]) -> Iterator[str]:
     for one in machines:
         node = checkers.nodes.get(one.name)
         if node is None:
@@ -29,7 +36,7 @@ def _nodes(checkers: Checkers, machines: Sequence[Machine]) -> Iterator[str]:
             yield f"{one.name} is still given up"
 
 
-def _pods(checkers: Checkers) -> Iterator[str]:
+def _pods(checkers: NodeCheckers) -> Iterator[str]:
     for key, pod in checkers.pods.items():
         on = list(checkers.running.get(pod.uid, ()))
         if pod.leaves:
@@ -44,7 +51,7 @@ def _pods(checkers: Checkers) -> Iterator[str]:
             yield f"{key} is bound to {pod.node} and runs on {on or 'none'}"
 
 
-def _running(checkers: Checkers) -> Iterator[str]:
+def _running(checkers: NodeCheckers) -> Iterator[str]:
     wanted = {pod.uid: pod for pod in checkers.pods.values()}
     for uid, places in checkers.running.items():
         pod = wanted.get(uid)
@@ -54,19 +61,19 @@ def _running(checkers: Checkers) -> Iterator[str]:
             yield f"{', '.join(places)} runs {pod.key}, which has {pod.phase}"
 
 
-def _workloads(checkers: Checkers, people: People, plant: Plant) -> Iterator[str]:
-    for one in people.wanted.values():
+def _workloads(checkers: NodeCheckers, users: Users, control_plane: SimulatedControlPlane) -> Iterator[str]:
+    for one in users.wanted.values():
         pods = [pod for pod in checkers.pods.values() if pod.body["metadata"].get("labels", {}).get("app") == one.name]
         if one.kind == "Job":
-            yield from _job(one, plant)
+            yield from _job(one, control_plane)
         elif one.kind != "Pod":
             active = [pod for pod in pods if not pod.leaves and pod.phase not in ENDED]
             if len(active) != one.replicas:
                 yield f"{one.name} has {len(active)} pods of {one.replicas}"
 
 
-def _job(one: Wanted, plant: Plant) -> Iterator[str]:
-    held = None if plant.process is None else plant.process.registry.cache.get(JOBS, SPACE, one.name)
+def _job(one: DesiredWorkload, control_plane: SimulatedControlPlane) -> Iterator[str]:
+    held = None if control_plane.process is None else control_plane.process.registry.cache.get(JOBS, SPACE, one.name)
     done = 0 if held is None else held.object(JOBS).get("status", {}).get("succeeded", 0)
     if done != one.replicas:
         yield f"{one.name} has {done} of {one.replicas} done"

@@ -13,10 +13,10 @@ from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
-from situate.sim.nodes.plant import Plant
-from situate.sim.nodes.story import Story
+from situate.sim.nodes.control_plane import SimulatedControlPlane
+from situate.sim.nodes.run_log import RunLog
 
-__all__ = ["JOBS", "People", "Wanted"]
+__all__ = ["JOBS", "Users", "DesiredWorkload"]
 
 SPACE: Final = "default"
 RESOURCES: Final = {
@@ -34,7 +34,7 @@ NEVER: Final = "-"
 
 
 @dataclass(slots=True)
-class Wanted:
+class DesiredWorkload:
     """So many pods of a workload."""
 
     kind: str
@@ -42,23 +42,25 @@ class Wanted:
     replicas: int
 
 
-class People:
+class Users:
     """They ask until they are heard: the control plane may be away."""
 
-    def __init__(self, plant: Plant, dice: Random, story: Story, patience_s: tuple[int, ...]) -> None:
-        self.wanted: dict[str, Wanted] = {}
-        self._plant = plant
-        self._dice = dice
-        self._story = story
+    def __init__(
+        self, control_plane: SimulatedControlPlane, rng: Random, log: RunLog, patience_s: tuple[int, ...]
+    ) -> None:
+        self.wanted: dict[str, DesiredWorkload] = {}
+        self._control_plane = control_plane
+        self._rng = rng
+        self._log = log
         self._patience_s = patience_s
         self._rolled = 0
 
     async def do(self, what: Callable[[Registry], Awaitable[object]]) -> None:
         """As the control plane itself, so by its clock and at its pace."""
         while True:
-            process = self._plant.process
+            process = self._control_plane.process
             if process is not None and process.ready:
-                task = process.owner.begin(_quietly(what, process.registry), name="people")
+                task = process.actor.begin(_quietly(what, process.registry), name="people")
                 await asyncio.wait([task])
                 if not task.cancelled() and task.exception() is None and task.result():
                     return
@@ -67,21 +69,21 @@ class People:
     # -- workloads -----------------------------------------------------------------------------------------------------
 
     async def begin(self) -> None:
-        dice = self._dice
-        for number in range(dice.randint(1, 2)):
-            await self._make("Deployment", f"web-{number}", dice.randint(2, 6))
-        for number in range(dice.randint(1, 2)):
-            await self._make("StatefulSet", f"db-{number}", dice.randint(1, 4))
-        if dice.random() < 0.5:
-            await self._make("Job", "job", dice.randint(1, 4))
-        for number in range(dice.randint(0, 2)):
+        rng = self._rng
+        for number in range(rng.randint(1, 2)):
+            await self._make("Deployment", f"web-{number}", rng.randint(2, 6))
+        for number in range(rng.randint(1, 2)):
+            await self._make("StatefulSet", f"db-{number}", rng.randint(1, 4))
+        if rng.random() < 0.5:
+            await self._make("Job", "job", rng.randint(1, 4))
+        for number in range(rng.randint(0, 2)):
             await self._make("Pod", f"lone-{number}", 1)
 
     async def _make(self, kind: str, name: str, replicas: int) -> None:
-        self._story.say(f"people want {kind} {name} with {replicas}")
+        self._log.record(f"people want {kind} {name} with {replicas}")
         body = self._body(kind, name, replicas)
         resource = RESOURCES[kind]
-        self.wanted[name] = Wanted(kind, name, replicas)
+        self.wanted[name] = DesiredWorkload(kind, name, replicas)
         await self.do(lambda registry: registry.create(Target(resource, SPACE), body, SYSTEM))
 
     def _body(self, kind: str, name: str, replicas: int) -> Object:
@@ -95,23 +97,23 @@ class People:
             return {**made, "spec": spec}
         spec = {"template": template, "replicas": replicas, "selector": {"matchLabels": {"app": name}}}
         if kind == "StatefulSet":
-            spec |= {"serviceName": name, "podManagementPolicy": self._dice.choice(["Parallel", "OrderedReady"])}
+            spec |= {"serviceName": name, "podManagementPolicy": self._rng.choice(["Parallel", "OrderedReady"])}
         return {**made, "spec": spec}
 
     def _template(self, name: str, *, ends: bool) -> Object:
-        dice = self._dice
-        lasts = f"{dice.uniform(1, 40):.1f}" if ends else NEVER
-        takes = f"{dice.choice([0.0, 0.5, 2.0, 20.0]):.1f}"
+        rng = self._rng
+        lasts = f"{rng.uniform(1, 40):.1f}" if ends else NEVER
+        takes = f"{rng.choice([0.0, 0.5, 2.0, 20.0]):.1f}"
         spec: Object = {
             "containers": [
                 {
                     "name": "main",
                     "image": "none",
                     "command": ["hollow", lasts, "0", takes],
-                    "resources": {"requests": {"cpu": f"{dice.randint(1, 4) * 100}m"}},
+                    "resources": {"requests": {"cpu": f"{rng.randint(1, 4) * 100}m"}},
                 }
             ],
-            "terminationGracePeriodSeconds": dice.choice([1, 2, 5, 10]),
+            "terminationGracePeriodSeconds": rng.choice([1, 2, 5, 10]),
             "tolerations": self._tolerations(),
         }
         if ends:
@@ -119,7 +121,7 @@ class People:
         return {"metadata": {"labels": {"app": name}}, "spec": spec}
 
     def _tolerations(self) -> list[Object]:
-        seconds = self._dice.choice(self._patience_s)
+        seconds = self._rng.choice(self._patience_s)
         return [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for key in (NOT_READY, UNREACHABLE)
@@ -129,29 +131,29 @@ class People:
 
     async def change_something(self) -> None:
         """Scale, roll, or delete a pod."""
-        one = self._dice.choice([each for each in self.wanted.values() if each.kind in ("Deployment", "StatefulSet")])
-        match self._dice.choice(["scale", "scale", "roll", "delete"]):
+        one = self._rng.choice([each for each in self.wanted.values() if each.kind in ("Deployment", "StatefulSet")])
+        match self._rng.choice(["scale", "scale", "roll", "delete"]):
             case "scale":
-                one.replicas = self._dice.randint(1, 6)
-                self._story.say(f"people scale {one.name} to {one.replicas}")
+                one.replicas = self._rng.randint(1, 6)
+                self._log.record(f"people scale {one.name} to {one.replicas}")
                 # As wanted when it is heard: of two who wait to be heard, the later may be heard first.
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"replicas": one.replicas}})
             case "roll":
                 self._rolled += 1
-                self._story.say(f"people roll {one.name}")
+                self._log.record(f"people roll {one.name}")
                 note = {"metadata": {"annotations": {"rolled": str(self._rolled)}}}
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"template": note}})
             case _:
                 await self._delete_one(one)
 
-    async def _delete_one(self, one: Wanted) -> None:
-        process = self._plant.process
+    async def _delete_one(self, one: DesiredWorkload) -> None:
+        process = self._control_plane.process
         if process is None:
             return
         names = [held.name for held in process.registry.cache.all(PODS, SPACE) if held.labels.get("app") == one.name]
         if names:
-            name = self._dice.choice(sorted(names))
-            self._story.say(f"people delete pod {name}")
+            name = self._rng.choice(sorted(names))
+            self._log.record(f"people delete pod {name}")
             await self.do(lambda registry: registry.delete(Target(PODS, SPACE, name), SYSTEM, DeleteOptions()))
 
     async def _patch(self, resource: Resource, name: str, patch: Callable[[], Object]) -> None:
@@ -160,11 +162,11 @@ class People:
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     async def delete_node(self, name: str) -> None:
-        self._story.say(f"people delete node {name}")
+        self._log.record(f"people delete node {name}")
         await self.do(lambda registry: registry.delete(Target(NODES, "", name), SYSTEM, DeleteOptions()))
 
     async def out_of_service(self, name: str, *, out: bool) -> None:
-        self._story.say(f"people say that {name} is {'out of service' if out else 'in service again'}")
+        self._log.record(f"people say that {name} is {'out of service' if out else 'in service again'}")
 
         def change(found: Object, _held: Any) -> Object:
             taints = [one for one in found["spec"].get("taints", ()) if one["key"] != OUT_OF_SERVICE]

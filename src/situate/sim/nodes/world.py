@@ -14,18 +14,18 @@ from random import Random
 from typing import Final
 
 from situate.agent import host
-from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, Profile
-from situate.sim.nodes.checkers import ZONE, Checkers
-from situate.sim.nodes.faults import KINDS, Faults, Kinds
+from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
+from situate.sim.nodes.checkers import ZONE, NodeCheckers
+from situate.sim.nodes.control_plane import SimulatedControlPlane
+from situate.sim.nodes.faults import KINDS, FaultInjector, FaultKinds
 from situate.sim.nodes.machine import Machine, facts_of
-from situate.sim.nodes.network import Habits, Link
-from situate.sim.nodes.plant import Plant
+from situate.sim.nodes.network import Link, NetworkFaults
+from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.settled import unsettled
-from situate.sim.nodes.story import Story
-from situate.sim.nodes.virtual import OWNER, VirtualLoop, interposed
-from situate.sim.nodes.workload import People
+from situate.sim.nodes.virtual_time import ACTOR, VirtualLoop, interposed
+from situate.sim.nodes.workload import Users
 
-__all__ = ["BOUND_S", "Outcome", "run"]
+__all__ = ["BOUND_S", "NodeWorldResult", "run"]
 
 BEGIN_S: Final = 10.0
 BOUND_S: Final = 150.0
@@ -42,11 +42,11 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of its own is made 
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class NodeWorldResult:
     seed: int
     profile: str
     violations: tuple[str, ...]
-    story: tuple[str, ...]
+    log: tuple[str, ...]
     digest: str
     faults: str
     nodes: int
@@ -65,8 +65,8 @@ def run(
     trace: Callable[[str], None] | None = None,
     *,
     kinds: Collection[str] | None = None,
-    profile: Profile | None = None,
-) -> Outcome:
+    profile: NodeProfile | None = None,
+) -> NodeWorldResult:
     """The same seed gives the same story. `kinds` of fault and `profile` are drawn, unless they are given."""
     loop = VirtualLoop()
     with interposed(loop), _uncollected(), _directory() as directory:
@@ -87,55 +87,55 @@ class _World:
         directory: Path,
         trace: Callable[[str], None] | None,
         kinds: Collection[str] | None,
-        profile: Profile | None,
+        profile: NodeProfile | None,
     ) -> None:
-        OWNER.set(loop.world)
-        dice = Random(seed)  # noqa: S311 - it is to be guessed
+        ACTOR.set(loop.world)
+        rng = Random(seed)  # noqa: S311 - it is to be guessed
         self.seed = seed
         self.loop = loop
-        self.profile: Profile = profile or dice.choice([FAST, KUBERNETES])
-        self.kinds = Kinds(frozenset(kinds if kinds is not None else [k for k in KINDS if dice.random() < PART]))
-        self.story = Story(loop, trace)
-        clock = self.kinds.clock(dice)
-        self.checkers = Checkers(loop, self.story, self.profile, clock)
-        self.plant = Plant(clock, self.profile, _dice(dice), self.story, self.checkers.committed)
-        zones = dice.randint(1, 3)
-        count = dice.randint(3, 8)
-        self.machines = [self._machine(f"n{n}", f"zone-{n % zones}", dice, directory) for n in range(count)]
-        self.people = People(self.plant, _dice(dice), self.story, PATIENCE_S[self.profile.name])
-        self.lasts_s = dice.uniform(*LASTS_S[self.profile.name])
-        self.faults = Faults(
+        self.profile: NodeProfile = profile or rng.choice([FAST, KUBERNETES])
+        self.kinds = FaultKinds(frozenset(kinds if kinds is not None else [k for k in KINDS if rng.random() < PART]))
+        self.log = RunLog(loop, trace)
+        clock = self.kinds.clock(rng)
+        self.checkers = NodeCheckers(loop, self.log, self.profile, clock)
+        self.control_plane = SimulatedControlPlane(clock, self.profile, _rng(rng), self.log, self.checkers.committed)
+        zones = rng.randint(1, 3)
+        count = rng.randint(3, 8)
+        self.machines = [self._machine(f"n{n}", f"zone-{n % zones}", rng, directory) for n in range(count)]
+        self.users = Users(self.control_plane, _rng(rng), self.log, PATIENCE_S[self.profile.name])
+        self.lasts_s = rng.uniform(*LASTS_S[self.profile.name])
+        self.faults = FaultInjector(
             self.kinds,
             self.profile,
-            _dice(dice),
-            self.plant,
+            _rng(rng),
+            self.control_plane,
             self.machines,
-            self.people,
-            self.story,
+            self.users,
+            self.log,
             self.checkers,
         )
         self.pods = 0
 
-    def _machine(self, name: str, zone: str, dice: Random, directory: Path) -> Machine:
-        link = Link(self.loop, self.plant, self.kinds.habits(dice), _dice(dice))
+    def _machine(self, name: str, zone: str, rng: Random, directory: Path) -> Machine:
+        link = Link(self.loop, self.control_plane, self.kinds.network_faults(rng), _rng(rng))
         return Machine(
             self.loop,
             name,
             {ZONE: zone},
-            self.kinds.clock(dice),
+            self.kinds.clock(rng),
             directory / name,
             link,
             self.profile,
-            self.story,
+            self.log,
             self.checkers,
         )
 
-    async def play(self) -> Outcome:
-        self.story.say(f"{self.profile.name}; {len(self.machines)} machines; faults: {self.kinds.named()}")
-        self.plant.begin()
+    async def play(self) -> NodeWorldResult:
+        self.log.record(f"{self.profile.name}; {len(self.machines)} machines; faults: {self.kinds.named()}")
+        self.control_plane.begin()
         for one in self.machines:
             one.power_on()
-        await self.people.begin()
+        await self.users.begin()
         await asyncio.sleep(BEGIN_S)
         keeping = asyncio.create_task(self.faults.keep_disks())
         await self.faults.play(self.lasts_s)
@@ -144,14 +144,14 @@ class _World:
         outcome = self._outcome(settled_s)
         for one in self.machines:
             await one.kill_agent()
-        await self.plant.kill()
+        await self.control_plane.kill()
         return outcome
 
     async def _settle(self) -> float:
         """How long that took."""
-        self.story.say("all faults are over")
+        self.log.record("all faults are over")
         for one in self.machines:
-            one.link.habits = Habits()
+            one.link.network_faults = NetworkFaults()
             one.link.heal()
         begun = self.loop.now
         await asyncio.sleep(self.profile.lease_ms / 1_000)  # Who could not renew a lease before may still lose it.
@@ -159,24 +159,24 @@ class _World:
             await asyncio.sleep(LOOK_S)
         took = self.loop.now - begun
         if left:
-            self.story.wrong(f"not settled after {took:.0f} s: {'; '.join(left)}")
+            self.log.violation(f"not settled after {took:.0f} s: {'; '.join(left)}")
             return took
-        self.story.say("all is settled")
+        self.log.record("all is settled")
         await asyncio.sleep(STAYS_S if self.kinds.on & LINGERING else LOOK_S)
         if left := self._unsettled():
-            self.story.wrong(f"it did not stay settled: {'; '.join(left)}")
+            self.log.violation(f"it did not stay settled: {'; '.join(left)}")
         return took
 
     def _unsettled(self) -> list[str]:
-        return unsettled(self.checkers, self.machines, self.people, self.plant)
+        return unsettled(self.checkers, self.machines, self.users, self.control_plane)
 
-    def _outcome(self, settled_s: float) -> Outcome:
-        return Outcome(
+    def _outcome(self, settled_s: float) -> NodeWorldResult:
+        return NodeWorldResult(
             seed=self.seed,
             profile=self.profile.name,
-            violations=tuple(self.story.violations),
-            story=tuple(self.story.lines),
-            digest=self.story.digest,
+            violations=tuple(self.log.violations),
+            log=tuple(self.log.lines),
+            digest=self.log.digest,
             faults=self.kinds.named(),
             nodes=len(self.machines),
             pods=len(self.checkers.pods),
@@ -184,15 +184,15 @@ class _World:
             faults_played=self.faults.count,
             evictions=self.checkers.evictions,
             given_up=self.checkers.given_up,
-            restarts=self.plant.restarts - 1,
+            restarts=self.control_plane.restarts - 1,
             settled_s=settled_s,
             minutes=self.loop.now / 60,
         )
 
 
-def _dice(dice: Random) -> Random:
+def _rng(rng: Random) -> Random:
     """Another one, so that who rolls more often does not change what others roll."""
-    return Random(dice.random())  # noqa: S311
+    return Random(rng.random())  # noqa: S311
 
 
 @contextmanager

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from situate.core.model.gpu import DEVICE_MILLI
+from situate.sim.openb.experiment import MARKS, OpenbRun, capacity
 from situate.sim.openb.published import GPUS, NODES, published
-from situate.sim.openb.reading import TraceNode
-from situate.sim.openb.running import MARKS, Outcome, capacity
+from situate.sim.openb.trace_files import TraceNode
 
-__all__ = ["Figure", "PolicyFigures", "figures"]
+__all__ = ["AllocationFigure", "PolicyFigures", "figures"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class AllocationFigure:
     """Percent of the GPUs allocated at one mark."""
 
     mark: int
@@ -35,16 +35,17 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class PolicyFigures:
     policy: str
-    runs: tuple[Outcome, ...]
-    marks: tuple[Figure, ...]
+    runs: tuple[OpenbRun, ...]
+    marks: tuple[AllocationFigure, ...]
 
 
-def figures(workload: str, nodes: Sequence[TraceNode], policy: str, runs: Sequence[Outcome]) -> PolicyFigures:
+def figures(workload: str, nodes: Sequence[TraceNode], policy: str, runs: Sequence[OpenbRun]) -> PolicyFigures:
     """Of the runs of one policy, in the order of seeds."""
     whole = capacity(nodes)
     is_theirs = len(nodes) == NODES and whole == GPUS * DEVICE_MILLI
     said = (published(workload, policy) if is_theirs else None) or (None,) * len(MARKS)
     marks = tuple(
-        Figure(mark, tuple(100 * run.allocated[at] / whole for run in runs), said[at]) for at, mark in enumerate(MARKS)
+        AllocationFigure(mark, tuple(100 * run.allocated[at] / whole for run in runs), said[at])
+        for at, mark in enumerate(MARKS)
     )
     return PolicyFigures(policy, tuple(runs), marks)

@@ -10,7 +10,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node, NodeStatus
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, ResourceRequirements
-from situate.sim.openb.reading import Ask, TraceNode
+from situate.sim.openb.trace_files import TraceNode, TraceRequest
 
 __all__ = ["MODEL_LABEL", "TOTAL_RESOURCE", "node_object", "pod_object"]
 
@@ -31,7 +31,7 @@ def node_object(node: TraceNode) -> Node:
     return Node(metadata=ObjectMeta(name=node.name, labels=labels), status=NodeStatus(allocatable=room))
 
 
-def pod_object(name: str, ask: Ask) -> Pod:
+def pod_object(name: str, ask: TraceRequest) -> Pod:
     asked = {"cpu": f"{ask.milli_cpu}m", "memory": f"{ask.memory_mib}Mi"}
     notes = {}
     if ask.demand:

@@ -10,9 +10,9 @@ from situate.core.config.types import API_VERSION, KIND
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.gpu import DEVICE_MILLI
 from situate.core.place.profile import Profile
+from situate.sim.openb.baselines import DotProduct, GpuClustering, GpuPacking
 from situate.sim.openb.objects import MODEL_LABEL, TOTAL_RESOURCE
-from situate.sim.openb.reading import Ask, TracePod
-from situate.sim.openb.rivals import DotProduct, GpuClustering, GpuPacking
+from situate.sim.openb.trace_files import TracePod, TraceRequest
 from situate.wire.config import config_of
 
 __all__ = ["POLICIES", "RANDOM", "configuration", "profile_of", "typical"]
@@ -87,11 +87,11 @@ def typical(trace: Sequence[TracePod]) -> list[dict[str, Any]]:
     return found
 
 
-def _without_memory(ask: Ask) -> Ask:
-    return Ask(ask.milli_cpu, 0, ask.gpus, ask.gpu_milli, ask.models)
+def _without_memory(ask: TraceRequest) -> TraceRequest:
+    return TraceRequest(ask.milli_cpu, 0, ask.gpus, ask.gpu_milli, ask.models)
 
 
-def _described(ask: Ask, count: int) -> dict[str, Any]:
+def _described(ask: TraceRequest, count: int) -> dict[str, Any]:
     said: dict[str, Any] = {"weight": count, "cpu": f"{ask.milli_cpu}m"}
     if 0 < ask.demand < DEVICE_MILLI:
         said["gpuMilli"] = ask.gpu_milli

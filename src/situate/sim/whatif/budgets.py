@@ -15,12 +15,12 @@ from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 
-__all__ = ["Budgets"]
+__all__ = ["BudgetTracker"]
 
 Keys = tuple[str, ...]
 
 
-class Budgets:
+class BudgetTracker:
     """All budgets, as they are now."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from situate.core.changes import Millis
-from situate.sim.whatif.ledger import OPEN, Ledger
+from situate.sim.whatif.ledger import OPEN, RunLedger
 
 __all__ = ["Floats", "Ints", "Steps", "nodes_used", "pending_by_reason", "requested", "running", "stays"]
 
@@ -57,7 +57,7 @@ class Stays:
     shapes: Ints
 
 
-def stays(ledger: Ledger, end_ms: Millis) -> Stays:
+def stays(ledger: RunLedger, end_ms: Millis) -> Stays:
     pods = _ints(ledger.stay_pods, np.int32)
     until = _ints(ledger.stay_to, np.int64)
     shapes = _ints(ledger.pod_shapes, np.int32)[pods]
@@ -117,7 +117,7 @@ def nodes_used(held: Stays, counts: npt.NDArray[np.bool_], end_ms: Millis) -> tu
     return steps(times, by, end_ms), times, nodes, by
 
 
-def pending_by_reason(ledger: Ledger, end_ms: Millis) -> list[Steps]:
+def pending_by_reason(ledger: RunLedger, end_ms: Millis) -> list[Steps]:
     """For each reason, how many pods wait for it."""
     reasons = _ints(ledger.wait_reasons, np.int32)
     begin, until = _ints(ledger.wait_from, np.int64), _ints(ledger.wait_to, np.int64)

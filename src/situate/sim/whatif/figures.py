@@ -28,10 +28,20 @@ from situate.sim.whatif.curves import (
     steps,
 )
 from situate.sim.whatif.fragmentation import Mix, fragmentation, mix_of, snapshots
-from situate.sim.whatif.ledger import OPEN, Fate, Ledger, Origin
-from situate.sim.whatif.world import Run
+from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger
+from situate.sim.whatif.world import SimulationRun
 
-__all__ = ["Counts", "Figures", "Pending", "Prices", "Resource", "Series", "Spread", "Wait", "figures_of"]
+__all__ = [
+    "PodCounts",
+    "Figures",
+    "PendingPods",
+    "Prices",
+    "ResourceUsage",
+    "Series",
+    "SpreadFigures",
+    "WaitTimes",
+    "figures_of",
+]
 
 POINTS: Final = 120
 """How many moments the curves have that are printed and drawn."""
@@ -43,7 +53,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class PodCounts:
     """Pods. `snapshot + arrived + remade` is the sum of what became of them: the last five."""
 
     snapshot: int
@@ -59,7 +69,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingPods:
     """Pods that wait at the end for one reason."""
 
     reason: str
@@ -68,7 +78,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ResourceUsage:
     """A resource, over all nodes. Shares are of what is allocatable."""
 
     name: str
@@ -82,7 +92,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadFigures:
     """How the pods of workloads that have several are spread, when most pods run."""
 
     workloads: int
@@ -95,7 +105,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitTimes:
     """From coming to having a node, in milliseconds, of the pods that got one."""
 
     p50_ms: Millis | None
@@ -160,21 +170,21 @@ class Figures:
     """All of it."""
 
     end_ms: Millis
-    counts: Counts
-    pending: tuple[Pending, ...]
-    resources: tuple[Resource, ...]
+    counts: PodCounts
+    pending: tuple[PendingPods, ...]
+    resources: tuple[ResourceUsage, ...]
     nodes: NodesUsed
-    zones: Spread
-    hosts: Spread
+    zones: SpreadFigures
+    hosts: SpreadFigures
     busiest_ms: Millis
-    wait: Wait
+    wait: WaitTimes
     evictions: int
     money: Money | None
     series: Series
     map: NodeMap
 
 
-def figures_of(run: Run, prices: Prices | None, end_ms: Millis) -> Figures:
+def figures_of(run: SimulationRun, prices: Prices | None, end_ms: Millis) -> Figures:
     """Up to a moment that is not before the run's end: runs that are compared have one end, or means would not compare.
 
     `prices` is None if nothing is known of what nodes cost.
@@ -228,7 +238,7 @@ def figures_of(run: Run, prices: Prices | None, end_ms: Millis) -> Figures:
     )
 
 
-def _amounts(ledger: Ledger, resources: int) -> Ints:
+def _amounts(ledger: RunLedger, resources: int) -> Ints:
     """What a pod of each shape takes, by resource."""
     amounts = np.zeros((max(len(ledger.shapes), 1), resources), np.int64)
     for row, shape in enumerate(ledger.shapes):
@@ -248,10 +258,10 @@ def _moments(end_ms: Millis) -> Ints:
     return np.unique(np.linspace(0, end_ms, POINTS + 1).round().astype(np.int64))
 
 
-def _resource(name: str, allocatable: int, asked: Steps, broken: Sequence[float | None]) -> Resource:
+def _resource(name: str, allocatable: int, asked: Steps, broken: Sequence[float | None]) -> ResourceUsage:
     whole = max(allocatable, 1)
     known = [value for value in broken if value is not None]
-    return Resource(
+    return ResourceUsage(
         name,
         allocatable,
         asked.mean() / whole,
@@ -294,51 +304,51 @@ def _label(rows: Ints, names: Sequence[str]) -> str:
     return first if len(rows) == 1 else f"{first} … {last}"
 
 
-def _counts(ledger: Ledger) -> Counts:
+def _counts(ledger: RunLedger) -> PodCounts:
     origins, fates = np.frombuffer(ledger.origins, np.int8), np.frombuffer(ledger.fates, np.int8)
     bound = np.frombuffer(ledger.bound_ms, np.int64) != OPEN
-    there = fates == Fate.THERE
+    there = fates == PodEnd.THERE
 
     def count(mask: object) -> int:
         return int(np.count_nonzero(mask))  # type: ignore[call-overload]
 
-    return Counts(
+    return PodCounts(
         snapshot=count(origins == Origin.SNAPSHOT),
         arrived=count(origins == Origin.ARRIVED),
         remade=count(origins == Origin.REMADE),
         placed=count(bound & (origins != Origin.SNAPSHOT)),
         running=count(there & bound),
         pending=count(there & ~bound),
-        finished=count(fates == Fate.FINISHED),
-        deleted=count(fates == Fate.DELETED),
-        evicted=count(fates == Fate.EVICTED),
+        finished=count(fates == PodEnd.FINISHED),
+        deleted=count(fates == PodEnd.DELETED),
+        evicted=count(fates == PodEnd.EVICTED),
     )
 
 
-def _pending(ledger: Ledger) -> tuple[Pending, ...]:
+def _pending(ledger: RunLedger) -> tuple[PendingPods, ...]:
     """By reason, the most frequent first."""
     found: dict[int, list[str]] = {}
     for at, pod in enumerate(ledger.wait_pods):
         if ledger.wait_to[at] == OPEN:
             found.setdefault(ledger.wait_reasons[at], []).append(ledger.keys[pod])
-    listed = [Pending(ledger.reasons[at], len(keys), tuple(keys[:EXAMPLES])) for at, keys in found.items()]
+    listed = [PendingPods(ledger.reasons[at], len(keys), tuple(keys[:EXAMPLES])) for at, keys in found.items()]
     return tuple(sorted(listed, key=lambda one: (-one.pods, one.reason)))
 
 
-def _wait(ledger: Ledger) -> Wait:
+def _wait(ledger: RunLedger) -> WaitTimes:
     waits = sorted(
         bound - came
         for bound, came, origin in zip(ledger.bound_ms, ledger.came_ms, ledger.origins, strict=True)
         if bound != OPEN and origin != Origin.SNAPSHOT
     )
     if not waits:
-        return Wait(None, None, None)
-    return Wait(waits[ceil(len(waits) * 0.5) - 1], waits[ceil(len(waits) * 0.99) - 1], waits[-1])
+        return WaitTimes(None, None, None)
+    return WaitTimes(waits[ceil(len(waits) * 0.5) - 1], waits[ceil(len(waits) * 0.99) - 1], waits[-1])
 
 
 def _spread(
-    held: Stays, ledger: Ledger, groups: Sequence[str], busiest: Millis, nodes: Sequence[Node | None]
-) -> tuple[Spread, Spread]:
+    held: Stays, ledger: RunLedger, groups: Sequence[str], busiest: Millis, nodes: Sequence[Node | None]
+) -> tuple[SpreadFigures, SpreadFigures]:
     """Over zones and over hosts, at the moment when most pods run."""
     daemon = np.array([shape.daemon for shape in ledger.shapes] or [False], np.bool_)
     there = (held.begin <= busiest) & (held.end > busiest) & ~daemon[held.shapes]
@@ -364,11 +374,11 @@ def _spread(
     return _summed(by_zone, len(known), groups), _summed(by_host, present, groups)
 
 
-def _summed(found: Sequence[tuple[int, int]], domains: int, groups: Sequence[str]) -> Spread:
+def _summed(found: Sequence[tuple[int, int]], domains: int, groups: Sequence[str]) -> SpreadFigures:
     if not found:
-        return Spread(0, domains, 0.0, 0, "")
+        return SpreadFigures(0, domains, 0.0, 0, "")
     worst, group = max(found, key=lambda one: (one[0], -one[1]))
-    return Spread(len(found), domains, sum(value for value, _ in found) / len(found), worst, groups[group])
+    return SpreadFigures(len(found), domains, sum(value for value, _ in found) / len(found), worst, groups[group])
 
 
 def _money(

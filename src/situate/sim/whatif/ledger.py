@@ -14,7 +14,7 @@ from situate.core.changes import Millis
 from situate.core.plugins.support.prices import COMES_WITH_THE_NODE
 from situate.core.state.classes import PodClass
 
-__all__ = ["OPEN", "Fate", "Ledger", "Origin", "Shape"]
+__all__ = ["OPEN", "PodEnd", "RunLedger", "Origin", "PodShape"]
 
 OPEN: Final = -1
 """The end of what has not ended, and the moment of what has not happened."""
@@ -30,7 +30,7 @@ class Origin(IntEnum):
     """Its controller made it, in place of one that was evicted."""
 
 
-class Fate(IntEnum):
+class PodEnd(IntEnum):
     """What became of a pod."""
 
     THERE = 0
@@ -41,7 +41,7 @@ class Fate(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PodShape:
     """What the pods of one class take of a node, as (resource column, amount)."""
 
     takes: tuple[tuple[int, int], ...]
@@ -50,10 +50,10 @@ class Shape:
 
 
 @dataclass(slots=True)
-class Ledger:
+class RunLedger:
     """Rows are in the order in which things happened."""
 
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[PodShape] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     """Why pods waited: each text once."""
     keys: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Ledger:
         """A pod came to be; its row."""
         self.keys.append(key)
         self.origins.append(origin)
-        self.fates.append(Fate.THERE)
+        self.fates.append(PodEnd.THERE)
         self.groups.append(group)
         self.came_ms.append(now)
         self.bound_ms.append(OPEN)
@@ -97,7 +97,7 @@ class Ledger:
         if at is None:
             daemon = kind.owner is not None and kind.owner.kind in COMES_WITH_THE_NODE
             at = self._shape_at[kind] = len(self.shapes)
-            self.shapes.append(Shape(kind.takes, daemon))
+            self.shapes.append(PodShape(kind.takes, daemon))
         self.pod_shapes[pod] = at
 
     def stay(self, pod: int, node_row: int, now: Millis) -> int:

@@ -16,9 +16,9 @@ from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolumeClaim
-from situate.sim.whatif.chance import Law
+from situate.sim.whatif.distributions import Distribution
 
-__all__ = ["Arrival", "Deletion", "Group", "Next", "Script", "Snapshot", "no_claims", "owner_name"]
+__all__ = ["Arrival", "Deletion", "PodSet", "NextPod", "Script", "ClusterSnapshot", "no_claims", "owner_name"]
 
 Member: TypeAlias = Callable[[int], Pod]
 Claims: TypeAlias = Callable[[int], Sequence[PersistentVolumeClaim]]
@@ -29,7 +29,7 @@ def no_claims(number: int) -> Sequence[PersistentVolumeClaim]:
 
 
 @unique
-class Next(Enum):
+class NextPod(Enum):
     """When whoever makes the pods of a group makes one more."""
 
     NEVER = "never"
@@ -40,7 +40,7 @@ class Next(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class PodSet:
     """Pods that are made alike: those of a workload, of a part of a trace, or of one owner in the snapshot."""
 
     name: str
@@ -51,14 +51,14 @@ class Group:
     """How many come at once."""
     total: int = 0
     """How many come in all."""
-    next: Next = Next.NEVER
+    next: NextPod = NextPod.NEVER
     claims: Claims = no_claims
     named: bool = False
     """A member that is made again has its name again: it has an ordinal, an index or a node of its own."""
     lasting: bool = False
     """Its pods are meant to run for good, unless they say otherwise."""
     daemon: bool = False
-    law: Law | None = None
+    duration: Distribution | None = None
     """How long its pods run; None is for good."""
 
 
@@ -83,7 +83,7 @@ class Deletion:
 
 
 @dataclass(slots=True)
-class Snapshot:
+class ClusterSnapshot:
     """The cluster as it is at the beginning."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Snapshot:
 class Script:
     """Arrivals and deletions by time; among those of one time, as they were given."""
 
-    groups: list[Group] = field(default_factory=list)
+    groups: list[PodSet] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     deletions: list[Deletion] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)

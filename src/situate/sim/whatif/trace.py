@@ -17,9 +17,9 @@ from situate.core.changes import Millis
 from situate.core.model.names import subdomain_problems
 from situate.core.model.pod import Pod
 from situate.core.model.priority import PriorityClasses, UnknownPriorityClassError, with_priority
-from situate.sim.whatif.chance import Law, draw, parse_law, parse_span
-from situate.sim.whatif.expanding import renamed
-from situate.sim.whatif.script import Arrival, Deletion, Group
+from situate.sim.whatif.distributions import Distribution, draw, parse_distribution, parse_span
+from situate.sim.whatif.expansion import renamed
+from situate.sim.whatif.script import Arrival, Deletion, PodSet
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
 
@@ -60,7 +60,7 @@ Templates = Callable[[str], Mapping[str, Any]]
 class Trace:
     """What a trace says."""
 
-    groups: list[Group] = field(default_factory=list)
+    groups: list[PodSet] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     deletions: list[Deletion] = field(default_factory=list)
 
@@ -93,14 +93,14 @@ def read_trace(
     templates: Templates,
     taken: Mapping[str, str],
     seed: int,
-    law: Law | None,
+    duration: Distribution | None,
     first_group: int,
 ) -> Trace:
     """`taken` has the pods that are there already, and where; `law` is how long a pod runs that does not say so.
 
     Raises InputError.
     """
-    reader = _Reader(file, classes, templates, taken, seed, law, first_group)
+    reader = _Reader(file, classes, templates, taken, seed, duration, first_group)
     before = None
     for line in _lines(data, file):
         at = reader.time(line)
@@ -187,7 +187,7 @@ class _Reader:
         templates: Templates,
         taken: Mapping[str, str],
         seed: int,
-        law: Law | None,
+        duration: Distribution | None,
         first_group: int,
     ) -> None:
         self.trace = Trace()
@@ -196,10 +196,10 @@ class _Reader:
         self._templates = templates
         self._taken = taken
         self._seed = seed
-        self._law = law
+        self._duration = duration
         self._first_group = first_group
         self._pods: dict[bytes, Pod] = {}
-        self._laws: dict[str, Law] = {}
+        self._durations: dict[str, Distribution] = {}
         self._groups: dict[str, int] = {}
         self._members: dict[int, int] = {}
         self._made: dict[str, int] = {}
@@ -244,7 +244,7 @@ class _Reader:
         for wrong in subdomain_problems(name):
             raise line.wrong(f'Invalid value: "{name}": {wrong}', "name")
         count = self._count(line)
-        law = self._law_of(line)
+        duration = self._duration_of(line)
         group = self._group(line.text("group") or (name if count > 1 else ALL), pod)
         many = "count" in line.said and count > 1
         if many:
@@ -252,7 +252,7 @@ class _Reader:
         for number in range(count):
             one = renamed(pod, f"{name}-{number}" if many else name)
             self._once(line, one)
-            runs = None if law is None else law.at(draw(self._seed, "runs", one.metadata.uid))
+            runs = None if duration is None else duration.at(draw(self._seed, "runs", one.metadata.uid))
             member = self._members[group] = self._members.get(group, -1) + 1
             self.trace.arrivals.append(Arrival(at, one, group, member, runs))
         if len(self._made) > MOST_PODS:
@@ -272,14 +272,14 @@ class _Reader:
             raise line.wrong(f'"{said}" is no number from 1 to {MOST_PODS:,}', "count")
         return int(said)
 
-    def _law_of(self, line: _Line) -> Law | None:
+    def _duration_of(self, line: _Line) -> Distribution | None:
         said = line.text("duration")
         if not said:
-            return self._law
-        found = self._laws.get(said)
+            return self._duration
+        found = self._durations.get(said)
         if found is None:
             try:
-                found = self._laws[said] = parse_law(said)
+                found = self._durations[said] = parse_distribution(said)
             except ValueError as error:
                 raise line.wrong(str(error), "duration") from None
         return found
@@ -290,7 +290,7 @@ class _Reader:
         if at is None:
             at = self._groups[name] = self._first_group + len(self.trace.groups)
             first = pod
-            self.trace.groups.append(Group(name, lambda number: renamed(first, f"{first.metadata.name}-{number}")))
+            self.trace.groups.append(PodSet(name, lambda number: renamed(first, f"{first.metadata.name}-{number}")))
         return at
 
     def _pod(self, line: _Line) -> Pod:

@@ -36,16 +36,16 @@ from situate.core.plugins.scheduling_gates import SchedulingGates
 from situate.core.queue.queued_pod import QueueState
 from situate.core.state.classes import signature
 from situate.core.state.pods import DISRUPTION_TARGET, timestamp_text
-from situate.sim.whatif.budgets import Budgets
-from situate.sim.whatif.chance import draw
-from situate.sim.whatif.expanding import letters, renamed
-from situate.sim.whatif.holding import Holding
-from situate.sim.whatif.ledger import OPEN, Fate, Ledger, Origin
+from situate.sim.whatif.backlog import Backlog
+from situate.sim.whatif.budgets import BudgetTracker
+from situate.sim.whatif.distributions import draw
+from situate.sim.whatif.expansion import letters, renamed
+from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger
 from situate.sim.whatif.reasons import reason_in
-from situate.sim.whatif.script import Arrival, Next, Script, Snapshot, no_claims, owner_name
+from situate.sim.whatif.script import Arrival, ClusterSnapshot, NextPod, Script, no_claims, owner_name
 from situate.sim.whatif.volumes import bind_volumes
 
-__all__ = ["Remade", "Run", "Settings", "run"]
+__all__ = ["Remade", "SimulationRun", "SimulationSettings", "run"]
 
 SETTLING_MS: Final[Millis] = 10 * 60 * 1_000
 """How long after the last thing in the script the engine may still have something to do of its own."""
@@ -68,7 +68,7 @@ class Remade(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulationSettings:
     """What is the same for every configuration."""
 
     until_ms: Millis | None = None
@@ -79,10 +79,10 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimulationRun:
     """How a simulation went."""
 
-    ledger: Ledger
+    ledger: RunLedger
     engine: Engine
     end_ms: Millis
     moments: int
@@ -110,26 +110,26 @@ class _Live:
 
 
 def run(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     script: Script,
     config: KubeSchedulerConfiguration,
     others: Mapping[str, type],
-    settings: Settings,
+    settings: SimulationSettings,
     progress: Progress,
-) -> Run:
+) -> SimulationRun:
     """Play the script to an engine with this configuration. Extenders are not asked."""
     world = _World(snapshot, script, Engine(replace(config, extenders=()), others), settings)
     return world.play(progress)
 
 
 class _World:
-    def __init__(self, snapshot: Snapshot, script: Script, engine: Engine, settings: Settings) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, script: Script, engine: Engine, settings: SimulationSettings) -> None:
         self._engine = engine
         self._script = script
         self._settings = settings
-        self._ledger = Ledger()
+        self._ledger = RunLedger()
         self._live: dict[str, _Live] = {}
-        self._leaving: list[tuple[Millis, int, str, str, Fate]] = []
+        self._leaving: list[tuple[Millis, int, str, str, PodEnd]] = []
         """A heap: when, in which order, who (key and uid), and how it will have ended."""
         self._sequence = 0
         self._groups = [group.name for group in script.groups]
@@ -151,11 +151,11 @@ class _World:
         self._came = self._deleted = 0
         self._seen: list[Change] = []
         """Pods that were seen bound, to be told with the next thing that happens: they are counted already."""
-        self._holding: Holding[_Live] = Holding()
+        self._backlog: Backlog[_Live] = Backlog()
         self._due_ms: Millis | None = None
         """When the engine has something to do of its own, as of now."""
         named = [*snapshot.named, *script.named]
-        self._budgets = Budgets(one for one in named if isinstance(one, PodDisruptionBudget))
+        self._budgets = BudgetTracker(one for one in named if isinstance(one, PodDisruptionBudget))
         changes: list[Change] = [NodeSeen(node) for node in snapshot.nodes]
         changes += [ObjectSeen(one) for one in named]
         changes += [PodSeen(pod) for pod in snapshot.bound]
@@ -186,7 +186,7 @@ class _World:
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def play(self, progress: Progress) -> Run:
+    def play(self, progress: Progress) -> SimulationRun:
         total = len(self._script.arrivals)
         while (moment := self._next()) is not None:
             self._now, self._stamp = moment, ""
@@ -199,7 +199,7 @@ class _World:
             self._engine.step(self._now, self._seen)
         end_ms = self._last_ms if self._settings.until_ms is None else self._settings.until_ms
         self._close()
-        return Run(self._ledger, self._engine, end_ms, self._moments, self._groups)
+        return SimulationRun(self._ledger, self._engine, end_ms, self._moments, self._groups)
 
     def _next(self) -> Millis | None:
         """The next moment at which anything happens; None: it is over."""
@@ -262,7 +262,7 @@ class _World:
         while self._deleted < len(script.deletions) and script.deletions[self._deleted].at_ms <= now:
             live = self._live.get(script.deletions[self._deleted].key)
             if live is not None:
-                self._gone(live, Fate.DELETED, changes)
+                self._gone(live, PodEnd.DELETED, changes)
             self._deleted += 1
         while self._came < len(script.arrivals) and script.arrivals[self._came].at_ms <= now:
             arrival = script.arrivals[self._came]
@@ -288,7 +288,7 @@ class _World:
         elif pod.spec.scheduling_gates:
             gated = SchedulingGates().admit(pod.spec)
             self._waits(live, "gated" if gated is None else gated.text)
-        elif self._holding.busy and _alone(pod) and self._holding.covers(kind := signature(pod)):
+        elif self._backlog.busy and _alone(pod) and self._backlog.covers(kind := signature(pod)):
             self._hold(live, kind)
             return live
         changes.append(PodSeen(pod))
@@ -297,8 +297,8 @@ class _World:
     def _hold(self, live: _Live, kind: bytes) -> None:
         """Do as if it was told what others of its class were told."""
         live.held = kind
-        self._holding.hold(kind, live)
-        self._waits(live, self._holding.why[kind])
+        self._backlog.hold(kind, live)
+        self._waits(live, self._backlog.why[kind])
 
     def _release(self, live: _Live | None, changes: list[Change]) -> None:
         """The turn of one that was held back; of one that left meanwhile, that of the next."""
@@ -308,17 +308,17 @@ class _World:
             if self._live.get(f"{meta.namespace}/{meta.name}") is live:
                 # It stands for its class from now on, before it is refused: if it is placed, the next one follows.
                 live.stands = kind
-                self._holding.stand(kind)
+                self._backlog.stand(kind)
                 changes.append(PodSeen(live.pod))
                 return
-            live = self._holding.next(kind)
+            live = self._backlog.next(kind)
 
     def _step_down(self, live: _Live, changes: list[Change]) -> None:
         if live.stands:
             kind, live.stands = live.stands, b""
-            self._release(self._holding.step_down(kind), changes)
+            self._release(self._backlog.step_down(kind), changes)
 
-    def _gone(self, live: _Live, fate: Fate, changes: list[Change]) -> None:
+    def _gone(self, live: _Live, fate: PodEnd, changes: list[Change]) -> None:
         """A pod is no more; and whoever makes such pods may make another."""
         meta = live.pod.metadata
         self._ledger.fates[live.row] = fate
@@ -329,12 +329,12 @@ class _World:
         if not live.held:
             changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
         self._step_down(live, changes)
-        if fate is Fate.EVICTED:
+        if fate is PodEnd.EVICTED:
             self._remake(live, changes)
-        elif fate is Fate.FINISHED:
-            self._follow(live, Next.FINISHED, changes)
+        elif fate is PodEnd.FINISHED:
+            self._follow(live, NextPod.FINISHED, changes)
 
-    def _follow(self, live: _Live, when: Next, changes: list[Change]) -> None:
+    def _follow(self, live: _Live, when: NextPod, changes: list[Change]) -> None:
         """The next of a group that makes them one after another."""
         if live.group >= len(self._script.groups):
             return
@@ -343,7 +343,7 @@ class _World:
             return
         self._made[live.group] += 1
         pod = group.member(number)
-        runs = None if group.law is None else group.law.at(draw(self._script.seed, "runs", pod.metadata.uid))
+        runs = None if group.duration is None else group.duration.at(draw(self._script.seed, "runs", pod.metadata.uid))
         self._arrive(Arrival(self._now, pod, live.group, number, runs), Origin.ARRIVED, changes)
 
     def _remake(self, live: _Live, changes: list[Change]) -> None:
@@ -398,13 +398,13 @@ class _World:
         live.pod = Pod(metadata=pod.metadata, spec=replace(pod.spec, node_name=effect.node), status=status)
         self._seen.append(PodSeen(live.pod))
         if live.runs_ms is not None:
-            self._leave(now + live.runs_ms, live, Fate.FINISHED)
+            self._leave(now + live.runs_ms, live, PodEnd.FINISHED)
         if live.repays:
             self._budgets.give_back(live.repays, changes)
             live.repays = ()
-        self._follow(live, Next.BOUND, changes)
+        self._follow(live, NextPod.BOUND, changes)
 
-    def _leave(self, at_ms: Millis, live: _Live, fate: Fate) -> None:
+    def _leave(self, at_ms: Millis, live: _Live, fate: PodEnd) -> None:
         self._sequence += 1
         meta = live.pod.metadata
         heappush(self._leaving, (at_ms, self._sequence, f"{meta.namespace}/{meta.name}", meta.uid, fate))
@@ -418,12 +418,12 @@ class _World:
         live.repays = self._budgets.take(live.pod, changes)
         changes.append(EvictDone(effect.victim))
         if not self._settings.grace_ms:
-            self._gone(live, Fate.EVICTED, changes)
+            self._gone(live, PodEnd.EVICTED, changes)
             return
         meta = replace(live.pod.metadata, deletion_timestamp=timestamp_text(self._settings.base_ms + now))
         status = replace(live.pod.status, conditions=(DISRUPTION_TARGET,))
         changes.append(PodSeen(replace(live.pod, metadata=meta, status=status)))
-        self._leave(now + self._settings.grace_ms, live, Fate.EVICTED)
+        self._leave(now + self._settings.grace_ms, live, PodEnd.EVICTED)
 
     def _told(self, effect: SetCondition, changes: list[Change]) -> None:
         live = self._live.get(effect.pod.key)
@@ -440,17 +440,17 @@ class _World:
         kind = entry.kind.signature
         if entry.nominated:
             self._step_down(live, changes)
-            self._release(self._holding.next(kind), changes)
+            self._release(self._backlog.next(kind), changes)
         elif not live.stands:
-            self._holding.why[kind] = effect.message
-            if self._holding.covers(kind):
+            self._backlog.why[kind] = effect.message
+            if self._backlog.covers(kind):
                 changes.append(PodGone(effect.pod))
                 self._hold(live, kind)
             else:
                 live.stands = kind
-                self._holding.stand(kind)
+                self._backlog.stand(kind)
         else:
-            self._holding.why[kind] = effect.message
+            self._backlog.why[kind] = effect.message
 
     def _waits(self, live: _Live, message: str) -> None:
         at = self._reasons.get(message)
@@ -469,7 +469,7 @@ class _World:
         """Whoever waits at the end waits on."""
         for live in self._live.values():
             if live.held:
-                self._waits(live, self._holding.why[live.held])
+                self._waits(live, self._backlog.why[live.held])
             if live.stay == OPEN and live.reason != OPEN:
                 self._ledger.waited(live.row, live.reason, live.reason_since, OPEN)
 

@@ -8,17 +8,17 @@ from situate.core.model.managed import ManagedPod, ManagedPodSpec, ManagedPodSta
 from situate.core.model.managed_node import ManagedNode, ManagedNodeSpec, ManagedNodeStatus, NodeReport, TimedTaint
 from situate.core.model.stored import Condition, StoredMeta
 from situate.core.model.tolerations import Toleration
-from situate.core.reconcile.nodes.fencing import KUBERNETES, Profile
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.api_values import SECOND, format_time
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import NOT_READY, UNREACHABLE
-from situate.core.reconcile.reckon import SECOND, stamp
 
 T0 = 1_700_000_000_000
 ZONE = "topology.kubernetes.io/zone"
 
 
 def taint(key: str, effect: str = "NoExecute", at: int | None = T0) -> TimedTaint:
-    return TimedTaint(key=key, effect=effect, time_added=None if at is None else stamp(at))
+    return TimedTaint(key=key, effect=effect, time_added=None if at is None else format_time(at))
 
 
 def gone(at: int = T0) -> TimedTaint:
@@ -36,7 +36,7 @@ def node(
 ) -> ManagedNode:
     said = {**conditions, **({"Ready": ready} if ready else {})}
     reports = tuple(
-        NodeReport(type=kind, status=status, last_heartbeat_time=stamp(0), last_transition_time=stamp(0))
+        NodeReport(type=kind, status=status, last_heartbeat_time=format_time(0), last_transition_time=format_time(0))
         for kind, status in said.items()
     )
     labels = {**({ZONE: zone} if zone else {}), **(labels or {})}
@@ -63,8 +63,8 @@ def pod(
         namespace="default",
         uid=f"uid-{name}",
         resource_version="3",
-        creation_timestamp=stamp(created),
-        deletion_timestamp=stamp(T0) if deleted else None,
+        creation_timestamp=format_time(created),
+        deletion_timestamp=format_time(T0) if deleted else None,
         finalizers=finalizers,
     )
     conditions = () if ready is None else (ready,)
@@ -76,15 +76,15 @@ def tolerates(key: str = "", seconds: int | None = None) -> Toleration:
     return Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
 
 
-def seen(*nodes: ManagedNode, at: int = T0, since: int | None = None, profile: Profile = KUBERNETES) -> Sightings:
+def seen(*nodes: ManagedNode, at: int = T0, since: int | None = None, profile: NodeProfile = KUBERNETES) -> Heartbeats:
     """All nodes were heard of at that time, by somebody who has looked for longer, if not since another."""
-    sightings = Sightings(profile)
+    heartbeats = Heartbeats(profile)
     for one in nodes:
-        sightings.node_seen(None, one, at)
+        heartbeats.node_seen(None, one, at)
     if since is None:
         since = at - 1_000 * SECOND
-    sightings.begin(since)
-    return sightings
+    heartbeats.begin(since)
+    return heartbeats
 
 
 def patched(effects: tuple[Any, ...]) -> list[str]:

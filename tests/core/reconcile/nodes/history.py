@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from situate.core.reconcile.effects import DeleteObject, Effect, Outcome, PatchStatus, RecordEvent, UpdateObject
-from situate.core.reconcile.nodes.fencing import DRIFT, FAST, KUBERNETES, Profile
-from situate.core.reconcile.nodes.leftovers import leftovers
-from situate.core.reconcile.nodes.zones import survey
-from situate.core.reconcile.reckon import stamp
+from situate.core.reconcile.api_values import format_time
+from situate.core.reconcile.effects import DeleteObject, Effect, PatchStatus, ReconcileResult, RecordEvent, UpdateObject
+from situate.core.reconcile.nodes.cleanup import clean_up
+from situate.core.reconcile.nodes.fencing import DRIFT, FAST, KUBERNETES, NodeProfile
+from situate.core.reconcile.nodes.zones import taint_lost_nodes
 from situate.core.reconcile.table import reconcile
 from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Survey, Task, View
 
@@ -55,7 +55,7 @@ class Found:
 
 
 class History:
-    def __init__(self, seed: int, profile: Profile | None = None) -> None:
+    def __init__(self, seed: int, profile: NodeProfile | None = None) -> None:
         self.dice = random.Random(seed)
         self.profile = profile or self.dice.choice((KUBERNETES, FAST))
         self.rate = self.drift()
@@ -121,12 +121,12 @@ class History:
 
     def register(self, agent: Agent, zone: str) -> None:
         meta = {"name": agent.name, "uid": f"node-{self.version}", "labels": {ZONE: zone}}
-        meta["creationTimestamp"] = stamp(int(self.real))
+        meta["creationTimestamp"] = format_time(int(self.real))
         self.put({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": self.status(agent)})
 
     def status(self, agent: Agent) -> Raw:
         # What an agent says of times is nonsense here, as nobody should look at it.
-        said = stamp(self.dice.randrange(2_000_000_000_000))
+        said = format_time(self.dice.randrange(2_000_000_000_000))
         return {
             "conditions": [
                 {"type": kind, "status": status, "lastHeartbeatTime": said, "lastTransitionTime": said}
@@ -163,7 +163,7 @@ class History:
         elif seconds >= 0:
             tolerations = [{**one, "tolerationSeconds": seconds} for one in keys]
         name = f"pod-{self.version}"
-        meta = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": stamp(int(self.real))}
+        meta = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": format_time(int(self.real))}
         spec = {"nodeName": node, "tolerations": tolerations}
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         self.put({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status})
@@ -177,20 +177,20 @@ class History:
         self.due, self.waiting = [], {}
         for body in self.dice.sample(list(self.store.values()), len(self.store)):
             view.put(SERVED[body["kind"]], msgspec.json.encode(body), self.now)
-        assert view.sightings is not None
+        assert view.heartbeats is not None
         self.view = view
         self.awake()
         self.call(list(view.everything()))
 
     def awake(self) -> None:
-        if self.view is not None and self.view.sightings is not None:
-            self.view.sightings.begin(self.now)
+        if self.view is not None and self.view.heartbeats is not None:
+            self.view.heartbeats.begin(self.now)
             self.up_since = self.now
             self.call(list(self.view.all_nodes()))
 
     def blind(self) -> None:
-        if self.view is not None and self.view.sightings is not None:
-            self.view.sightings.end()
+        if self.view is not None and self.view.heartbeats is not None:
+            self.view.heartbeats.end()
             self.up_since = None
 
     def stop(self) -> None:
@@ -221,18 +221,18 @@ class History:
                 return
             self.check(effect)
             self.perform(effect)
-        if outcome.again_at is not None:
-            assert outcome.again_at > self.now, f"{task} asks to be called again at once"
-            self.plan(task, outcome.again_at)
+        if outcome.requeue_at is not None:
+            assert outcome.requeue_at > self.now, f"{task} asks to be called again at once"
+            self.plan(task, outcome.requeue_at)
 
-    def outcome(self, view: View, task: Task) -> Outcome:
-        sightings = view.sightings
-        assert sightings is not None
+    def outcome(self, view: View, task: Task) -> ReconcileResult:
+        heartbeats = view.heartbeats
+        assert heartbeats is not None
         if isinstance(task, Survey):
-            return (survey if task.of == "zones" else leftovers)(view.objects, sightings, self.now)
+            return (taint_lost_nodes if task.of == "zones" else clean_up)(view.objects, heartbeats, self.now)
         assert isinstance(task, Reconcile)
         one: Any = view.objects.get(task.kind, task.namespace, task.name)
-        return Outcome() if one is None else reconcile(one, view.objects, self.now, sightings=sightings)
+        return ReconcileResult() if one is None else reconcile(one, view.objects, self.now, heartbeats=heartbeats)
 
     def perform(self, effect: Effect) -> None:
         if isinstance(effect, RecordEvent) or effect.ref.kind == "Lease":
@@ -244,7 +244,7 @@ class History:
                 self.drop("Pod", effect.ref.name)
             else:
                 self.ending[effect.ref.name] = body["spec"]["nodeName"]
-                self.put({**body, "metadata": {**meta, "deletionTimestamp": stamp(self.now)}})
+                self.put({**body, "metadata": {**meta, "deletionTimestamp": format_time(self.now)}})
             return
         assert isinstance(effect, PatchStatus | UpdateObject)
         assert effect.resource_version == meta["resourceVersion"]
@@ -349,7 +349,7 @@ def _without_none(patch: Mapping[str, Any]) -> Raw:
 # What goes wrong
 
 
-def troubled(seed: int, profile: Profile | None = None) -> History:
+def troubled(seed: int, profile: NodeProfile | None = None) -> History:
     """A whole history: trouble, then peace, after which everything must be well."""
     history = History(seed, profile)
     dice = history.dice

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.core.reconcile.nodes.fencing import DRIFT, PROFILES, STOP_MS, Profile
+from situate.core.reconcile.nodes.fencing import DRIFT, PROFILES, STOP_MS, NodeProfile
 
 RATES = st.floats(1 - DRIFT, 1 + DRIFT)
 profiles = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
@@ -15,7 +15,7 @@ profiles = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFIL
 @profiles
 @given(agent=RATES, controller=RATES, late=st.integers(0, 10_000))
 def test_the_agent_has_stopped_before_the_controllers_act_however_wrong_their_clocks_are(
-    profile: Profile, agent: float, controller: float, late: int
+    profile: NodeProfile, agent: float, controller: float, late: int
 ) -> None:
     stopped = profile.agent_stopped_ms / agent
     acts = late + profile.grace_ms / controller
@@ -23,7 +23,7 @@ def test_the_agent_has_stopped_before_the_controllers_act_however_wrong_their_cl
 
 
 @profiles
-def test_the_numbers_leave_room_for_each_other(profile: Profile) -> None:
+def test_the_numbers_leave_room_for_each_other(profile: NodeProfile) -> None:
     assert profile.grace_ms >= profile.controller_waits_ms > profile.lease_ms > profile.agent_stopped_ms
     assert profile.agent_stops_ms + STOP_MS == profile.agent_stopped_ms
     assert profile.agent_stops_ms >= 2 * profile.renew_ms  # one renewal may be lost

@@ -6,12 +6,12 @@ import pytest
 
 from core.reconcile.nodes.cases import NOT_READY, T0, UNREACHABLE, gone, node, patched, seen, taint
 from situate.core.model.managed_node import ManagedNode, TimedTaint
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time
 from situate.core.reconcile.effects import PatchStatus, RecordEvent, UpdateObject
-from situate.core.reconcile.nodes.fencing import FAST, Profile
-from situate.core.reconcile.nodes.health import node as look
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.fencing import FAST, NodeProfile
+from situate.core.reconcile.nodes.health import reconcile_node as look
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import wanted_taints, zone_of
-from situate.core.reconcile.reckon import SECOND, moment, stamp
 
 NO_SCHEDULE = "NoSchedule"
 
@@ -24,7 +24,7 @@ def test_a_node_is_left_alone_while_its_grace_lasts_and_looked_at_when_it_ends()
     one = node()
     outcome = look(one, seen(one), T0 + 50 * SECOND)
     assert outcome.effects == ()
-    assert outcome.again_at == T0 + 50 * SECOND + 1
+    assert outcome.requeue_at == T0 + 50 * SECOND + 1
 
 
 def test_a_node_that_fell_silent_is_unknown_in_kubernetes_words() -> None:
@@ -35,7 +35,7 @@ def test_a_node_that_fell_silent_is_unknown_in_kubernetes_words() -> None:
     assert status.resource_version == "7"
     found = {each["type"]: each for each in status.patch["conditions"]}
     stopped = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
-    times = {"lastHeartbeatTime": stamp(0), "lastTransitionTime": stamp(now)}
+    times = {"lastHeartbeatTime": format_time(0), "lastTransitionTime": format_time(now)}
     assert found["Ready"] == {"type": "Ready", "status": "Unknown", **stopped, **times}
     assert found["MemoryPressure"]["reason"] == "NodeStatusUnknown"
     assert found["DiskPressure"]["reason"] == "NodeStatusNeverUpdated"
@@ -54,47 +54,47 @@ def test_a_node_that_never_said_anything_has_longer() -> None:
 @pytest.mark.parametrize(
     "profile_ms, profile", [(50_000, None), (18_000, FAST)], ids=["kubernetes", "the fast profile"]
 )
-def test_the_grace_is_the_profiles(profile_ms: int, profile: Profile | None) -> None:
+def test_the_grace_is_the_profiles(profile_ms: int, profile: NodeProfile | None) -> None:
     one = node()
-    sightings = seen(one) if profile is None else seen(one, profile=profile)
-    assert look(one, sightings, T0 + profile_ms).effects == ()
-    assert look(one, sightings, T0 + profile_ms + 1).effects != ()
+    heartbeats = seen(one) if profile is None else seen(one, profile=profile)
+    assert look(one, heartbeats, T0 + profile_ms).effects == ()
+    assert look(one, heartbeats, T0 + profile_ms + 1).effects != ()
 
 
 def test_a_renewal_counts_from_when_it_was_seen_whatever_it_says() -> None:
     one = node()
-    sightings = seen(one)
-    sightings.lease_seen("n", "u", "1970-01-01T00:00:00Z", "1", T0 + 40 * SECOND)
-    assert look(one, sightings, T0 + 90 * SECOND).again_at == T0 + 90 * SECOND + 1
-    sightings.lease_seen("n", "u", "1970-01-01T00:00:00Z", "2", T0 + 80 * SECOND)
-    assert patched(look(one, sightings, T0 + 91 * SECOND).effects) == ["PatchStatus n", "RecordEvent n"]
+    heartbeats = seen(one)
+    heartbeats.lease_seen("n", "u", "1970-01-01T00:00:00Z", "1", T0 + 40 * SECOND)
+    assert look(one, heartbeats, T0 + 90 * SECOND).requeue_at == T0 + 90 * SECOND + 1
+    heartbeats.lease_seen("n", "u", "1970-01-01T00:00:00Z", "2", T0 + 80 * SECOND)
+    assert patched(look(one, heartbeats, T0 + 91 * SECOND).effects) == ["PatchStatus n", "RecordEvent n"]
 
 
 def test_a_report_counts_as_a_renewal_and_our_own_word_does_not() -> None:
     one = node()
-    sightings = seen(one)
-    sightings.node_seen(one, node("n", "Unknown"), T0 + 30 * SECOND)
-    assert sightings.last("n") == T0
+    heartbeats = seen(one)
+    heartbeats.node_seen(one, node("n", "Unknown"), T0 + 30 * SECOND)
+    assert heartbeats.last("n") == T0
     said = node("n", "Unknown")
     newer = ManagedNode(metadata=said.metadata, status=type(said.status)(conditions=()))
-    sightings.node_seen(said, newer, T0 + 40 * SECOND)
-    assert sightings.last("n") == T0 + 40 * SECOND
+    heartbeats.node_seen(said, newer, T0 + 40 * SECOND)
+    assert heartbeats.last("n") == T0 + 40 * SECOND
 
 
 def test_nobody_is_silent_until_a_whole_grace_after_a_beginning() -> None:
     one = node()
-    sightings = seen(one, since=T0 + 500 * SECOND)
-    assert look(one, sightings, T0 + 550 * SECOND).effects == ()
-    assert look(one, sightings, T0 + 551 * SECOND).effects != ()
+    heartbeats = seen(one, since=T0 + 500 * SECOND)
+    assert look(one, heartbeats, T0 + 550 * SECOND).effects == ()
+    assert look(one, heartbeats, T0 + 551 * SECOND).effects != ()
 
 
 def test_nobody_is_judged_by_who_does_not_see_leases() -> None:
     one = node("n", "True", cordoned=True)
-    sightings = seen(one)
-    sightings.end()
-    outcome = look(one, sightings, T0 + 900 * SECOND)
+    heartbeats = seen(one)
+    heartbeats.end()
+    outcome = look(one, heartbeats, T0 + 900 * SECOND)
     assert patched(outcome.effects) == ["UpdateObject n"]  # its cordon is stored, and nothing to judge
-    assert outcome.again_at is None
+    assert outcome.requeue_at is None
 
 
 def test_what_is_unknown_already_is_not_written_again() -> None:
@@ -149,12 +149,12 @@ def test_taints_follow_the_state(one: ManagedNode, wanted: list[tuple[str, str]]
 
 def test_lost_in_another_way_is_lost_since_then_already() -> None:
     (taint_, _) = wanted_taints(node("n", "False", gone(T0)), T0 + 100 * SECOND)
-    assert (taint_.key, moment(taint_.time_added)) == (NOT_READY, T0)
+    assert (taint_.key, parse_time(taint_.time_added)) == (NOT_READY, T0)
 
 
 def test_a_taint_that_makes_pods_leave_and_has_no_time_gets_one() -> None:
     (found,) = wanted_taints(node("n", "True", taint("mine", at=None)), T0)
-    assert found == TimedTaint(key="mine", effect="NoExecute", time_added=stamp(T0))
+    assert found == TimedTaint(key="mine", effect="NoExecute", time_added=format_time(T0))
 
 
 def test_taints_are_written_whole_and_on_the_version_that_was_read() -> None:
@@ -162,7 +162,7 @@ def test_taints_are_written_whole_and_on_the_version_that_was_read() -> None:
     (effect,) = look(one, seen(one), T0).effects
     assert isinstance(effect, UpdateObject)
     assert effect.resource_version == "7"
-    assert effect.patch == {"spec": {"taints": [{"key": "mine", "effect": NO_SCHEDULE, "timeAdded": stamp(T0)}]}}
+    assert effect.patch == {"spec": {"taints": [{"key": "mine", "effect": NO_SCHEDULE, "timeAdded": format_time(T0)}]}}
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_the_zone_of_a_node(labels: dict[str, str], zone: str) -> None:
 
 
 def test_a_node_is_not_judged_before_its_own_lease_says_that_it_has_stopped() -> None:
-    sightings = Sightings(FAST)
-    sightings.begin(T0)
-    sightings.lease_seen("n", "u", "x", "1", T0, 40 * SECOND)
-    assert sightings.silent_at("n", FAST.grace_ms) == T0 + 48 * SECOND + 1
-    sightings.lease_seen("n", "u", "y", "2", T0 + SECOND, 15 * SECOND)
-    assert sightings.silent_at("n", FAST.grace_ms) == T0 + SECOND + FAST.grace_ms + 1
+    heartbeats = Heartbeats(FAST)
+    heartbeats.begin(T0)
+    heartbeats.lease_seen("n", "u", "x", "1", T0, 40 * SECOND)
+    assert heartbeats.silent_at("n", FAST.grace_ms) == T0 + 48 * SECOND + 1
+    heartbeats.lease_seen("n", "u", "y", "2", T0 + SECOND, 15 * SECOND)
+    assert heartbeats.silent_at("n", FAST.grace_ms) == T0 + SECOND + FAST.grace_ms + 1

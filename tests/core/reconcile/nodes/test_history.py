@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from core.reconcile.nodes.history import MINUTE, SECOND, START, History, troubled
-from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, Profile
+from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
 
 SEEDS, AT_ONCE = 200, 10
 
@@ -18,7 +18,7 @@ def test_nothing_that_must_never_happen_does(first: int) -> None:
         troubled(seed)
 
 
-def cluster(profile: Profile, zones: dict[str, int]) -> History:
+def cluster(profile: NodeProfile, zones: dict[str, int]) -> History:
     """Nothing is wrong with anybody's clock, and no write is refused."""
     history = History(1, profile)
     history.rate, history.refuses = 1.0, 0.0
@@ -42,7 +42,7 @@ def cluster(profile: Profile, zones: dict[str, int]) -> History:
 @pytest.mark.parametrize(
     "profile, within_s", [(FAST, 25), (KUBERNETES, 355)], ids=["the fast profile", "kubernetes' numbers"]
 )
-def test_the_pods_of_a_node_that_dies_are_evicted_in_time(profile: Profile, within_s: int) -> None:
+def test_the_pods_of_a_node_that_dies_are_evicted_in_time(profile: NodeProfile, within_s: int) -> None:
     history = cluster(profile, {"a": 5, "b": 5})
     died = history.now
     history.agents["a-0"].alive = False

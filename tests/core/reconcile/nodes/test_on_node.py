@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from core.reconcile.nodes.cases import pod
 from situate.core.model.managed import ManagedPod
 from situate.core.model.stored import Owner, StoredMeta
-from situate.core.reconcile.objects import Held
+from situate.core.reconcile.objects import ObjectIndex
 
 STEPS = st.lists(st.tuples(st.sampled_from("pqr"), st.sampled_from(["", "a", "b", "gone"]), st.sampled_from("xy")))
 
 
 @given(STEPS)
 def test_pods_of_a_node_are_those_that_are_bound_to_it(steps: list[tuple[str, str, str]]) -> None:
-    held, known = Held(), dict[str, ManagedPod]()
+    held, known = ObjectIndex(), dict[str, ManagedPod]()
     for name, on, owner in steps:
         if on == "gone":
             held.drop(ManagedPod, "default", name)

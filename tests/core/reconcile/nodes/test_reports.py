@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.core.reconcile.nodes.reports import Report, parsed, stale
+from situate.core.reconcile.nodes.reports import AgentReport, parse_report, stale_reason
 
 numbers = st.integers(0, 10**6)
 
 
 @given(numbers, numbers)
 def test_a_report_is_read_as_it_was_written(term: int, number: int) -> None:
-    assert parsed(str(Report(term, number))) == (term, number)
+    assert parse_report(str(AgentReport(term, number))) == (term, number)
 
 
 @pytest.mark.parametrize("text", [None, "", "1", "1.", ".1", "1.2.3", "-1.2", "1.x", "٣.١", "1.2 ", "9" * 30 + ".1"])
 def test_what_is_no_report_is_none(text: str | None) -> None:
-    assert parsed(text) is None
-    assert stale(text or "", None, 1)
+    assert parse_report(text) is None
+    assert stale_reason(text or "", None, 1)
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def test_what_is_no_report_is_none(text: str | None) -> None:
     ],
 )
 def test_what_is_taken(said: str, held: str | None, term: int | None, fine: bool) -> None:
-    assert (stale(said, held, term) == "") == fine
+    assert (stale_reason(said, held, term) == "") == fine
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 5))))
 def test_in_any_order_what_is_taken_only_grows(said: list[tuple[int, int]]) -> None:
     held: str | None = None
-    taken: list[Report] = []
+    taken: list[AgentReport] = []
     for one in said:
-        report = Report(*one)
-        if not stale(str(report), held, None):
+        report = AgentReport(*one)
+        if not stale_reason(str(report), held, None):
             held = str(report)
             taken.append(report)
     assert taken == sorted(set(taken))

@@ -9,7 +9,7 @@ import msgspec
 from situate.cli.commands.check.rules import NO_DRAIN, Finding
 from situate.cli.input.workloads import Budget, Checked
 from situate.core.model.labels import LabelSelector, Selector, SelectorError, parse_selector
-from situate.core.reconcile.reckon import share
+from situate.core.reconcile.api_values import scaled_value
 from situate.wire.errors import InputError
 
 
@@ -40,12 +40,12 @@ def _selector(budget: Budget) -> Selector:
 def _problem(budget: Budget, pods: int) -> tuple[str, str, str] | None:
     """Field, problem and change; None if somebody may go, or the budget speaks of nobody that was read."""
     if budget.max_unavailable is not None:
-        if share(budget.max_unavailable, max(pods, 1), up=True) > 0:
+        if scaled_value(budget.max_unavailable, max(pods, 1), up=True) > 0:
             return None
         told = f"is {budget.max_unavailable}: no pod of it may ever be evicted"
         return "maxUnavailable", told, "set it to 1 or more"
     least = budget.min_available
-    if least is None or not pods or share(least, pods, up=True) < pods:
+    if least is None or not pods or scaled_value(least, pods, up=True) < pods:
         return None
     if least == "100%":
         return "minAvailable", "is 100%: no pod of it may ever be evicted", "set maxUnavailable to 1 instead"

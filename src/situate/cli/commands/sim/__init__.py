@@ -13,7 +13,7 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from situate.sim.world import Outcome
+    from situate.sim.world import WorldResult
 
 DEFAULT_STEPS = 2_000
 CHUNK = 4
@@ -80,7 +80,7 @@ class Totals:
         self.worlds = self.steps = self.changes = self.binds = self.evictions = self.restarts = self.rescued = 0
         self.minutes = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: WorldResult) -> None:
         self.worlds += 1
         self.steps += outcome.steps
         self.changes += outcome.changes
@@ -117,7 +117,7 @@ class Progress:
         return f"{done} of {self._worlds} worlds, {violations} violations, {left} to go"
 
 
-def _outcomes(seeds: range, steps: int, workers: int, trace: bool) -> Iterable[Outcome]:
+def _outcomes(seeds: range, steps: int, workers: int, trace: bool) -> Iterable[WorldResult]:
     from situate.sim.world import run
 
     if trace:
@@ -127,13 +127,13 @@ def _outcomes(seeds: range, steps: int, workers: int, trace: bool) -> Iterable[O
     return _at_once(seeds, steps, workers)
 
 
-def _at_once(seeds: range, steps: int, workers: int) -> Iterable[Outcome]:
+def _at_once(seeds: range, steps: int, workers: int) -> Iterable[WorldResult]:
     """In order, whoever is ready first: the same seeds print the same lines."""
     with ProcessPoolExecutor(workers) as pool:
         yield from pool.map(_one, seeds, [steps] * len(seeds), chunksize=CHUNK)
 
 
-def _one(seed: int, steps: int) -> Outcome:
+def _one(seed: int, steps: int) -> WorldResult:
     from situate.sim.world import run
 
     return run(seed, changes=steps)

@@ -14,7 +14,7 @@ from situate.cli.commands.sim import CHUNK, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from situate.sim.nodes.world import Outcome
+    from situate.sim.nodes.world import NodeWorldResult
 
 __all__ = ["play_nodes"]
 
@@ -49,10 +49,10 @@ def _play(seeds: range, workers: int, *, trace: bool) -> int:
     return failed
 
 
-def _tell(outcome: Outcome) -> None:
-    """The story up to the first violation, and all violations."""
-    first = next(index for index, line in enumerate(outcome.story) if "!!" in line)
-    for line in outcome.story[max(0, first - SHOWN) : first]:
+def _tell(outcome: NodeWorldResult) -> None:
+    """The log up to the first violation, and all violations."""
+    first = next(index for index, line in enumerate(outcome.log) if "!!" in line)
+    for line in outcome.log[max(0, first - SHOWN) : first]:
         click.echo(line)
     for violation in outcome.violations:
         click.echo(f"seed {outcome.seed}, {violation}  (situate sim --nodes --seed {outcome.seed} --trace)")
@@ -65,7 +65,7 @@ class Totals:
         self.worlds = self.faults = self.starts = self.given_up = self.evictions = self.restarts = 0
         self.minutes = self.slowest_s = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: NodeWorldResult) -> None:
         self.worlds += 1
         self.faults += outcome.faults_played
         self.starts += outcome.starts
@@ -83,7 +83,7 @@ class Totals:
         )
 
 
-def _outcomes(seeds: range, workers: int, *, trace: bool) -> Iterable[Outcome]:
+def _outcomes(seeds: range, workers: int, *, trace: bool) -> Iterable[NodeWorldResult]:
     from situate.sim.nodes.world import run
 
     if trace:
@@ -93,13 +93,13 @@ def _outcomes(seeds: range, workers: int, *, trace: bool) -> Iterable[Outcome]:
     return _at_once(seeds, workers)
 
 
-def _at_once(seeds: range, workers: int) -> Iterable[Outcome]:
+def _at_once(seeds: range, workers: int) -> Iterable[NodeWorldResult]:
     """In order, whoever is ready first: the same seeds print the same lines."""
     with ProcessPoolExecutor(workers, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
         yield from pool.map(_one, seeds, chunksize=CHUNK)
 
 
-def _one(seed: int) -> Outcome:
+def _one(seed: int) -> NodeWorldResult:
     from situate.sim.nodes.world import run
 
     return run(seed)

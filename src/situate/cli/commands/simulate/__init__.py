@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from situate.cli.input.cluster import Seen
     from situate.core.model.pod import Pod
     from situate.kube.client import Client
-    from situate.sim.whatif.arriving import Coming
+    from situate.sim.whatif.arrivals import ArrivalOptions
     from situate.sim.whatif.figures import Prices
-    from situate.sim.whatif.script import Script, Snapshot
-    from situate.sim.whatif.world import Settings
+    from situate.sim.whatif.script import ClusterSnapshot, Script
+    from situate.sim.whatif.world import SimulationSettings
 
 MOST_PODS: Final = 10_000_000
 SLOW_S: Final = 2.0
@@ -87,20 +87,20 @@ def simulate(
     if report is not None and not Path(report).parent.is_dir():
         raise BadInput(f"--report {report}: there is no such folder")
     from situate.cli.commands.simulate.input import read_configurations, read_snapshot
-    from situate.sim.whatif.arriving import Coming
-    from situate.sim.whatif.chance import parse_law, parse_rate, parse_span
-    from situate.sim.whatif.world import Remade, Settings
+    from situate.sim.whatif.arrivals import ArrivalOptions
+    from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
+    from situate.sim.whatif.world import Remade, SimulationSettings
 
-    law, rate = _said("--duration", duration, parse_law), _said("--arrivals", arrivals, parse_rate)
+    run_time, rate = _said("--duration", duration, parse_distribution), _said("--arrivals", arrivals, parse_rate)
     until_ms, grace_ms = _said("--until", until, parse_span), _said("--grace", grace, parse_span) or 0
     configurations = read_configurations(configs)
     seen = read_snapshot(names) if names else _ask(kubeconfig, context)
     where = ", ".join(names) or "the cluster"
     if not seen.nodes:
         raise BadInput(f"{where}: no Node was given: where pods could go cannot be judged; add `kubectl get nodes`")
-    coming = Coming(rate, pods, law)
+    coming = ArrivalOptions(rate, pods, run_time)
     snapshot, script, notes = _play(seen, where, workloads, trace, coming, seed, configurations)
-    settings = Settings(until_ms, grace_ms, Remade(evicted), _begins(seen))
+    settings = SimulationSettings(until_ms, grace_ms, Remade(evicted), _begins(seen))
     simulated = _simulate(snapshot, script, configurations, settings)
     if report is not None:
         from situate.cli.commands.simulate.report import page
@@ -118,10 +118,10 @@ def _play(
     where: str,
     workloads: Sequence[str],
     trace: str | None,
-    coming: Coming,
+    coming: ArrivalOptions,
     seed: int,
     configurations: Sequence[Configuration],
-) -> tuple[Snapshot, Script, list[str]]:
+) -> tuple[ClusterSnapshot, Script, list[str]]:
     """The cluster at the beginning, what happens then, and what cannot be judged."""
     from situate.cli.commands.simulate.input import (
         notes_on,
@@ -131,11 +131,11 @@ def _play(
         taken_names,
         without_clashes,
     )
-    from situate.sim.whatif.arriving import add_trace, script_of, with_law
+    from situate.sim.whatif.arrivals import add_trace, script_of, with_duration
 
     found, classes = read_workloads(workloads, seen)
     snapshot, waiting = snapshot_of(seen)
-    groups = [with_law(group, coming.law) for group in found.groups]
+    groups = [with_duration(group, coming.duration) for group in found.groups]
     taken = taken_names(seen, where)
     without_clashes(groups, taken)
     try:
@@ -145,7 +145,9 @@ def _play(
     if trace is not None:
         made = {f"{one.pod.metadata.namespace}/{one.pod.metadata.name}": "a workload" for one in script.arrivals}
         first = len(script.groups)
-        read = read_trace_file(trace, classes, {**made, **taken}, seed=seed, law=coming.law, first_group=first)
+        read = read_trace_file(
+            trace, classes, {**made, **taken}, seed=seed, duration=coming.duration, first_group=first
+        )
         add_trace(script, read)
     if not script.arrivals:
         raise BadInput("no pod comes: no workload (-w) and no trace (--trace) was given, and none waits")
@@ -198,7 +200,7 @@ def _each_kind(script: Script) -> list[Pod]:
 
 
 def _simulate(
-    snapshot: Snapshot, script: Script, configurations: Sequence[Configuration], settings: Settings
+    snapshot: ClusterSnapshot, script: Script, configurations: Sequence[Configuration], settings: SimulationSettings
 ) -> list[Simulated]:
     import gc
 
@@ -221,7 +223,7 @@ def _simulate(
     ]
 
 
-def _prices(snapshot: Snapshot, configurations: Sequence[Configuration]) -> Prices | None:
+def _prices(snapshot: ClusterSnapshot, configurations: Sequence[Configuration]) -> Prices | None:
     """Of the first configuration that has prices, for all of them: the nodes are the same."""
     from situate.cli.output.money import price_list
     from situate.sim.whatif.figures import Prices

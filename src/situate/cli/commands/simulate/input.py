@@ -24,8 +24,8 @@ from situate.core.model.meta import key_of
 from situate.core.model.policy import PriorityClass
 from situate.core.model.priority import priority_classes
 from situate.core.state.cluster import FINISHED_PHASES
-from situate.sim.whatif.expanding import WORKLOADS, Expander, Place
-from situate.sim.whatif.script import Snapshot
+from situate.sim.whatif.expansion import WORKLOADS, SourceLocation, WorkloadExpander
+from situate.sim.whatif.script import ClusterSnapshot
 from situate.sim.whatif.trace import Trace, read_trace
 from situate.wire.config import load_config
 from situate.wire.errors import InputError
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from situate.core.model.pod import Pod
     from situate.core.model.priority import PriorityClasses
     from situate.kube.client import Client
-    from situate.sim.whatif.chance import Law
-    from situate.sim.whatif.script import Group
+    from situate.sim.whatif.distributions import Distribution
+    from situate.sim.whatif.script import PodSet
 
 NOBODY: Final = "\0"
 """The name of no pod: nobody in particular is asked about."""
@@ -52,7 +52,7 @@ _GROUPS: Final = {"Pod": "", "Job": "batch"}
 class Workloads:
     """What the files of workloads hold."""
 
-    groups: list[Group] = field(default_factory=list)
+    groups: list[PodSet] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
 
@@ -102,14 +102,14 @@ async def read_cluster(client: Client) -> Seen:
     return seen
 
 
-def snapshot_of(seen: Seen) -> tuple[Snapshot, list[Pod]]:
+def snapshot_of(seen: Seen) -> tuple[ClusterSnapshot, list[Pod]]:
     """The cluster without the pods that wait, and those, in the order in which they would be decided."""
     from situate.cli.commands.place.rehearsal import in_order
 
     alive = [pod for pod in seen.pods if pod.status.phase not in FINISHED_PHASES]
     bound = [pod for pod in alive if pod.spec.node_name]
     waiting = [pod for pod in in_order(alive) if pod.metadata.deletion_timestamp is None]
-    return Snapshot(seen.nodes, seen.named, bound), waiting
+    return ClusterSnapshot(seen.nodes, seen.named, bound), waiting
 
 
 # -- workloads and traces --------------------------------------------------------------------------------------------
@@ -130,11 +130,11 @@ def read_workloads(names: Sequence[str], seen: Seen) -> tuple[Workloads, Priorit
         else:
             rest.append((file, kind, body))
     known = priority_classes(classes)
-    expander = Expander(known, seen.nodes)
+    expander = WorkloadExpander(known, seen.nodes)
     for file, kind, body in rest:
         group = str(body["apiVersion"]).rpartition("/")[0]
         if kind in WORKLOADS and group == _GROUPS.get(kind, "apps"):
-            found.groups.append(expander.expand(kind, body, Place(file)))
+            found.groups.append(expander.expand(kind, body, SourceLocation(file)))
         elif kind == "Node":
             raise InputError("a node is part of the snapshot: give it with -f", file=file, subject=_subject(kind, body))
         else:
@@ -175,7 +175,7 @@ def taken_names(seen: Seen, where: str) -> dict[str, str]:
     return {f"{pod.metadata.namespace}/{pod.metadata.name}": where for pod in seen.pods}
 
 
-def without_clashes(groups: Iterable[Group], taken: Mapping[str, str]) -> None:
+def without_clashes(groups: Iterable[PodSet], taken: Mapping[str, str]) -> None:
     """Raises InputError if a pod to come is there already."""
     for group in groups:
         for number in range(group.total if group.named or group.total == 1 else 0):
@@ -185,7 +185,13 @@ def without_clashes(groups: Iterable[Group], taken: Mapping[str, str]) -> None:
 
 
 def read_trace_file(
-    name: str, classes: PriorityClasses, taken: Mapping[str, str], *, seed: int, law: Law | None, first_group: int
+    name: str,
+    classes: PriorityClasses,
+    taken: Mapping[str, str],
+    *,
+    seed: int,
+    duration: Distribution | None,
+    first_group: int,
 ) -> Trace:
     """Raises InputError, OSError."""
     folder = Path(name).parent
@@ -201,7 +207,14 @@ def read_trace_file(
     if not data.strip():
         raise InputError("is empty", file=shown)
     return read_trace(
-        data, shown, classes=classes, templates=template, taken=taken, seed=seed, law=law, first_group=first_group
+        data,
+        shown,
+        classes=classes,
+        templates=template,
+        taken=taken,
+        seed=seed,
+        duration=duration,
+        first_group=first_group,
     )
 
 

@@ -12,7 +12,7 @@ from situate.cli.commands.simulate.table import count, money_text, rows_of, shar
 from situate.cli.commands.simulate.values import Simulated
 
 if TYPE_CHECKING:
-    from situate.sim.whatif.figures import Figures, Pending
+    from situate.sim.whatif.figures import Figures, PendingPods
 
 __all__ = ["page"]
 
@@ -275,5 +275,5 @@ def _waiting(one: Simulated) -> str:
     )
 
 
-def _more(each: Pending) -> str:
+def _more(each: PendingPods) -> str:
     return ", …" if each.pods > len(each.examples) else ""

@@ -11,7 +11,7 @@ from situate.cli.output.console import canvas, drawn
 
 if TYPE_CHECKING:
     from situate.core.changes import Millis
-    from situate.sim.whatif.figures import Figures, Money, Resource, Spread
+    from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
 
 __all__ = ["count", "money_text", "quantity", "rows_of", "share", "span", "table"]
 
@@ -95,7 +95,7 @@ def _resource_rows(figures: Sequence[Figures]) -> Iterator[Row]:
         yield "fragmentation, mean", [_of(one, lambda each: share(each.fragmentation)) for one in found]
 
 
-def _of(one: Resource | None, say: Callable[[Resource], str]) -> str:
+def _of(one: ResourceUsage | None, say: Callable[[ResourceUsage], str]) -> str:
     return NONE if one is None else say(one)
 
 
@@ -141,5 +141,5 @@ def money_text(one: Money | None, which: str) -> str:
     return NONE if one is None else f"{getattr(one, which):,.3f} {one.currency}"
 
 
-def _spread(one: Spread) -> str:
+def _spread(one: SpreadFigures) -> str:
     return NONE if not one.workloads else f"{one.mean:.1f}, at worst {one.worst}"

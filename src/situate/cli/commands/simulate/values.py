@@ -10,7 +10,7 @@ from situate.core.plugins.support.prices import money
 
 if TYPE_CHECKING:
     from situate.core.changes import Millis
-    from situate.sim.whatif.figures import Figures, Money, Resource, Spread
+    from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
 
 __all__ = ["Simulated", "as_values"]
 
@@ -72,7 +72,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 
-def _resource(one: Resource) -> dict[str, Any]:
+def _resource(one: ResourceUsage) -> dict[str, Any]:
     return {
         "allocatable": one.allocatable,
         "utilisation": {"mean": _rounded(one.mean), "peak": _rounded(one.peak), "end": _rounded(one.end)},
@@ -80,7 +80,7 @@ def _resource(one: Resource) -> dict[str, Any]:
     }
 
 
-def _spread(one: Spread) -> dict[str, Any]:
+def _spread(one: SpreadFigures) -> dict[str, Any]:
     return {
         "domains": one.domains,
         "workloads": one.workloads,

@@ -19,9 +19,9 @@ from situate.cli.input.files import read_file
 
 if TYPE_CHECKING:
     from situate.core.place.profile import Profile
+    from situate.sim.openb.experiment import OpenbRun
     from situate.sim.openb.figures import PolicyFigures
-    from situate.sim.openb.reading import TraceNode, TracePod
-    from situate.sim.openb.running import Outcome
+    from situate.sim.openb.trace_files import TraceNode, TracePod
 
 NODES_FILE: Final = "openb_node_list_gpu_node.csv"
 PODS_FILE: Final = "openb_pod_list_{}.csv"
@@ -121,7 +121,7 @@ def _configuration(policy: str, read: Trace) -> str:
 
 
 def _read(folder: Path, workload: str) -> Trace:
-    from situate.sim.openb.reading import read_nodes, read_pods
+    from situate.sim.openb.trace_files import read_nodes, read_pods
 
     if not folder.is_dir():
         raise BadInput(f"{folder}: is no folder; it should have {NODES_FILE} and {PODS_FILE.format('NAME')}")
@@ -139,7 +139,7 @@ def _read(folder: Path, workload: str) -> Trace:
 # -- running -----------------------------------------------------------------------------------------------------
 
 
-def _outcomes(read: Trace, tasks: Sequence[Task], workers: int) -> Iterable[Outcome]:
+def _outcomes(read: Trace, tasks: Sequence[Task], workers: int) -> Iterable[OpenbRun]:
     """In the order of the tasks, whoever is ready first."""
     _profiles(read, tasks)  # what is wrong with a configuration is said before anything runs
     if workers == 1 or len(tasks) == 1:
@@ -147,7 +147,7 @@ def _outcomes(read: Trace, tasks: Sequence[Task], workers: int) -> Iterable[Outc
     return _at_once(read, tasks, workers)
 
 
-def _at_once(read: Trace, tasks: Sequence[Task], workers: int) -> Iterator[Outcome]:
+def _at_once(read: Trace, tasks: Sequence[Task], workers: int) -> Iterator[OpenbRun]:
     with ProcessPoolExecutor(min(workers, len(tasks)), initializer=_begin, initargs=(read,)) as pool:
         yield from pool.map(_run_here, tasks)
 
@@ -160,12 +160,12 @@ def _begin(read: Trace) -> None:
     _READ.append(read)
 
 
-def _run_here(task: Task) -> Outcome:
+def _run_here(task: Task) -> OpenbRun:
     return _run(_READ[-1], task)
 
 
-def _run(read: Trace, task: Task) -> Outcome:
-    from situate.sim.openb.running import run
+def _run(read: Trace, task: Task) -> OpenbRun:
+    from situate.sim.openb.experiment import run
 
     return run(read.nodes, read.pods, task.policy, _profile(read, task), task.seed, redraw=task.redraw)
 
@@ -184,7 +184,7 @@ def _profile(read: Trace, task: Task) -> Profile:
     return profile_of(configuration(task.policy, read.pods))
 
 
-def _watched(outcomes: Iterable[Outcome], count: int) -> Iterator[Outcome]:
+def _watched(outcomes: Iterable[OpenbRun], count: int) -> Iterator[OpenbRun]:
     """The outcomes; and, on the standard error, how far it has come."""
     began = said = monotonic()
     live = sys.stderr.isatty()

@@ -10,7 +10,7 @@ from situate.cli.commands.place.table import printable
 
 if TYPE_CHECKING:
     from situate.cli.commands.trace import Trace
-    from situate.sim.openb.figures import Figure, PolicyFigures
+    from situate.sim.openb.figures import AllocationFigure, PolicyFigures
 
 NONE: Final = "-"
 GAP: Final = "   "
@@ -44,12 +44,12 @@ def as_table(read: Trace, seeds: range, found: Sequence[PolicyFigures]) -> str:
     return head + "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _mean(figure: Figure) -> str:
+def _mean(figure: AllocationFigure) -> str:
     deviation = figure.deviation
     return f"{figure.mean:.2f}" if deviation is None else f"{figure.mean:.2f} ± {deviation:.2f}"
 
 
-def _published(figure: Figure) -> str:
+def _published(figure: AllocationFigure) -> str:
     return NONE if figure.published is None else f"{figure.published:.2f}"
 
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from situate.core.model.refs import Millis
-from situate.core.reconcile.reckon import SECOND
+from situate.core.reconcile.api_values import SECOND
 
-__all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "Profile", "agent_stops_ms", "controller_waits_ms"]
+__all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "NodeProfile", "agent_stops_ms", "controller_waits_ms"]
 
 DRIFT: Final = 0.2
 """By which part of itself a clock may be wrong about how long something took."""
@@ -41,7 +41,7 @@ def controller_waits_ms(lease_ms: Millis) -> Millis:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class NodeProfile:
     """All that can be set about nodes. Times in milliseconds, rates in nodes a second."""
 
     name: str
@@ -91,7 +91,7 @@ class Profile:
         return self.grace_ms * 3 // 5
 
 
-KUBERNETES: Final = Profile(
+KUBERNETES: Final = NodeProfile(
     name="kubernetes",
     lease_ms=40 * SECOND,
     renew_ms=10 * SECOND,
@@ -100,7 +100,7 @@ KUBERNETES: Final = Profile(
     toleration_s=300,
 )
 """Kubernetes' own numbers. The grace is more than the lease and the drift, which are 48 s."""
-FAST: Final = Profile(
+FAST: Final = NodeProfile(
     name="fast",
     lease_ms=15 * SECOND,
     renew_ms=5 * SECOND,

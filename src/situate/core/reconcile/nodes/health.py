@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import Draft, Outcome, PatchStatus, RecordEvent, UpdateObject
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.api_values import format_time
+from situate.core.reconcile.effects import PatchStatus, ReconcileResult, RecordEvent, ResultBuilder, UpdateObject
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import is_up, ready_report, wanted_taints
-from situate.core.reconcile.objects import ref_of, written
-from situate.core.reconcile.reckon import stamp
+from situate.core.reconcile.objects import ref_of, to_json
 
-__all__ = ["node", "retainted", "silenced"]
+__all__ = ["reconcile_node", "retainted", "silenced"]
 
 UNKNOWN = "Unknown"
 STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
@@ -23,22 +23,22 @@ _SPOKEN_FOR = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """Conditions of which nothing is known when an agent is silent. Others are not an agent's to report."""
 
 
-def node(one: ManagedNode, sightings: Sightings, now: Millis) -> Outcome:
+def reconcile_node(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
     """Its state is unknown if it was not heard of for too long; its taints follow its state."""
-    draft, profile = Draft(), sightings.profile
+    result, profile = ResultBuilder(), heartbeats.profile
     patience = profile.startup_ms if ready_report(one) is None else profile.grace_ms
-    due = sightings.silent_at(one.metadata.name, patience)
+    due = heartbeats.silent_at(one.metadata.name, patience)
     if due is not None and due > now:
-        draft.look_again(due)
+        result.requeue(due)
     elif due is not None:
         reports = silenced(one, now)
         if reports != one.status.conditions:
-            _fall_silent(one, reports, draft)
-            return draft.done()  # Its taints follow when that is stored.
+            _fall_silent(one, reports, result)
+            return result.done()  # Its taints follow when that is stored.
     taints = wanted_taints(one, now)
     if taints != one.spec.taints:
-        draft.effects.append(retainted(one, taints))
-    return draft.done()
+        result.effects.append(retainted(one, taints))
+    return result.done()
 
 
 def silenced(one: ManagedNode, now: Millis) -> tuple[NodeReport, ...]:
@@ -51,7 +51,7 @@ def silenced(one: ManagedNode, now: Millis) -> tuple[NodeReport, ...]:
             type=kind,
             status=UNKNOWN,
             last_heartbeat_time=one.metadata.creation_timestamp,
-            last_transition_time=stamp(now),
+            last_transition_time=format_time(now),
             reason=reason,
             message=message,
         )
@@ -65,18 +65,18 @@ def _unknown(report: NodeReport, now: Millis) -> NodeReport:
     if report.status == UNKNOWN:
         return report
     reason, message = STOPPED
-    return replace(report, status=UNKNOWN, reason=reason, message=message, last_transition_time=stamp(now))
+    return replace(report, status=UNKNOWN, reason=reason, message=message, last_transition_time=format_time(now))
 
 
-def _fall_silent(one: ManagedNode, reports: tuple[NodeReport, ...], draft: Draft) -> None:
-    conditions = [written(report) for report in reports]
-    draft.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, {"conditions": conditions}))
+def _fall_silent(one: ManagedNode, reports: tuple[NodeReport, ...], result: ResultBuilder) -> None:
+    conditions = [to_json(report) for report in reports]
+    result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, {"conditions": conditions}))
     if is_up(one):
         text = f"Node {one.metadata.name} status is now: NodeNotReady"
-        draft.effects.append(RecordEvent(ref_of(one), "Normal", "NodeNotReady", text))
+        result.effects.append(RecordEvent(ref_of(one), "Normal", "NodeNotReady", text))
 
 
 def retainted(one: ManagedNode, taints: tuple[TimedTaint, ...]) -> UpdateObject:
     """The node with these taints and no others."""
-    body: list[dict[str, Any]] = [written(taint) for taint in taints]
+    body: list[dict[str, Any]] = [to_json(taint) for taint in taints]
     return UpdateObject(ref_of(one), one.metadata.resource_version, {"spec": {"taints": body or None}})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["ACKNOWLEDGED", "REPORT", "Report", "parsed", "stale"]
+__all__ = ["ACKNOWLEDGED", "REPORT", "AgentReport", "parse_report", "stale_reason"]
 
 REPORT: Final = "situate.dev/report"
 """Annotation of a pod or a node: the report of its agent that its status is from."""
@@ -19,29 +19,29 @@ ACKNOWLEDGED: Final = "situate.dev/snapshot-version"
 _TEXT: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})", re.ASCII)
 
 
-class Report(NamedTuple):
+class AgentReport(NamedTuple):
     term: int
     number: int
 
     def __str__(self) -> str:
         return f"{self.term}.{self.number}"
 
-    def next(self) -> Report:
-        return Report(self.term, self.number + 1)
+    def next(self) -> AgentReport:
+        return AgentReport(self.term, self.number + 1)
 
 
-def parsed(text: str | None) -> Report | None:
+def parse_report(text: str | None) -> AgentReport | None:
     """None for what is none."""
     found = _TEXT.fullmatch(text or "")
-    return None if found is None else Report(int(found[1]), int(found[2]))
+    return None if found is None else AgentReport(int(found[1]), int(found[2]))
 
 
-def stale(said: str, held: str | None, term: int | None) -> str:
+def stale_reason(said: str, held: str | None, term: int | None) -> str:
     """Why a report must not be taken, in words; "" if it may. `term`: of the node's lease; None: there is none.
 
     The lease says whose reports count: if it was lost and begun anew, its terms may be lower than those before.
     """
-    report, before = parsed(said), parsed(held)
+    report, before = parse_report(said), parse_report(held)
     if report is None:
         return f"{said!r} is no report: it must be a term and a number, as 3.17"
     if term is not None and report.term != term:

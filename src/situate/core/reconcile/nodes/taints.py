@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
 from situate.core.model.refs import Millis
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE
-from situate.core.reconcile.reckon import moment, stamp
+from situate.core.reconcile.api_values import format_time, parse_time
 
 __all__ = [
     "LOST",
@@ -85,7 +85,7 @@ def given_up(node: ManagedNode) -> TimedTaint | None:
 
 def given_up_at(node: ManagedNode) -> Millis | None:
     taint = given_up(node)
-    return None if taint is None else moment(taint.time_added)
+    return None if taint is None else parse_time(taint.time_added)
 
 
 def repelled(node: ManagedNode) -> tuple[TimedTaint, ...]:
@@ -114,7 +114,7 @@ def wanted_taints(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...]:
             )
         else:
             held.append(taint)
-    added = (TimedTaint(key=key, effect=NO_SCHEDULE, time_added=stamp(now)) for key in wanted)
+    added = (TimedTaint(key=key, effect=NO_SCHEDULE, time_added=format_time(now)) for key in wanted)
     return (*held, *added)
 
 
@@ -130,7 +130,7 @@ def _wanted_keys(node: ManagedNode) -> Iterator[str]:
 def _no_execute(node: ManagedNode, taint: TimedTaint, now: Millis) -> Iterator[TimedTaint]:
     """A taint as it should be. One without a time gets one, by which it is known how long it was tolerated."""
     report = ready_report(node)
-    timed = taint if moment(taint.time_added) is not None else replace(taint, time_added=stamp(now))
+    timed = taint if parse_time(taint.time_added) is not None else replace(taint, time_added=format_time(now))
     if taint.key not in (NOT_READY, UNREACHABLE) or report is None:
         yield timed
     elif report.status in LOST:
@@ -143,7 +143,7 @@ def with_no_execute(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...] | 
     key = None if report is None else LOST.get(report.status)
     if key is None:
         return None
-    return (*without_no_execute(node), TimedTaint(key=key, effect=NO_EXECUTE, time_added=stamp(now)))
+    return (*without_no_execute(node), TimedTaint(key=key, effect=NO_EXECUTE, time_added=format_time(now)))
 
 
 def without_no_execute(node: ManagedNode) -> tuple[TimedTaint, ...]:

@@ -22,10 +22,11 @@ from typing import Final, Literal, TypeAlias
 
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import BURST, Draft, Outcome
-from situate.core.reconcile.nodes.fencing import Profile
+from situate.core.reconcile.api_values import SECOND
+from situate.core.reconcile.effects import BURST, ReconcileResult, ResultBuilder
+from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.health import retainted
-from situate.core.reconcile.nodes.sightings import Sightings
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import (
     LOST,
     counts,
@@ -36,10 +37,9 @@ from situate.core.reconcile.nodes.taints import (
     without_no_execute,
     zone_of,
 )
-from situate.core.reconcile.objects import Objects
-from situate.core.reconcile.reckon import SECOND
+from situate.core.reconcile.objects import ObjectLister
 
-__all__ = ["LOOK_MS", "State", "Zone", "spacing", "state_of", "survey", "zones_of"]
+__all__ = ["LOOK_MS", "State", "Zone", "spacing", "state_of", "taint_lost_nodes", "zones_of"]
 
 LOOK_MS: Final[Millis] = 5 * SECOND
 """How often to look again while lost nodes are waiting and nothing is told: that a node is heard of again is not."""
@@ -60,35 +60,35 @@ class Zone:
     """When there may be one more of them, though nothing is told."""
 
 
-def survey(objects: Objects, sightings: Sightings, now: Millis) -> Outcome:
+def taint_lost_nodes(objects: ObjectLister, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
     """Give up at most one lost node of each zone, if it is time; take all back if everything is lost."""
-    draft, may = Draft(), sightings.may_give_up_at
+    result, may = ResultBuilder(), heartbeats.may_give_up_at
     nodes = objects.among(ManagedNode)
     if may is None:
-        return draft.done()
-    if not sightings.up:
-        _take_back(nodes, draft)
-        return draft.done()
-    zones = zones_of(nodes, sightings, now)
+        return result.done()
+    if not heartbeats.up:
+        _take_back(nodes, result)
+        return result.done()
+    zones = zones_of(nodes, heartbeats, now)
     for zone in zones.values():
-        draft.look_again(zone.lost_next)
+        result.requeue(zone.lost_next)
     waiting = [name for name in sorted(zones) if zones[name].lost]
     if not waiting:
-        return draft.done()
+        return result.done()
     if now < may:
-        draft.look_again(may)
-        return draft.done()
-    draft.look_again(now + LOOK_MS)
+        result.requeue(may)
+        return result.done()
+    result.requeue(now + LOOK_MS)
     if all(zone.down + zone.silent == zone.nodes for zone in zones.values()):
-        return draft.done()
+        return result.done()
     for name in waiting:
-        _give_up_one(name, zones, sightings, now, draft)
-    return draft.done()
+        _give_up_one(name, zones, heartbeats, now, result)
+    return result.done()
 
 
-def zones_of(nodes: Sequence[ManagedNode], sightings: Sightings, now: Millis) -> Mapping[str, Zone]:
+def zones_of(nodes: Sequence[ManagedNode], heartbeats: Heartbeats, now: Millis) -> Mapping[str, Zone]:
     """How the zones do, by name. Who has been silent for long is not healthy, whatever it said last."""
-    profile, zones = sightings.profile, dict[str, Zone]()
+    profile, zones = heartbeats.profile, dict[str, Zone]()
     for one in nodes:
         name = zone_of(one)
         zone = zones.get(name)
@@ -98,8 +98,8 @@ def zones_of(nodes: Sequence[ManagedNode], sightings: Sightings, now: Millis) ->
         if counts(one):
             zone.nodes += 1
             zone.down += not up
-            zone.silent += up and sightings.is_silent(one.metadata.name, now, profile.silent_ms)
-        lost_at = None if up else _lost_at(one, sightings, now)
+            zone.silent += up and heartbeats.is_silent(one.metadata.name, now, profile.silent_ms)
+        lost_at = None if up else _lost_at(one, heartbeats, now)
         if lost_at is not None and lost_at <= now:
             zone.lost.append(one)
         elif lost_at is not None and (zone.lost_next is None or lost_at < zone.lost_next):
@@ -107,22 +107,22 @@ def zones_of(nodes: Sequence[ManagedNode], sightings: Sightings, now: Millis) ->
     return zones
 
 
-def _lost_at(one: ManagedNode, sightings: Sightings, now: Millis) -> Millis | None:
+def _lost_at(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
     """From when on it may be given up. Who is heard of again, or was not listened to, may be about to say more."""
     report = ready_report(one)
     if report is None or report.status not in LOST or given_up(one) is not None:
         return None
-    return now if report.status == "False" else sightings.silent_at(one.metadata.name, sightings.profile.grace_ms)
+    return now if report.status == "False" else heartbeats.silent_at(one.metadata.name, heartbeats.profile.grace_ms)
 
 
-def state_of(nodes: int, unhealthy: int, profile: Profile) -> State:
+def state_of(nodes: int, unhealthy: int, profile: NodeProfile) -> State:
     if unhealthy == nodes:
         return "full"
     many = unhealthy >= profile.unhealthy_least and unhealthy >= profile.unhealthy_part * nodes
     return "partial" if many else "normal"
 
 
-def spacing(zone: Zone, profile: Profile) -> Millis | None:
+def spacing(zone: Zone, profile: NodeProfile) -> Millis | None:
     """How long there must be between two nodes of the zone that are given up; None: none may be."""
     # That nodes are silent may only hold others up: while it is not known that a zone is lost, it is not.
     rates = [_rate(zone.nodes, unhealthy, profile) for unhealthy in (zone.down, zone.down + zone.silent)]
@@ -130,28 +130,30 @@ def spacing(zone: Zone, profile: Profile) -> Millis | None:
     return None if rate <= 0 else int(SECOND / rate)
 
 
-def _rate(nodes: int, unhealthy: int, profile: Profile) -> float:
+def _rate(nodes: int, unhealthy: int, profile: NodeProfile) -> float:
     if state_of(nodes, unhealthy, profile) != "partial":
         return profile.rate
     return profile.reduced_rate if nodes > profile.large_zone else 0.0
 
 
-def _give_up_one(name: str, zones: Mapping[str, Zone], sightings: Sightings, now: Millis, draft: Draft) -> None:
-    zone, since = zones[name], sightings.since
-    apart = spacing(zone, sightings.profile)
+def _give_up_one(
+    name: str, zones: Mapping[str, Zone], heartbeats: Heartbeats, now: Millis, result: ResultBuilder
+) -> None:
+    zone, since = zones[name], heartbeats.since
+    apart = spacing(zone, heartbeats.profile)
     if apart is None or since is None:
         return
-    last = sightings.last_given_up(name)
+    last = heartbeats.last_given_up(name)
     # A taint has whole seconds: it may have been put almost a second later than it says.
     due = max(since, since if last is None else last + SECOND) + apart
     if due > now:
-        draft.look_again(due)
+        result.requeue(due)
         return
     first = min(zone.lost, key=_longest_lost)
     taints = with_no_execute(first, now)
     if taints is not None:
-        draft.effects.append(retainted(first, taints))
-        draft.look_again(now + apart)
+        result.effects.append(retainted(first, taints))
+        result.requeue(now + apart)
 
 
 def _longest_lost(one: ManagedNode) -> tuple[str, str]:
@@ -159,7 +161,7 @@ def _longest_lost(one: ManagedNode) -> tuple[str, str]:
     return "" if report is None else report.last_transition_time or "", one.metadata.name
 
 
-def _take_back(nodes: Sequence[ManagedNode], draft: Draft) -> None:
+def _take_back(nodes: Sequence[ManagedNode], result: ResultBuilder) -> None:
     for one in nodes:
-        if given_up(one) is not None and len(draft.effects) < BURST:
-            draft.effects.append(retainted(one, without_no_execute(one)))
+        if given_up(one) is not None and len(result.effects) < BURST:
+            result.effects.append(retainted(one, without_no_execute(one)))

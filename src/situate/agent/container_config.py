@@ -1,0 +1,73 @@
+"""From a container as it is written to the order that a runtime is given: environment, directories, user, limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.environment import (
+    ConfigReference,
+    EnvironmentSources,
+    command_line,
+    environment_references,
+    variables,
+)
+from situate.agent.pod_lifecycle import ContainerStart
+from situate.agent.runtime import ContainerConfig, ResourceLimits
+from situate.agent.volumes import prepare_volumes, volume_references
+from situate.core.model.quantity import milli_value, value
+
+__all__ = ["container_config", "references"]
+
+INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
+"""All that a container has of the agent's own environment."""
+
+
+def references(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[ConfigReference]:
+    """What has to be read first, each once."""
+    return list({one[:2]: one for one in (*environment_references(pod, spec), *volume_references(pod))}.values())
+
+
+def container_config(
+    pod: Mapping[str, Any], spec: Mapping[str, Any], start: ContainerStart, around: EnvironmentSources, home: Path
+) -> ContainerConfig:
+    """Makes the pod's directory and volumes, if they are not there. Raises ConfigError."""
+    work = home / "work"
+    work.mkdir(mode=0o755, exist_ok=True)
+    base = {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "HOME": str(work),
+        "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+        "SITUATE_POD_DIR": str(work),
+        **around.base,
+        **prepare_volumes(pod, home / "volumes", around),
+    }
+    env = variables(pod, spec, replace(around, base=base))
+    return ContainerConfig(
+        pod=pod["metadata"]["uid"],
+        container=spec["name"],
+        attempt=start.attempt,
+        backoff_ms=start.backoff_ms,
+        argv=command_line(spec, env),
+        env=env,
+        cwd=spec.get("workingDir") or str(work),
+        user=_security(pod, spec, "runAsUser"),
+        group=_security(pod, spec, "runAsGroup"),
+        limits=_limits(spec),
+    )
+
+
+def _security(pod: Mapping[str, Any], spec: Mapping[str, Any], name: str) -> int | None:
+    own: int | None = (spec.get("securityContext") or {}).get(name)
+    return own if own is not None else (pod["spec"].get("securityContext") or {}).get(name)
+
+
+def _limits(spec: Mapping[str, Any]) -> ResourceLimits:
+    limits = (spec.get("resources") or {}).get("limits") or {}
+    cpu, memory = limits.get("cpu"), limits.get("memory")
+    return ResourceLimits(
+        milli_cpu=None if cpu is None else milli_value(cpu), memory_bytes=None if memory is None else value(memory)
+    )

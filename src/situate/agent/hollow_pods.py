@@ -1,0 +1,158 @@
+"""The life of a pod that runs nothing: what its status becomes, and when. Pure, and the same for the same pod.
+
+A pod runs a moment after it was bound. One that restarts always goes on for ever; any other ends after as long as its
+annotation RUN_FOR says, with the exit code that EXIT_CODE says. One that is being deleted goes as soon as it is told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from zlib import crc32
+
+from situate.core.model.refs import Millis
+from situate.wire.bodies import seconds_time
+
+__all__ = ["EXIT_CODE", "RUN_FOR", "PodTransition", "next_transition", "status_after"]
+
+RUN_FOR: Final = "hollow.situate.dev/run-for"
+"""How long a pod that ends runs: `90s`, `500ms`, `5m`."""
+EXIT_CODE: Final = "hollow.situate.dev/exit-code"
+START_MS: Final = 50
+RUN_MS: Final = 2_000
+LONGEST_RUN_MS: Final = 7 * 24 * 3_600_000
+UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+_TIME: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)", re.ASCII)
+_CODE: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PodTransition:
+    """What happens to a pod next, and how long from now."""
+
+    then: Literal["runs", "ends", "goes"]
+    after_ms: Millis
+
+
+def next_transition(pod: dict[str, Any]) -> PodTransition | None:
+    """What is next for a pod that is bound to a hollow node; None: nothing, until it changes."""
+    meta, status = pod["metadata"], pod.get("status", {})
+    phase = status.get("phase", "Pending")
+    if meta.get("deletionTimestamp"):
+        return PodTransition("goes", 0)
+    if phase == "Pending":
+        return PodTransition("runs", START_MS)
+    if phase == "Running" and pod["spec"].get("restartPolicy", "Always") != "Always":
+        return PodTransition("ends", _run_ms(meta.get("annotations", {})))
+    return None
+
+
+def status_after(step: PodTransition, pod: dict[str, Any], now_ns: int, host_ip: str) -> dict[str, Any]:
+    """The status that a kubelet would write after this step."""
+    now = seconds_time(now_ns)
+    old = pod.get("status", {})
+    if step.then == "runs":
+        return {
+            **old,
+            "phase": "Running",
+            "conditions": _conditions(old, pod, now, ready=True),
+            "hostIP": host_ip,
+            "hostIPs": [{"ip": host_ip}],
+            **_addresses(pod, host_ip),
+            "startTime": now,
+            **_containers(pod, {"running": {"startedAt": now}}, now, ready=True),
+        }
+    code = _exit_code(pod["metadata"].get("annotations", {}))
+    ended = {
+        "terminated": {
+            "exitCode": code,
+            "reason": "Error" if code else "Completed",
+            "startedAt": old.get("startTime", now),
+            "finishedAt": now,
+        }
+    }
+    return {
+        **old,
+        "phase": "Failed" if code else "Succeeded",
+        "conditions": _conditions(old, pod, now, ready=False),
+        **_containers(pod, ended, now, ready=False),
+    }
+
+
+def _run_ms(annotations: dict[str, str]) -> Millis:
+    found = _TIME.fullmatch(annotations.get(RUN_FOR, ""))
+    return min(int(found[1]) * UNITS_MS[found[2]], LONGEST_RUN_MS) if found else RUN_MS
+
+
+def _exit_code(annotations: dict[str, str]) -> int:
+    said = annotations.get(EXIT_CODE, "")
+    return min(int(said), 255) if _CODE.fullmatch(said) else 0
+
+
+def _addresses(pod: dict[str, Any], host_ip: str) -> dict[str, Any]:
+    """An address that looks like one; nobody answers there."""
+    number = crc32(pod["metadata"].get("uid", "").encode())
+    ip = (
+        host_ip if pod["spec"].get("hostNetwork") else f"10.{64 + number % 64}.{number >> 8 & 255}.{number >> 16 & 255}"
+    )
+    return {"podIP": ip, "podIPs": [{"ip": ip}]}
+
+
+def _conditions(old: dict[str, Any], pod: dict[str, Any], now: str, *, ready: bool) -> list[dict[str, Any]]:
+    """All that a kubelet writes, beside those of others. A pod with readiness gates is not ready before they are."""
+    before = {one["type"]: one for one in old.get("conditions", ())}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates", ())]
+    open_gates = all(before.get(gate, {}).get("status") == "True" for gate in gates)
+    wanted = {
+        "PodReadyToStartContainers": ready,
+        "Initialized": True,
+        "Ready": ready and open_gates,
+        "ContainersReady": ready,
+    }
+    return [
+        *(one for kind, one in before.items() if kind not in wanted),
+        *(_condition(before.get(kind), kind, value, now) for kind, value in wanted.items()),
+    ]
+
+
+def _condition(before: dict[str, Any] | None, kind: str, value: bool, now: str) -> dict[str, Any]:
+    status = "True" if value else "False"
+    if before is not None and before.get("status") == status:
+        return before
+    made: dict[str, Any] = {"type": kind, "status": status, "lastTransitionTime": now}
+    return made if value or kind == "PodReadyToStartContainers" else {**made, "reason": "PodCompleted"}
+
+
+def _containers(pod: dict[str, Any], state: dict[str, Any], now: str, *, ready: bool) -> dict[str, Any]:
+    spec, uid = pod["spec"], pod["metadata"].get("uid", "")
+    statuses: dict[str, Any] = {
+        "containerStatuses": [_container(one, uid, state, ready=ready) for one in spec.get("containers", ())]
+    }
+    if spec.get("initContainers"):
+        done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
+        statuses["initContainerStatuses"] = [
+            _container(one, uid, state, ready=ready)
+            if one.get("restartPolicy") == "Always"
+            else _container(one, uid, done, ready=True, started=False)
+            for one in spec["initContainers"]
+        ]
+    return statuses
+
+
+def _container(
+    container: dict[str, Any], uid: str, state: dict[str, Any], *, ready: bool, started: bool | None = None
+) -> dict[str, Any]:
+    number = crc32(f"{uid}/{container['name']}".encode())
+    return {
+        "name": container["name"],
+        "state": state,
+        "lastState": {},
+        "ready": ready,
+        "restartCount": 0,
+        "image": container.get("image", ""),
+        "imageID": "",
+        "containerID": f"hollow://{number:08x}",
+        "started": ready if started is None else started,
+    }

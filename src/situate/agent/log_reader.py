@@ -1,0 +1,226 @@
+"""Reading what `lines.LogWriter` wrote, as `kubectl logs` asks for it: from where, how much, and what comes next.
+
+Files are read in another thread, piece by piece: a log may be long, and others wait for this loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from situate.agent.log_writer import rotated
+from situate.agent.runtime import Runtime
+from situate.server.errors import bad_request
+from situate.server.http.ports import LogOptions
+
+__all__ = ["LogQuery", "open_log", "read_log", "log_query"]
+
+PIECE: Final = 256 << 10
+FOLLOW_S: Final = 0.2
+"""How often to look for more."""
+MOST_FILES: Final = 100
+TRIES: Final = 100
+"""How often to look again, if the log is rotated while it is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    since: bytes = b""
+    """A time as the log has it: what is older is left out."""
+    streams: tuple[bytes, ...] = (b"stdout", b"stderr")
+    timestamps: bool = False
+    tail: int | None = None
+    limit: int | None = None
+    follow: bool = False
+
+
+def open_log(runtime: Runtime, uid: str, container: str, pod: str, options: LogOptions) -> AsyncIterator[bytes]:
+    """The log of a container's last run, or of the one before. Raises StatusError if there is none."""
+    runs = runtime.runs(uid).get(container, ())
+    if options.previous:
+        if len(runs) < 2:
+            raise bad_request(f'previous terminated container "{container}" in pod "{pod}" not found')
+        run = runs[-2]
+    elif runs:
+        run = runs[-1]
+    else:
+        raise bad_request(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')
+    attempt = run.attempt
+
+    def over() -> bool:
+        return not any(one.attempt == attempt and not one.is_over for one in runtime.runs(uid).get(container, ()))
+
+    return read_log(runtime.log(uid, container, attempt), log_query(options, time.time()), over)
+
+
+def log_query(options: LogOptions, now: float) -> LogQuery:
+    since = b""
+    if options.since_s is not None:
+        since = _time(datetime.fromtimestamp(now - options.since_s, UTC))
+    elif options.since_time:
+        since = _time(datetime.fromisoformat(options.since_time).astimezone(UTC))
+    streams = {"Stdout": (b"stdout",), "Stderr": (b"stderr",)}.get(options.stream, (b"stdout", b"stderr"))
+    return LogQuery(since, streams, options.timestamps, options.tail_lines, options.limit_bytes, options.follow)
+
+
+def _time(at: datetime) -> bytes:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%f").encode()
+
+
+async def read_log(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The log, and if it is followed what comes, until `over` and all is told."""
+    left = wanted.limit
+    async for data in _raw(path, wanted, over):
+        shown = b"".join(_shown(data, wanted))
+        if left is not None:
+            shown = shown[:left]
+            left -= len(shown)
+        if shown:
+            yield shown
+        if left == 0:
+            return
+
+
+def _shown(data: bytes, wanted: LogQuery) -> Iterator[bytes]:
+    for line in data.split(b"\n"):
+        parts = line.split(b" ", 3)
+        if len(parts) < 4 or parts[1] not in wanted.streams or (wanted.since and parts[0] < wanted.since):
+            continue
+        if wanted.timestamps:
+            yield parts[0] + b" "
+        yield parts[3]
+        if parts[2] == b"F":
+            yield b"\n"
+
+
+async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Whole lines of the files, oldest first. Whoever follows goes on with the next file when one is full.
+
+    Files are held open: a name is another's as soon as the log is rotated, an open file stays what it is.
+    """
+    files = await asyncio.to_thread(_opened, path, wanted.tail)
+    try:
+        for file in files[:-1]:
+            async for data in _rest_of(file):
+                yield data
+        while files:
+            was_over = over()
+            async for data in _rest_of(files[-1]):
+                yield data
+            if not wanted.follow:
+                return
+            newer = await asyncio.to_thread(_newer, path, files[-1])
+            if newer is not None:
+                async for data in _rest_of(files[-1]):  # what came before it was full
+                    yield data
+                files.pop().close()
+                files.append(newer)
+            elif was_over:
+                return
+            else:
+                await asyncio.sleep(FOLLOW_S)
+    finally:
+        for file in files:
+            file.close()
+
+
+async def _rest_of(file: BinaryIO) -> AsyncIterator[bytes]:
+    """From where it is, whole lines; it is left at the beginning of one."""
+    while data := await asyncio.to_thread(_read, file):
+        yield data
+
+
+def _read(file: BinaryIO) -> bytes:
+    at = file.tell()
+    if os.fstat(file.fileno()).st_size < at:
+        at = file.seek(0)  # it was emptied, to be written anew
+    data = file.read(PIECE)
+    end = data.rfind(b"\n") + 1
+    file.seek(at + end)
+    return data[:end]
+
+
+def _newer(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """The file that came after this one; None: it is the last."""
+    own = os.fstat(file.fileno()).st_ino
+    for _ in range(TRIES):
+        inodes = _inodes(path)
+        number = inodes.index(own) if own in inodes else len(inodes)
+        if not number or not inodes[number - 1]:
+            return None
+        found = _open(path, number - 1)
+        if found is not None and os.fstat(found.fileno()).st_ino == inodes[number - 1]:
+            return found
+        if found is not None:
+            found.close()  # rotated meanwhile
+    return None
+
+
+def _inodes(path: Path) -> list[int]:
+    """Of all files, the newest first. While the log is being rotated, there may be no newest: 0."""
+    found: list[int] = []
+    for number in range(MOST_FILES):
+        try:
+            found.append(Path(rotated(str(path), number)).stat().st_ino)
+        except OSError:
+            if number:
+                break
+            found.append(0)
+    return found
+
+
+def _open(path: Path, number: int) -> BinaryIO | None:
+    with suppress(OSError):
+        return Path(rotated(str(path), number)).open("rb")
+    return None
+
+
+def _opened(path: Path, tail: int | None) -> list[BinaryIO]:
+    """All files, oldest first, each where it is to be read from, so that so many lines are there."""
+    found: list[BinaryIO] = []
+    for _ in range(TRIES):
+        before = _inodes(path)
+        found = [one for number in range(len(before)) if (one := _open(path, number)) is not None]
+        if [os.fstat(one.fileno()).st_ino for one in found] == [one for one in _inodes(path) if one]:
+            break
+        for one in found:
+            one.close()
+        found = []
+    left, kept = tail, []
+    for file in found:
+        if left is not None:
+            left -= _seek_tail(file, left)
+        kept.append(file)
+        if left is not None and left <= 0:
+            break
+    for file in found[len(kept) :]:
+        file.close()
+    return kept[::-1]
+
+
+def _seek_tail(file: BinaryIO, lines: int) -> int:
+    """Go to where the last lines of a file begin; how many there are of them."""
+    at = file.seek(0, os.SEEK_END)
+    if lines <= 0:
+        return 0
+    count = -1  # the last line ends with one, too
+    while at > 0:
+        size = min(PIECE, at)
+        at -= size
+        file.seek(at)
+        data = file.read(size)
+        end = len(data)
+        while (end := data.rfind(b"\n", 0, end)) >= 0:
+            count += 1
+            if count == lines:
+                file.seek(at + end + 1)
+                return lines
+    file.seek(0)
+    return count + 1

@@ -1,0 +1,97 @@
+"""What is on disk of one run of a container: what its shim wrote, and what that comes to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from situate.agent.runtime import Run
+from situate.agent.shim import start_ticks
+from situate.loop.logs import Log
+
+__all__ = ["BEGAN", "COMPLAINT", "LOCK", "STARTED", "read_ended", "record_lost", "read", "write"]
+
+BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
+COMPLAINT: Final = "complaint"
+"""What a shim says that cannot go on."""
+LOST_CODE: Final = 137
+LOST_REASON: Final = "ContainerStatusUnknown"
+LOST: Final = "The container could not be located when the agent looked for it"
+
+_log = Log(__name__)
+
+
+def read_ended(run: Run, directory: Path) -> Run | None:
+    found = read(directory / ENDED)
+    if found is None:
+        return None
+    return replace(
+        run,
+        state="exited",
+        started_ns=found["started_ns"],
+        finished_ns=found["finished_ns"],
+        code=found["code"],
+        reason=found["reason"],
+        message=found["message"],
+    )
+
+
+def record_lost(run: Run, directory: Path) -> Run:
+    """Its shim is gone, and did not say how it ended. What it started must not go on unseen."""
+    found = read(directory / STARTED)
+    if found is not None:
+        process = found["process"]
+        if start_ticks(process["pid"]) == process["ticks"]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process["pid"], signal.SIGKILL)
+        _log.warning("A container lost its shim, and was killed", directory=str(directory), pid=process["pid"])
+    now = time.time_ns()
+    message = LOST if found is not None else _complaint(directory)
+    over = replace(
+        run,
+        state="exited",
+        started_ns=(found or {}).get("started_ns", now),
+        finished_ns=now,
+        code=LOST_CODE,
+        reason=LOST_REASON,
+        message=message,
+    )
+    body = {
+        "code": over.code,
+        "reason": over.reason,
+        "message": over.message,
+        "started_ns": over.started_ns,
+        "finished_ns": over.finished_ns,
+    }
+    with contextlib.suppress(OSError):  # somebody deleted its directory: that is how it was lost
+        write(directory / ENDED, body)
+    return over
+
+
+def _complaint(directory: Path) -> str:
+    """The last line that a shim said before it gave up."""
+    with contextlib.suppress(OSError):
+        lines = (directory / COMPLAINT).read_text(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1]
+    return LOST
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write(path: Path, body: dict[str, Any]) -> None:
+    made = path.with_name(f"{path.name}.new")
+    made.write_text(json.dumps(body))
+    made.replace(path)

@@ -1,0 +1,71 @@
+"""Whose is it? A controller takes in what its selector matches and nobody manages, and lets go what no longer fits."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from situate.core.model.labels import LabelSelector, Selector, SelectorError, parse_selector
+from situate.core.reconcile.effects import Effect, UpdateObject
+from situate.core.reconcile.objects import ObjectLister, StoredObject, controller_ref, patch_of, ref_of, to_json
+
+__all__ = ["Claimed", "claim", "selector_of"]
+
+K = TypeVar("K", bound=StoredObject)
+
+
+class Claimed(msgspec.Struct, Generic[K], frozen=True):
+    """`mine` are managed by the owner already. While there are effects, the rest of the work waits for them."""
+
+    mine: tuple[K, ...]
+    effects: tuple[Effect, ...]
+
+
+def selector_of(selector: LabelSelector | None) -> Selector | None:
+    """The selector, or None where it cannot be read or matches everything, which no controller acts on."""
+    try:
+        parsed = parse_selector(selector)
+    except SelectorError:
+        return None
+    return parsed if parsed.requirements else None
+
+
+def claim(
+    owner: StoredObject,
+    kind: type[K],
+    selector: Selector,
+    objects: ObjectLister,
+    *,
+    finalizers: Sequence[str] = (),
+    accepts: Callable[[K], bool] | None = None,
+) -> Claimed[K]:
+    """`finalizers` are put on what is taken in; `accepts` says what else is asked of it."""
+    namespace, uid = owner.metadata.namespace, owner.metadata.uid
+    mine: list[K] = []
+    effects: list[Effect] = []
+    leaving = owner.metadata.deletion_timestamp is not None
+    for one in objects.controlled(kind, namespace, uid):
+        if selector.matches(one.metadata.labels):
+            mine.append(one)
+        elif not leaving and one.metadata.deletion_timestamp is None:
+            effects.append(_release(one, uid))
+    if not leaving:
+        for one in objects.controlled(kind, namespace, ""):
+            wanted = one.metadata.deletion_timestamp is None and selector.matches(one.metadata.labels)
+            if wanted and (accepts is None or accepts(one)):
+                effects.append(_adopt(one, owner, finalizers))
+    return Claimed(tuple(mine), tuple(effects))
+
+
+def _adopt(one: StoredObject, owner: StoredObject, finalizers: Sequence[str]) -> UpdateObject:
+    kept = [to_json(held) for held in one.metadata.owner_references if held.uid != owner.metadata.uid]
+    meta: dict[str, Any] = {"ownerReferences": [*kept, to_json(controller_ref(owner))]}
+    missing = [name for name in finalizers if name not in one.metadata.finalizers]
+    if missing:
+        meta["finalizers"] = [*one.metadata.finalizers, *missing]
+    return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of(meta))
+
+
+def _release(one: StoredObject, uid: str) -> UpdateObject:
+    kept = [to_json(held) for held in one.metadata.owner_references if held.uid != uid]
+    return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of({"ownerReferences": kept or None}))

@@ -1,0 +1,62 @@
+"""Times as objects write them, shares of a number, and conditions that keep the time of their last change."""
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from situate.core.model.apps import IntOrPercent
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition, condition_of
+from situate.core.model.timestamp import TimestampError, epoch_ms
+
+__all__ = ["SECOND", "parse_time", "scaled_value", "format_time", "with_condition", "without_condition"]
+
+SECOND: Millis = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def format_time(now: Millis) -> str:
+    """A time in whole seconds, as the API server stores it."""
+    return (_EPOCH + timedelta(seconds=now // SECOND)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str | None) -> Millis | None:
+    """The time that a text says; None for none, and for what is not a time."""
+    if text is None:
+        return None
+    try:
+        return epoch_ms(text)
+    except TimestampError:
+        return None
+
+
+def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:
+    """A number, or a percentage of `of`, rounded up or down; None and what cannot be read are 0."""
+    if part is None:
+        return 0
+    if isinstance(part, int):
+        return part
+    digits = part.removesuffix("%")
+    if digits == part or not (digits.isascii() and digits.isdigit()):
+        return 0
+    whole = int(digits) * of
+    return -(-whole // 100) if up else whole // 100
+
+
+def with_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+    """With `new` in place of its like; unchanged where status and reason are as they were.
+
+    The time of the last transition stays while the status does.
+    """
+    old = condition_of(conditions, new.type)
+    if old is not None and old.status == new.status:
+        if old.reason == new.reason:
+            return conditions
+        new = replace(new, last_transition_time=old.last_transition_time)
+    return (*without_condition(conditions, new.type), new)
+
+
+def without_condition(conditions: tuple[Condition, ...], kind: str) -> tuple[Condition, ...]:
+    if condition_of(conditions, kind) is None:
+        return conditions
+    return tuple(one for one in conditions if one.type != kind)

@@ -1,0 +1,150 @@
+"""What has become of a Job's pods so far, counted so that none is counted twice or missed.
+
+A pod of a Job carries a finalizer until it is counted. First its uid is noted in `uncountedTerminatedPods`; then the
+finalizer is taken off; then, seen without it or not at all, it moves from the note to the counter. After a crash
+between any two of these, the next call goes on where they stopped. Of an indexed Job, successes need no note: an index
+is completed or not.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from situate.core.model.batch import Job, JobStatus, UncountedPods
+from situate.core.model.managed import ManagedPod
+from situate.core.reconcile.job_failures import has_failed, verdict
+from situate.core.reconcile.job_indexes import index_of, indexes_in, text_of
+from situate.core.reconcile.pods import SUCCEEDED, is_active, is_terminating
+
+__all__ = ["TRACKING", "JobCounts", "is_indexed", "is_tracked", "note_finished", "count_pods"]
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+MAX_UNCOUNTED = 500
+"""How many uids a status notes at most."""
+
+
+class JobCounts(msgspec.Struct, frozen=True):
+    status: JobStatus
+    """With what was noted and has lost its finalizer counted."""
+    active: tuple[ManagedPod, ...]
+    terminating: int
+    succeeded: int
+    failed: int
+    """All that are known, counted or not."""
+    done_indexes: dict[int, None]
+    failed_indexes: dict[int, None]
+
+
+def is_indexed(job: Job) -> bool:
+    return job.spec.completion_mode == "Indexed" and job.spec.completions is not None
+
+
+def is_tracked(pod: ManagedPod) -> bool:
+    return TRACKING in pod.metadata.finalizers
+
+
+def count_pods(job: Job, pods: Sequence[ManagedPod]) -> JobCounts:
+    status = _folded(job, [pod.metadata.uid for pod in pods if is_tracked(pod)])
+    notes = status.uncounted_terminated_pods or UncountedPods()
+    noted_uids = frozenset((*notes.succeeded, *notes.failed))
+    fresh = [pod for pod in pods if is_tracked(pod) and pod.metadata.uid not in noted_uids]
+    won = sum(pod.status.phase == SUCCEEDED for pod in fresh)
+    lost = sum(has_failed(job, pod) and verdict(job, pod).counts for pod in fresh)
+    done: dict[int, None] = {}
+    failed: dict[int, None] = {}
+    succeeded = status.succeeded + len(notes.succeeded) + won
+    if is_indexed(job):
+        done = _done_indexes(job, pods)
+        failed = _failed_indexes(job, pods, done)
+        succeeded = len(done)
+    return JobCounts(
+        status=status,
+        active=tuple(pod for pod in pods if is_active(pod)),
+        terminating=sum(map(is_terminating, pods)),
+        succeeded=succeeded,
+        failed=status.failed + len(notes.failed) + lost,
+        done_indexes=done,
+        failed_indexes=failed,
+    )
+
+
+def _folded(job: Job, tracked: Sequence[str]) -> JobStatus:
+    status = job.status
+    notes = status.uncounted_terminated_pods or UncountedPods()
+    held = frozenset(tracked)
+    won = tuple(uid for uid in notes.succeeded if uid in held)
+    lost = tuple(uid for uid in notes.failed if uid in held)
+    return replace(
+        status,
+        succeeded=status.succeeded + len(notes.succeeded) - len(won),
+        failed=status.failed + len(notes.failed) - len(lost),
+        uncounted_terminated_pods=UncountedPods(succeeded=won, failed=lost),
+    )
+
+
+def _done_indexes(job: Job, pods: Sequence[ManagedPod]) -> dict[int, None]:
+    completions = job.spec.completions or 0
+    done = indexes_in(job.status.completed_indexes, completions)
+    for pod in pods:
+        index = index_of(pod)
+        if pod.status.phase == SUCCEEDED and index is not None and index < completions and is_tracked(pod):
+            done[index] = None
+    return done
+
+
+def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: dict[int, None]) -> dict[int, None]:
+    """Indexes that have failed more often than each may, or that the failure policy gave up."""
+    limit = job.spec.backoff_limit_per_index
+    if limit is None:
+        return {}
+    failed = indexes_in(job.status.failed_indexes, job.spec.completions or 0)
+    times: dict[int, int] = {}
+    for pod in pods:
+        index = index_of(pod)
+        if index is None or index in done or index >= (job.spec.completions or 0) or not has_failed(job, pod):
+            continue
+        said = verdict(job, pod)
+        times[index] = times.get(index, 0) + said.counts
+        if said.fails_index or times[index] > limit:
+            failed[index] = None
+    return failed
+
+
+def note_finished(
+    job: Job, counted: JobCounts, pods: Sequence[ManagedPod], *, ending: bool, failing: bool
+) -> tuple[JobStatus, list[ManagedPod]]:
+    """The status with finished pods noted, and the pods whose finalizer may go once that is stored.
+
+    `ending`: the Job is being deleted or is decided; no pod of it has to be waited for. `failing`: and those that had
+    not finished by then count as failed.
+    """
+    status = counted.status
+    notes = status.uncounted_terminated_pods or UncountedPods()
+    won, lost = list(notes.succeeded), list(notes.failed)
+    known = frozenset((*won, *lost))
+    loose: list[ManagedPod] = []
+    for pod in pods:
+        failed = has_failed(job, pod)
+        if not is_tracked(pod) or not (ending or failed or pod.status.phase == SUCCEEDED):
+            continue
+        if len(won) + len(lost) >= MAX_UNCOUNTED:
+            break
+        loose.append(pod)
+        if pod.metadata.uid in known:
+            continue
+        if pod.status.phase == SUCCEEDED:
+            if not is_indexed(job):
+                won.append(pod.metadata.uid)
+        elif (failed or failing) and verdict(job, pod).counts:
+            lost.append(pod.metadata.uid)
+    status = replace(status, uncounted_terminated_pods=UncountedPods(succeeded=tuple(won), failed=tuple(lost)))
+    if is_indexed(job):
+        failed_text = None if job.spec.backoff_limit_per_index is None else text_of(counted.failed_indexes)
+        status = replace(
+            status,
+            succeeded=len(counted.done_indexes),
+            completed_indexes=text_of(counted.done_indexes),
+            failed_indexes=failed_text,
+        )
+    return status, loose

@@ -1,0 +1,61 @@
+"""What nobody else clears away: pods that ended long ago, and leases of nodes that are gone.
+
+The ledger of a node that is gone (its NodeSnapshot) goes with the last pod that was there, in the same transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.core.model.managed import ManagedPod
+from situate.core.model.managed_node import ManagedNode
+from situate.core.model.refs import Millis
+from situate.core.reconcile.api_values import SECOND
+from situate.core.reconcile.effects import BURST, DeleteObject, ObjectRef, ReconcileResult, ResultBuilder
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
+from situate.core.reconcile.objects import ObjectLister, ref_of
+from situate.core.reconcile.pods import is_finished
+
+__all__ = ["LEASES", "PERIOD_MS", "clean_up"]
+
+PERIOD_MS: Final[Millis] = 20 * SECOND
+"""How often to look."""
+LEASES: Final = "kube-node-lease"
+"""The namespace of the nodes' leases."""
+
+
+def clean_up(objects: ObjectLister, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
+    result = ResultBuilder()
+    result.requeue(now + PERIOD_MS)
+    _finished(objects, heartbeats, result)
+    _leases(objects, heartbeats, now, result)
+    return result.done()
+
+
+def _finished(objects: ObjectLister, heartbeats: Heartbeats, result: ResultBuilder) -> None:
+    """Counted elsewhere, so that they are looked through only if there are too many."""
+    if heartbeats.finished <= heartbeats.profile.finished_pods:
+        return
+    ended = [pod for pod in objects.among(ManagedPod) if is_finished(pod) and pod.metadata.deletion_timestamp is None]
+    many = min(len(ended) - heartbeats.profile.finished_pods, BURST)
+    for pod in sorted(ended, key=_age)[: max(many, 0)]:
+        result.effects.append(DeleteObject(ref_of(pod), grace_s=0))
+
+
+def _age(pod: ManagedPod) -> tuple[bool, str, str, str]:
+    """Those that a node threw out go first: nobody made them end."""
+    meta = pod.metadata
+    return pod.status.reason != "Evicted", meta.creation_timestamp or "", meta.name, meta.namespace
+
+
+def _leases(objects: ObjectLister, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
+    """Of nodes that are not there, and whose agents are not heard of."""
+    if heartbeats.since is None:
+        return
+    profile = heartbeats.profile
+    for name, lease in heartbeats.leases():
+        if objects.get(ManagedNode, "", name) is not None or len(result.effects) >= BURST:
+            continue
+        if max(lease.at, heartbeats.since) + max(profile.grace_ms, profile.absent_ms) <= now:
+            ref = ObjectRef("coordination.k8s.io/v1", "Lease", LEASES, name, lease.uid)
+            result.effects.append(DeleteObject(ref, lease.version))

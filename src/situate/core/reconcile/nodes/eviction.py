@@ -1,0 +1,164 @@
+"""One pod whose node is lost, tainted, out of service, or not there.
+
+A pod on a node that cannot be reached is deleted and stays, being deleted, until its node is back, gone, or said to be
+out of service: only then is it known to run no more. So whoever must not have two of a name, a StatefulSet, waits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from situate.core.model.managed import ManagedPod
+from situate.core.model.managed_node import ManagedNode, TimedTaint
+from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition
+from situate.core.model.tolerations import Toleration, tolerates
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time, with_condition
+from situate.core.reconcile.effects import DeleteObject, PatchStatus, ReconcileResult, RecordEvent, ResultBuilder
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
+from situate.core.reconcile.nodes.taints import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, is_up, ready_report, repelled
+from situate.core.reconcile.nodes.zones import LOOK_MS
+from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
+from situate.core.reconcile.pods import is_active, is_finished, is_ready, ready_condition
+
+__all__ = ["is_at_risk", "reconcile_pod_on_node"]
+
+TARGET: Final = "DisruptionTarget"
+BY_TAINT: Final = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+BY_ABSENCE: Final = ("DeletionByPodGC", "PodGC: node no longer exists")
+UNHEARD: Final = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+"""On the condition Ready of a pod whose node is silent: that it is not ready was said for its agent, not by it."""
+
+
+def is_at_risk(one: ManagedPod, objects: ObjectLister) -> bool:
+    """Whether `pod_on_node` may have anything to say. Most pods are on nodes that are well, and nobody asks."""
+    if not one.spec.node_name:
+        return False
+    node = objects.get(ManagedNode, "", one.spec.node_name)
+    if node is None or not is_up(node) or repelled(node):
+        return True
+    ready = ready_condition(one)
+    return ready is not None and ready.reason == UNHEARD[0]
+
+
+def reconcile_pod_on_node(
+    one: ManagedPod, objects: ObjectLister, heartbeats: Heartbeats, now: Millis
+) -> ReconcileResult:
+    name, result = one.spec.node_name, ResultBuilder()
+    if not name:
+        return result.done()
+    node = objects.get(ManagedNode, "", name)
+    if node is None:
+        _orphaned(one, heartbeats, now, result)
+    elif one.metadata.deletion_timestamp is not None:
+        if not is_up(node) and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
+            _force(one, now, result)
+    else:
+        due = _leaves_at(one, node, heartbeats, now)
+        if due is not None and due <= now:
+            _evict(one, now, result)
+        else:
+            result.requeue(due)
+            _speak_for(one, node, heartbeats, now, result)
+    return result.done()
+
+
+def _orphaned(one: ManagedPod, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
+    since = heartbeats.absent_since(one.spec.node_name)
+    # Its agent may not know that its node is gone. As long as it renews its lease it runs what it ran.
+    due = now + LOOK_MS if since is None else since + heartbeats.profile.absent_ms
+    due = max(due, heartbeats.lease_over_at(one.spec.node_name) or due)
+    if due > now:
+        result.requeue(due)
+    else:
+        _force(one, now, result, BY_ABSENCE)
+
+
+def _force(one: ManagedPod, now: Millis, result: ResultBuilder, why: tuple[str, str] | None = None) -> None:
+    """It has failed, and goes at once: nobody is there who could end it."""
+    if is_finished(one) and one.metadata.deletion_timestamp is not None and one.metadata.finalizers:
+        return  # It waits for others.
+    if not is_finished(one):
+        status: dict[str, Any] = {"phase": "Failed"}
+        if why is not None:
+            status["conditions"] = [to_json(each) for each in _targeted(one, why, now)]
+        result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, status))
+    result.effects.append(DeleteObject(ref_of(one), grace_s=0))
+
+
+def _evict(one: ManagedPod, now: Millis, result: ResultBuilder) -> None:
+    ref, version = ref_of(one), one.metadata.resource_version
+    conditions = _targeted(one, BY_TAINT, now)
+    if conditions != one.status.conditions:
+        result.effects.append(PatchStatus(ref, version, {"conditions": [to_json(each) for each in conditions]}))
+    result.effects.append(DeleteObject(ref))
+    text = f"Marking for deletion Pod {one.metadata.namespace}/{one.metadata.name}"
+    result.effects.append(RecordEvent(ref, "Normal", "TaintManagerEviction", text))
+
+
+def _targeted(one: ManagedPod, why: tuple[str, str], now: Millis) -> tuple[Condition, ...]:
+    reason, message = why
+    condition = Condition(
+        type=TARGET, status="True", reason=reason, message=message, last_transition_time=format_time(now)
+    )
+    return with_condition(one.status.conditions, condition)
+
+
+def _leaves_at(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
+    """When the pod must leave the node; None: it may stay, as far as can be told."""
+    due: Millis | None = None
+    for taint in repelled(node):
+        at = _tolerated_until(one.spec.tolerations, taint, now)
+        if at is not None and taint.key in (NOT_READY, UNREACHABLE):
+            at = _when_lost(at, node, heartbeats, now)
+        if at is not None and (due is None or at < due):
+            due = at
+    return due
+
+
+def _tolerated_until(tolerations: tuple[Toleration, ...], taint: TimedTaint, now: Millis) -> Millis | None:
+    """When the pod's patience with a taint ends; None: never, or not before it is known since when it is there."""
+    held = next((each for each in tolerations if tolerates(each, taint)), None)
+    if held is None:
+        return now
+    if held.toleration_seconds is None:
+        return None
+    if held.toleration_seconds <= 0:
+        return now
+    added = parse_time(taint.time_added)
+    return None if added is None else added + held.toleration_seconds * SECOND
+
+
+def _when_lost(at: Millis, node: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
+    """A node that is lost is judged by us, so nobody leaves it while we may be wrong."""
+    may, report = heartbeats.may_give_up_at, ready_report(node)
+    silent_at = heartbeats.silent_at(node.metadata.name, heartbeats.profile.grace_ms)
+    if report is None or report.status == "True":
+        return None  # It is about to lose the taint.
+    if may is None or silent_at is None or not heartbeats.somebody_is_up(now):
+        return max(at, now + LOOK_MS)
+    if report.status == "Unknown":
+        may = max(may, silent_at)  # It may have been heard of again.
+    return max(at, may)
+
+
+def _speak_for(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
+    """Pods of a silent node are not ready, until it is back: what was last said of them is then said again."""
+    report, ready = ready_report(node), ready_condition(one)
+    if report is None or ready is None or not is_active(one):
+        return
+    reason, message = UNHEARD
+    if report.status == "Unknown" and is_ready(one) and heartbeats.up:
+        new = replace(ready, status="False", reason=reason, message=message, last_transition_time=format_time(now))
+        event = RecordEvent(ref_of(one), "Warning", "NodeNotReady", "Node is not ready")
+    elif report.status == "True" and ready.status == "False" and ready.reason == reason:
+        new = replace(ready, status="True", reason="", message="", last_transition_time=format_time(now))
+        event = None
+    else:
+        return
+    conditions = [to_json(new if each is ready else each) for each in one.status.conditions]
+    result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, {"conditions": conditions}))
+    if event is not None:
+        result.effects.append(event)

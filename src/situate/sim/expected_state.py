@@ -1,0 +1,345 @@
+"""What the scheduler has been told and what it has asked for, kept apart from it, to hold it to account.
+
+`cluster` is what its cluster must look like: fed by the same changes, and by the binds that it asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from situate.core.changes import (
+    BindDone,
+    BindFailed,
+    Change,
+    EvictDone,
+    EvictFailed,
+    ExtenderSaid,
+    Leading,
+    Millis,
+    NodeGone,
+    NodeSeen,
+    ObjectGone,
+    ObjectSeen,
+    Paused,
+    PodGone,
+    PodRef,
+    PodSeen,
+    VolumesBound,
+    VolumesFailed,
+)
+from situate.core.effects import Bind
+from situate.core.engine.assumed_volumes import AssumedVolumes
+from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, VOLUMES_ANSWER_MS
+from situate.core.model.meta import key_of
+from situate.core.model.named import NamedObject
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
+from situate.core.model.storage import PersistentVolume
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.sim.extender_calls import ExtenderCalls
+from situate.sim.store import ref_of
+
+
+@dataclass(slots=True)
+class PendingBind:
+    """A pod that the scheduler has given a node, and that was not seen bound yet."""
+
+    ref: PodRef
+    pod: Pod
+    """As it was when it was decided."""
+    node: str
+    attempt: int
+    failures: int = 0
+    asked: bool = False
+    """Its bind was asked for, and has not been answered."""
+    until_ms: Millis = 0
+    """When a bind that is not answered counts as failed."""
+    binder_may_fail: bool = False
+    """An extender was asked to bind it that may be ignored."""
+    done: bool = False
+    volumes: tuple[str, ...] = ()
+    """The volumes that its claims are being bound to."""
+    volumes_pending: bool = False
+    volumes_until_ms: Millis = 0
+
+
+@dataclass(slots=True)
+class PendingEviction:
+    """An eviction that was asked for."""
+
+    times: int = 1
+    failures: int = 0
+
+
+class ExpectedState:
+    """All that one scheduler knows, from what it was told."""
+
+    def __init__(self, schedulers: frozenset[str], extender_calls: ExtenderCalls) -> None:
+        self.schedulers = schedulers
+        self.extender_calls = extender_calls
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.others: dict[tuple[str, str], NamedObject] = {}
+        self.cluster = Cluster()
+        self.assumed = AssumedVolumes(self.cluster)
+        self.pending_binds: dict[str, PendingBind] = {}
+        self.nominated: dict[str, tuple[PodRef, str]] = {}
+        self.asked: dict[str, PendingEviction] = {}
+        """Evictions, by the victim's uid."""
+        self.left: dict[str, Pod] = {}
+        """Pods that went in this very step, by uid: what was asked before that may still name them."""
+        self.ended: dict[tuple[str, int], str] = {}
+        """The nodes of pods that had one when this step began, and have it no more; by uid and attempt."""
+        self.rejected: dict[str, str] = {}
+        """The node of the last bind, by uid, if that was rejected."""
+        self.attempts: dict[str, int] = {}
+        """The highest attempt of a bind, by uid."""
+
+    def begin_step(self) -> None:
+        self.left.clear()
+        self.ended.clear()
+
+    def _forget(self, key: str) -> PendingBind | None:
+        """The pod is not on its way to a node any more."""
+        pending = self.pending_binds.pop(key, None)
+        if pending is not None:
+            self.extender_calls.forget(pending.ref.uid)
+            self.ended[pending.ref.uid, pending.attempt] = pending.node
+        return pending
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def hear(self, change: Change) -> None:
+        match change:
+            case NodeSeen(node):
+                self.nodes[node.metadata.name] = node
+                self.cluster.add_node(node)
+            case NodeGone(name):
+                self._node_gone(name)
+            case PodSeen(pod):
+                self._pod_seen(pod)
+            case PodGone(ref):
+                self._pod_gone(ref)
+            case ObjectSeen(item):
+                self._object_seen(item)
+            case ObjectGone(item):
+                self._object_gone(item)
+            case Leading() | Paused():
+                pass  # nobody says so in a simulated world
+            case _:
+                self._answered(change)
+
+    def _answered(
+        self, answer: BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed | ExtenderSaid
+    ) -> None:
+        match answer:
+            case BindDone(ref, attempt):
+                if (pending := self.current(ref, attempt)) is not None:
+                    pending.done = True
+            case BindFailed(ref, attempt, _, final):
+                self._bind_failed(ref, attempt, final=final)
+            case VolumesFailed(ref, attempt, _):
+                self._bind_failed(ref, attempt, final=True)
+            case VolumesBound(ref, attempt):
+                if (pending := self.current(ref, attempt)) is not None:
+                    pending.volumes_pending = False
+            case EvictFailed(ref):
+                if ref.uid in self.asked:
+                    self.asked[ref.uid].failures += 1
+            case ExtenderSaid():
+                self.extender_calls.hear(answer)
+            case _:
+                pass
+
+    def give_up_waiting(self, now: Millis) -> None:
+        """What nobody answered in time counts as failed."""
+        for pending in list(self.pending_binds.values()):
+            if pending.asked and pending.until_ms <= now:
+                self._bind_failed(pending.ref, pending.attempt, final=False, silent=True)
+            elif pending.volumes_pending and pending.volumes_until_ms <= now:
+                self._bind_failed(pending.ref, pending.attempt, final=True)
+        self.extender_calls.give_up_waiting(now)
+
+    def _node_gone(self, name: str) -> None:
+        self.nodes.pop(name, None)
+        self.cluster.remove_node(name)
+        for key, (_, node) in list(self.nominated.items()):
+            if node == name:
+                del self.nominated[key]
+
+    def _pod_seen(self, pod: Pod) -> None:
+        key = key_of(pod.metadata)
+        known = self.pods.get(key)
+        if known is not None and known.metadata.uid != pod.metadata.uid:
+            self._pod_gone(ref_of(known))
+        self.pods[key] = pod
+        if pod.spec.node_name:
+            self._forget(key)
+            self.extender_calls.forget(pod.metadata.uid)
+            self.nominated.pop(key, None)
+            self.cluster.add_pod(pod)
+            if pod.status.phase in FINISHED_PHASES:
+                self._give_back(key)
+        elif pod.metadata.deletion_timestamp is not None:
+            self._release(key)  # nobody can bind it any more
+        elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
+            self.nominated[key] = (ref_of(pod), pod.status.nominated_node_name)
+
+    def _pod_gone(self, ref: PodRef) -> None:
+        known = self.pods.get(ref.key)
+        if known is None or known.metadata.uid != ref.uid:
+            return
+        self.left[ref.uid] = self.pods.pop(ref.key)
+        self._forget(ref.key)
+        self.nominated.pop(ref.key, None)
+        self.asked.pop(ref.uid, None)
+        self.attempts.pop(ref.uid, None)
+        self.rejected.pop(ref.uid, None)
+        self.extender_calls.forget(ref.uid)
+        self._give_back(ref.key)
+        self.cluster.remove_pod(ref.key)
+
+    def _object_seen(self, item: NamedObject | PriorityClass) -> None:
+        if not isinstance(item, PriorityClass):
+            self.others[type(item).__name__, key_of(item.metadata)] = item
+            self.cluster.put_object(self.assumed.seen(item))
+        if isinstance(item, PersistentVolume) and item.spec.claim_ref is not None:
+            for (
+                pending
+            ) in self.pending_binds.values():  # it is seen to be taken: who has it from now on can be seen too
+                pending.volumes = tuple(name for name in pending.volumes if name != item.metadata.name)
+
+    def _object_gone(self, item: NamedObject | PriorityClass) -> None:
+        if not isinstance(item, PriorityClass):
+            self.others.pop((type(item).__name__, key_of(item.metadata)), None)
+            self.assumed.gone(item)
+            self.cluster.forget_object(item)
+
+    def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool, silent: bool = False) -> None:
+        pending = self.current(ref, attempt)
+        if pending is None or pending.done or not (pending.asked or pending.volumes_pending):
+            return
+        pending.asked = False
+        if not pending.volumes_pending and pending.binder_may_fail:
+            self._next_attempt(pending)  # it is bound as other pods are
+            return
+        pending.failures += 1
+        if final or pending.failures >= BIND_TRIES:
+            if not pending.volumes_pending:
+                self.rejected[ref.uid] = pending.node
+            self._release(ref.key)
+        elif not silent:
+            self._next_attempt(pending)
+
+    def _next_attempt(self, pending: PendingBind) -> None:
+        """What is asked for after a failure has a number of its own: nobody can take the one for the other."""
+        pending.attempt += 1
+        self.attempts[pending.ref.uid] = pending.attempt
+
+    def _release(self, key: str) -> None:
+        pending = self._forget(key)
+        if pending is not None:
+            self.cluster.remove_pod(key)
+            if pending.volumes_pending:
+                self._give_back(key)
+
+    def _give_back(self, key: str) -> None:
+        for _ in self.assumed.give_back(key):
+            pass
+
+    # -- what it asked for ---------------------------------------------------------------------------------------
+
+    def reserve(self, ref: PodRef, pod: Pod, node: str, attempt: int) -> None:
+        self.pending_binds[ref.key] = PendingBind(ref, pod, node, attempt)
+        self.attempts[ref.uid] = attempt
+        self.rejected.pop(ref.uid, None)
+        self.nominated.pop(ref.key, None)
+        self.cluster.put(pod, self.cluster.class_of(pod), self.cluster.nodes.rows[node])
+
+    def ask_bind(self, bind: Bind, now: Millis) -> None:
+        pending = self.current(bind.pod, bind.attempt)
+        if pending is not None:
+            pending.asked = True
+            pending.until_ms = now + BIND_ANSWER_MS
+            pending.binder_may_fail = self.extender_calls.is_ignorable(bind.extender)
+
+    def ask_volumes(self, ref: PodRef, volumes: tuple[str, ...], until_ms: Millis) -> None:
+        pending = self.pending_binds[ref.key]
+        pending.volumes, pending.volumes_pending = volumes, True
+        pending.volumes_until_ms = until_ms + VOLUMES_ANSWER_MS
+
+    def nominate(self, ref: PodRef, node: str) -> None:
+        if node:
+            self.nominated[ref.key] = (ref, node)
+        else:
+            self.nominated.pop(ref.key, None)
+
+    def gave_up(self, ref: PodRef) -> None:
+        """The pod was told that something failed: it holds nothing any more."""
+        pending = self.pending_binds.get(ref.key)
+        if pending is not None and pending.ref == ref:
+            self._release(ref.key)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def current(self, ref: PodRef, attempt: int) -> PendingBind | None:
+        found = self.pending_binds.get(ref.key)
+        return found if found is not None and found.ref.uid == ref.uid and found.attempt == attempt else None
+
+    def find(self, ref: PodRef) -> Pod | None:
+        pod = self.pods.get(ref.key)
+        return pod if pod is not None and pod.metadata.uid == ref.uid else None
+
+    def knew(self, ref: PodRef) -> Pod | None:
+        """That very pod, if it was there when this step began."""
+        return self.find(ref) or self.left.get(ref.uid)
+
+    def leaves(self, ref: PodRef) -> bool:
+        """Whether the pod is being deleted: what is remembered of one that waits may be forgotten from then on."""
+        pod = self.find(ref)
+        return pod is not None and pod.metadata.deletion_timestamp is not None
+
+    def in_doubt(self) -> bool:
+        """Whether somebody who is being deleted was promised a node, or has that noted on it: it may count or not."""
+        return any(self.leaves(ref) for ref, _ in self.nominated.values()) or any(
+            pod.metadata.deletion_timestamp is not None and pod.status.nominated_node_name and not pod.spec.node_name
+            for pod in self.pods.values()
+        )
+
+    def is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.schedulers and pod.status.phase not in FINISHED_PHASES
+
+    def waiting(self) -> list[Pod]:
+        """The pods that wait for us, those with a node that are not seen bound included; not those being deleted."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if not pod.spec.node_name and self.is_ours(pod) and pod.metadata.deletion_timestamp is None
+        ]
+
+    def bound(self) -> dict[str, tuple[str, str]]:
+        """What counts where: (uid, node) by the pod's name."""
+        return bound_in(self.cluster)
+
+    def rebuilt(self) -> Cluster:
+        """The same cluster from nothing: first the nodes, then the pods."""
+        fresh = Cluster()
+        pods = [pod for pod in self.pods.values() if pod.spec.node_name]
+        others = [self.cluster.find_object(item) or item for item in self.others.values()]
+        fresh.load(self.nodes.values(), others, pods)
+        for pending in self.pending_binds.values():
+            if pending.node in fresh.nodes.rows:
+                fresh.put(pending.pod, fresh.class_of(pending.pod), fresh.nodes.rows[pending.node])
+        return fresh
+
+
+def bound_in(cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """What a cluster counts where: (uid, node) by the pod's name; the node in brackets where it is not there."""
+    counted = {
+        key: (cluster.pods.uids[row], cluster.nodes.names[cluster.pods.node_rows[row]])
+        for key, row in cluster.pods.rows.items()
+    }
+    for node, pods in cluster.homeless.items():
+        counted.update({key: (pod.metadata.uid, f"[{node}]") for key, pod in pods.items()})
+    return counted

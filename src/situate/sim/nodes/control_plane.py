@@ -1,0 +1,182 @@
+"""The control plane of a world, as it is: registry, scheduler and controllers on one store, in one virtual process.
+
+The store outlives it: what was answered is durable. A process that is killed writes nothing more, whatever its tasks
+still try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Final
+
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.server.admission.chain import chain
+from situate.server.controllers.running import RegistryControllers
+from situate.server.placing.bind_transaction import BindTransactions
+from situate.server.placing.binding import Binder
+from situate.server.registry.cache import Cache
+from situate.server.registry.metadata import LETTERS, SUFFIX
+from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Target
+from situate.server.resources import BY_KIND
+from situate.server.scheduling.scheduler import LostTermError, Settings, open_scheduler
+from situate.sim.nodes.run_log import RunLog
+from situate.sim.nodes.virtual_time import Actor, DriftingClock
+from situate.store.contract import Watch
+from situate.store.entries import LeaseId, Page, Reading, Revision
+from situate.store.errors import ClosedError
+from situate.store.memory import MemoryStore
+from situate.store.transactions import Committed, Guard, Outcome, Write
+
+__all__ = ["NAMESPACES", "SimulatedControlPlane", "ControlPlaneProcess"]
+
+NAMESPACES: Final = ("default", "kube-system", "kube-node-lease")
+NAMESPACE: Final = BY_KIND["v1", "Namespace"]
+
+
+class StoreProxy:
+    """The store as one process reaches it: not any more once it is dead."""
+
+    def __init__(self, store: MemoryStore, committed: Callable[[Sequence[Write]], None]) -> None:
+        self.open = True
+        self._store = store
+        self._committed = committed
+
+    def _way(self) -> MemoryStore:
+        if not self.open:
+            raise ClosedError
+        return self._store
+
+    async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
+        asked = list(writes)
+        outcome = await self._way().commit(guards, asked)
+        if isinstance(outcome, Committed):
+            self._committed(asked)
+        return outcome
+
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+        return await self._way().read(keys, at)
+
+    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
+        return await self._way().scan(prefix, at=at, after=after, limit=limit)
+
+    def watch(self, prefix: str, after: Revision) -> Watch:
+        return self._way().watch(prefix, after)
+
+    async def revision(self) -> Revision:
+        return await self._way().revision()
+
+    async def compact(self, revision: Revision) -> None:
+        await self._way().compact(revision)
+
+    async def grant(self, ttl_s: int) -> LeaseId:
+        return await self._way().grant(ttl_s)
+
+    async def keep_alive(self, lease: LeaseId) -> bool:
+        return await self._way().keep_alive(lease)
+
+    async def revoke(self, lease: LeaseId) -> None:
+        await self._way().revoke(lease)
+
+    async def aclose(self) -> None:
+        """It belongs to the world."""
+
+
+class ControlPlaneProcess:
+    """One life of the control plane."""
+
+    def __init__(self, actor: Actor, gate: StoreProxy, profile: NodeProfile, rng: Random) -> None:
+        self.actor = actor
+        self.ready = False
+        self._gate = gate
+        self._profile = profile
+        self._rng = rng
+        cache, transactions = Cache(gate), BindTransactions(time.time_ns, self._uid, profile)
+        self.registry = Registry(
+            gate,
+            wall_ns=time.time_ns,
+            new_uid=self._uid,
+            cache=cache,
+            admission=chain(cache, profile),
+            extension=transactions,
+            new_suffix=lambda: "".join(rng.choice(LETTERS) for _ in range(SUFFIX)),
+        )
+        self.plane = LocalControlPlane(self.registry)
+        self._binder = Binder(self.registry, time.time_ns, transactions.node_locks)
+
+    def _uid(self) -> str:
+        number = f"{self._rng.getrandbits(128):032x}"
+        return f"{number[:8]}-{number[8:12]}-4{number[13:16]}-8{number[17:20]}-{number[20:]}"
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.registry.start()
+        for name in NAMESPACES:
+            if self.registry.cache.get(NAMESPACE, "", name) is None:
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await self.registry.create(Target(NAMESPACE), body, SYSTEM)
+        self.ready = True
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._schedule())
+            group.create_task(RegistryControllers(self.registry, time.time_ns, self._profile).run())
+
+    async def _schedule(self) -> None:
+        while True:
+            settings = Settings(identity="situate")
+            async with open_scheduler(
+                self._gate, self.registry, self._binder, settings, wall_ns=time.time_ns
+            ) as scheduler:
+                try:
+                    await scheduler.run()
+                except LostTermError:
+                    continue
+
+    async def kill(self) -> None:
+        self._gate.open = False
+        await self.actor.end()
+
+
+class SimulatedControlPlane:
+    """Whichever process there is now, if there is one."""
+
+    def __init__(
+        self,
+        clock: DriftingClock,
+        profile: NodeProfile,
+        rng: Random,
+        log: RunLog,
+        committed: Callable[[Sequence[Write]], None],
+    ) -> None:
+        self.clock = clock
+        self.process: ControlPlaneProcess | None = None
+        self.restarts = 0
+        self._store = MemoryStore()
+        self._profile = profile
+        self._rng = rng
+        self._log = log
+        self._committed = committed
+
+    def begin(self) -> None:
+        actor = Actor(f"control plane {self.restarts}", self.clock)
+        self.restarts += 1
+        gate = StoreProxy(self._store, self._committed)
+        made = actor.run(lambda: ControlPlaneProcess(actor, gate, self._profile, self._rng))
+        self.process = made
+        actor.begin(made.run()).add_done_callback(lambda task: self._ended(made, task))
+
+    def _ended(self, process: ControlPlaneProcess, task: asyncio.Task[None]) -> None:
+        if self.process is not process:
+            return
+        error = None if task.cancelled() else task.exception()
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self._log.violation(f"the control plane fell over: {type(error).__name__}: {error}")
+
+    async def kill(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            await process.kill()

@@ -1,0 +1,46 @@
+"""What a node is to run, in versions that never go back."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from situate.agent.desired_state import DesiredState, NodeConfiguration, Snapshot, decode_snapshot
+
+
+def test_a_snapshot_is_read_as_a_server_shows_it() -> None:
+    body = {
+        "apiVersion": "situate.dev/v1alpha1",
+        "metadata": {"name": "n", "resourceVersion": "17"},
+        "spec": {
+            "pods": [{"namespace": "d", "name": "p", "uid": "u", "bindingVersion": 3}],
+            "configuration": {"profile": "fast", "leaseDurationSeconds": 15, "renewIntervalSeconds": 5},
+        },
+        "status": {"allocated": {"pods": "1"}},
+    }
+    assert decode_snapshot(json.dumps(body).encode()) == Snapshot(17, {"u": 3}, NodeConfiguration(15, 5))
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"metadata":{"resourceVersion":7}}', b"[]"])
+def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_snapshot(body)
+
+
+@given(st.lists(st.integers(1, 9)))
+def test_versions_only_grow_whatever_is_told(versions: list[int]) -> None:
+    wanted, taken = DesiredState(), []
+    for version in versions:
+        if wanted.told(Snapshot(version, {"u": version})) == "newer":
+            taken.append(version)
+        assert wanted.version == max(taken)
+        assert wanted.binding("u") == wanted.version
+    assert taken == sorted(set(taken))
+
+
+def test_a_binding_does_not_go_back_either() -> None:
+    wanted = DesiredState(Snapshot(5, {"u": 2}))
+    assert wanted.told(Snapshot(6, {"u": 1})) == "older"
+    assert wanted.version == 5

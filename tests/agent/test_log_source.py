@@ -1,0 +1,87 @@
+"""Logs of pods, as the server asks for them."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from server.placing.world import World, tell
+from situate.agent.log_source import AgentLogs
+from situate.agent.log_writer import LogWriter
+from situate.agent.runtime import Run
+from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
+from situate.server.placing.bind_transaction import NODES
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Object, Target
+
+
+class Runtime:
+    """Two runs of a container, and their logs."""
+
+    def __init__(self, directory: Path, runs: int) -> None:
+        self._directory = directory
+        self._runs = [Run(attempt, 0, "exited") for attempt in range(runs)]
+        for one in self._runs:
+            writer = LogWriter(str(self.log("", "", one.attempt)), 1 << 20, 2)
+            writer.write(b"stdout", b"run %d\n" % one.attempt, 0)
+
+    def runs(self, pod: str) -> dict[str, list[Run]]:
+        return {"c": self._runs}
+
+    def log(self, pod: str, container: str, attempt: int) -> Path:
+        return self._directory / f"{attempt}.log"
+
+
+def asked(
+    tmp_path: Path, options: LogOptions, *, runs: int = 2, runtime: str = "process://1", here: bool = True
+) -> str:
+    found = b""
+
+    async def story(world: World) -> None:
+        nonlocal found
+        await world.node()
+        await world.pod(nodeName="n1")
+
+        def change(obj: Object, _held: Held) -> Object:
+            return {**obj, "status": {**obj["status"], "nodeInfo": {"containerRuntimeVersion": runtime}}}
+
+        await world.registry.modify(Target(NODES, "", "n1"), change, SYSTEM)
+        logs = AgentLogs(world.registry)
+        if here:
+            agent: Any = SimpleNamespace(runtime=Runtime(tmp_path, runs))
+            logs.agents["n1"] = agent
+        async for piece in await logs.open("default", "p", "c", options):
+            found += piece
+
+    tell(story)
+    return found.decode()
+
+
+@pytest.mark.parametrize("follow", [False, True], ids=["as it is", "until its end"])
+def test_the_log_of_the_last_run(follow: bool, tmp_path: Path) -> None:
+    assert asked(tmp_path, LogOptions(follow=follow)) == "run 1\n"
+
+
+def test_the_log_of_the_run_before(tmp_path: Path) -> None:
+    assert asked(tmp_path, LogOptions(previous=True)) == "run 0\n"
+
+
+def test_there_may_be_no_run_before(tmp_path: Path) -> None:
+    with pytest.raises(StatusError, match='previous terminated container "c" in pod "p" not found'):
+        asked(tmp_path, LogOptions(previous=True), runs=1)
+
+
+def test_a_container_that_has_not_begun_has_no_log(tmp_path: Path) -> None:
+    with pytest.raises(StatusError, match="is waiting to start"):
+        asked(tmp_path, LogOptions(), runs=0)
+
+
+def test_what_runs_on_paper_writes_nothing(tmp_path: Path) -> None:
+    assert asked(tmp_path, LogOptions(), runtime="hollow://1", here=False) == ""
+
+
+def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(StatusError, match="runs in a process of its own"):
+        asked(tmp_path, LogOptions(), here=False)

@@ -1,0 +1,157 @@
+"""What is next for a pod's containers."""
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from situate.agent.pod_lifecycle import ContainerStart, ContainerState, RestartBackoff, compute_pod_actions
+from situate.agent.runtime import Run
+
+SECOND = 1_000_000_000
+NOW = 1_700_000_000 * SECOND
+BACKOFF = RestartBackoff()
+
+Kind = Literal["init", "sidecar", "main"]
+
+
+def pod(policy: str = "Always") -> dict[str, Any]:
+    return {"spec": {"restartPolicy": policy}}
+
+
+def never(name: str, kind: Kind = "main", **more: Any) -> ContainerState:
+    return ContainerState({"name": name}, kind, **more)
+
+
+def runs(name: str, kind: Kind = "main", *, attempt: int = 0, **more: Any) -> ContainerState:
+    return ContainerState({"name": name}, kind, (Run(attempt, 0, "running"),), started=True, ready=True, **more)
+
+
+def over(
+    name: str,
+    kind: Kind = "main",
+    code: int = 0,
+    *,
+    attempt: int = 0,
+    ago_s: int = 0,
+    waited_s: int = 0,
+    ran_s: int = 1,
+) -> ContainerState:
+    end = NOW - ago_s * SECOND
+    run = Run(attempt, waited_s * 1_000, "exited", started_ns=end - ran_s * SECOND, finished_ns=end, code=code)
+    return ContainerState({"name": name}, kind, (run,))
+
+
+def starts(*containers: ContainerState, policy: str = "Always", ending: bool = False) -> list[str]:
+    return [one.container for one in compute_pod_actions(pod(policy), containers, NOW, BACKOFF, ending=ending).start]
+
+
+def stops(*containers: ContainerState, policy: str = "Always", ending: bool = False) -> list[str]:
+    return compute_pod_actions(pod(policy), containers, NOW, BACKOFF, ending=ending).stop
+
+
+@pytest.mark.parametrize(
+    "containers, expected",
+    [
+        pytest.param([never("a"), never("b")], ["a", "b"], id="containers begin together"),
+        pytest.param([never("i", "init"), never("j", "init"), never("a")], ["i"], id="init containers one by one"),
+        pytest.param(
+            [runs("i", "init"), never("j", "init"), never("a")], [], id="the next waits for the one that runs"
+        ),
+        pytest.param([over("i", "init"), never("j", "init"), never("a")], ["j"], id="and begins when it is done"),
+        pytest.param([over("i", "init"), over("j", "init"), never("a")], ["a"], id="then come the others"),
+        pytest.param([never("s", "sidecar"), never("a")], ["s"], id="a sidecar begins in its turn"),
+        pytest.param(
+            [ContainerState({"name": "s"}, "sidecar", (Run(0, 0, "running"),)), never("a")],
+            [],
+            id="others wait until it has started",
+        ),
+        pytest.param([runs("s", "sidecar"), never("a")], ["a"], id="not until it has ended"),
+        pytest.param([over("s", "sidecar"), runs("a")], ["s"], id="a sidecar that ends is begun again"),
+        pytest.param([over("i", "init", 1), runs("a")], [], id="init containers are not run again beside the others"),
+        pytest.param([runs("a"), over("b")], ["b"], id="what has ended is begun again by itself"),
+        pytest.param([never("a", retry_ns=NOW + 1)], [], id="what could not begin is not tried again at once"),
+    ],
+)
+def test_what_begins(containers: list[ContainerState], expected: list[str]) -> None:
+    assert starts(*containers) == expected
+
+
+@pytest.mark.parametrize(
+    "policy, code, again",
+    [
+        ("Always", 0, True),
+        ("Always", 1, True),
+        ("OnFailure", 0, False),
+        ("OnFailure", 1, True),
+        ("Never", 0, False),
+        ("Never", 1, False),
+    ],
+)
+def test_what_has_ended_is_begun_again_as_the_policy_says(policy: str, code: int, again: bool) -> None:
+    assert bool(starts(over("a", code=code), policy=policy)) == again
+
+
+@pytest.mark.parametrize(
+    "containers, policy, outcome",
+    [
+        pytest.param([over("a"), over("b")], "Never", "Succeeded", id="all ended well"),
+        pytest.param([over("a"), over("b", code=1)], "Never", "Failed", id="one did not"),
+        pytest.param([over("a"), runs("b")], "Never", "", id="one still runs"),
+        pytest.param([over("i", "init", 1), never("a")], "Never", "Failed", id="an init container did not end well"),
+        pytest.param([over("i", "init", 1), never("a")], "OnFailure", "", id="and will be tried again"),
+        pytest.param([over("a")], "Always", "", id="what restarts always never ends"),
+    ],
+)
+def test_how_a_pod_ends(containers: list[ContainerState], policy: str, outcome: str) -> None:
+    assert compute_pod_actions(pod(policy), containers, NOW, BACKOFF, ending=False).outcome == outcome
+
+
+def test_whatever_is_to_end_ends_before_the_sidecars_and_those_last_one_first() -> None:
+    first, second = runs("s", "sidecar"), runs("t", "sidecar")
+    assert stops(first, second, runs("a"), runs("b"), ending=True) == ["a", "b"]
+    assert stops(first, second, over("a"), over("b"), ending=True) == ["t"]
+    assert stops(first, over("t", "sidecar"), over("a"), over("b"), ending=True) == ["s"]
+
+
+def test_sidecars_end_when_the_pod_has_done_its_work() -> None:
+    assert stops(runs("s", "sidecar"), over("a"), policy="Never") == ["s"]
+
+
+def test_what_a_probe_condemns_is_stopped() -> None:
+    assert stops(runs("a", condemned=True), runs("b")) == ["a"]
+
+
+def test_nothing_begins_when_all_is_to_end() -> None:
+    assert starts(never("a"), ending=True) == []
+
+
+@pytest.mark.parametrize(
+    "attempt, waited_s, ran_s, expected_s",
+    [
+        pytest.param(0, 0, 1, 0, id="the first time at once"),
+        pytest.param(1, 0, 1, 10, id="then after ten seconds"),
+        pytest.param(2, 10, 1, 20, id="then after twice that"),
+        pytest.param(9, 200, 1, 300, id="never more than five minutes"),
+        pytest.param(10, 300, 1, 300, id="however often"),
+        pytest.param(10, 300, 600, 0, id="at once again after ten minutes of running"),
+    ],
+)
+def test_how_long_it_waits(attempt: int, waited_s: int, ran_s: int, expected_s: int) -> None:
+    container = over("a", attempt=attempt, waited_s=waited_s, ran_s=ran_s, ago_s=0)
+    made = compute_pod_actions(pod(), [container], NOW, BACKOFF, ending=False)
+    if expected_s:
+        assert (made.start, made.wake_ns) == ([], NOW + expected_s * SECOND)
+    later = compute_pod_actions(pod(), [container], NOW + expected_s * SECOND, BACKOFF, ending=False)
+    assert later.start == [ContainerStart("a", attempt + 1, expected_s * 1_000)]
+
+
+@given(st.integers(min_value=1, max_value=40))
+def test_waits_never_shrink_while_runs_are_short(restarts: int) -> None:
+    waited, run = [], Run(0, 0, "exited")
+    for _ in range(restarts):
+        waited.append(BACKOFF.after(run))
+        run = Run(run.attempt + 1, waited[-1], "exited")
+    assert waited == sorted(waited)
+    assert waited[-1] <= 300_000
