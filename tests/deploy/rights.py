@@ -8,8 +8,8 @@ import yaml
 
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.kinds import ALL_KINDS, needed_kinds
-from situate.kube.lease import Rules
 from situate.kube.preflight import rights_of
+from situate.loop.election import ElectionRules
 
 Json = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _expanded(rule: Json, namespace: str) -> Iterator[Allowed]:
 
 def needed(config: KubeSchedulerConfiguration) -> set[Allowed]:
     """All that a scheduler of this configuration may ask the API server for."""
-    rules = Rules.of(config.leader_election)
+    rules = ElectionRules.of(config.leader_election)
     stated = rights_of(config, needed_kinds(config), rules)
     named = {Allowed(one.verb, one.group, one.full, one.namespace, one.name) for one in stated}
     return named | OPTIONAL | {PATCH_GROUPS, REVIEW_TOKENS, REVIEW_ACCESS, READ_AUTHORITIES}

@@ -14,7 +14,7 @@ from situate.core.effects import Effect, Report, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.refs import PodRef
 from situate.kube.client import Client
-from situate.kube.fleet import GUARDED, Fleet, FleetRules, Spoken, TakenError, fresh_member
+from situate.kube.fleet import GUARDED, Fleet, FleetRules, Spoken, TakenNameError, fresh_member
 from situate.loop.drive import Drive
 from situate.wire.errors import InputError
 
@@ -174,7 +174,7 @@ def test_of_two_processes_under_one_name_the_later_one_has_it() -> None:
         await later.join()
         with pytest.raises(BaseExceptionGroup) as caught:
             await world.go_on(first)
-        assert caught.group_contains(TakenError, match="another process has taken the name one")
+        assert caught.group_contains(TakenNameError, match="another process has taken the name one")
         lease = world.lease("one")
         assert lease is not None
         assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == (later.identity, 2)

@@ -10,9 +10,9 @@ import pytest
 from situate.core.config.defaults import default_configuration
 from situate.kube.access import Access
 from situate.kube.kinds import needed_kinds
-from situate.kube.lease import Rules
 from situate.kube.preflight import Right, missing_rights, reach, rights_of
 from situate.kube.problems import ApiError
+from situate.loop.election import ElectionRules
 from situate.wire.config import load_config
 from situate.wire.errors import InputError
 
@@ -95,7 +95,7 @@ class Reviews:
 def missing(*denied: tuple[str, str]) -> list[str]:
     client: Any = Reviews(denied)
     config = default_configuration()
-    return asyncio.run(missing_rights(client, rights_of(config, needed_kinds(config), Rules())))
+    return asyncio.run(missing_rights(client, rights_of(config, needed_kinds(config), ElectionRules())))
 
 
 def test_who_may_everything_is_told_nothing() -> None:

@@ -18,16 +18,16 @@ from situate.core.changes import Change
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Effect
 from situate.core.engine.cycle import BIND_ANSWER_MS
-from situate.kube.lease import Rules
 from situate.kube.process import FAILED, OK, Process
 from situate.kube.settings import Loaded, Pace, Settings
+from situate.loop.election import ElectionRules
 from situate.loop.history import History
 from situate.wire.config import load_config
 from situate.wire.errors import InputError
 
 PODS, NODES, LEASES = "/api/v1/pods", "/api/v1/nodes", "/apis/coordination.k8s.io/v1/leases"
 EVENTS = "/apis/events.k8s.io/v1/events"
-QUICK = Rules(retry_s=0.02)
+QUICK = ElectionRules(retry_s=0.02)
 LIMIT_S = 60
 """For one test, on a machine that has other things to do."""
 
@@ -258,7 +258,7 @@ def test_of_two_one_binds_and_the_other_takes_over_when_it_stops(
         async with world.running(first) as running:
             await until(lambda: first.leading)
             async with world.running(second):
-                await until(lambda: second.lease is not None and second.lease.leader == first.identity)
+                await until(lambda: second.elector is not None and second.elector.leader == first.identity)
                 world.server.put(PODS, pod("one"))
                 await world.bound("one")
                 assert not second.leading

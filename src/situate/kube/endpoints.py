@@ -12,11 +12,11 @@ from situate.core.config.resolve import complete
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.client import Client
 from situate.kube.delegated import Authentication, Authorization
-from situate.kube.lease import Lease
 from situate.kube.serving import PING, Check, Page, Serving
 from situate.kube.session import Session
 from situate.kube.settings import Settings
 from situate.kube.shadow import Report
+from situate.loop.election import Elector
 from situate.loop.logs import Log
 from situate.loop.metrics import CONTENT_TYPE, Metrics
 from situate.wire.errors import InputError
@@ -31,7 +31,7 @@ class Shown(Protocol):
     def session(self) -> Session | None: ...
 
     @property
-    def lease(self) -> Lease | None: ...
+    def elector(self) -> Elector | None: ...
 
     @property
     def config(self) -> KubeSchedulerConfiguration: ...
@@ -86,8 +86,8 @@ class Endpoints:
         return {"healthz": [PING, election], "livez": [PING], "readyz": [PING, election, shutdown, synced, handled]}
 
     def _unhealthy_election(self) -> str:
-        lease = self._process.lease
-        return "" if lease is None else lease.health()
+        elector = self._process.elector
+        return "" if elector is None else elector.health()
 
     def _unsynced(self) -> str:
         session = self._process.session

@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from uuid import uuid4
 
@@ -28,15 +28,15 @@ from situate.core.fleet.members import FleetMember, Roster
 from situate.core.fleet.share import Share
 from situate.core.queue.queued_pod import QueueState
 from situate.kube.client import Client
-from situate.kube.lease import steady_seconds
+from situate.kube.lease_store import ApiLeaseStore, decoded
 from situate.kube.problems import ApiError
 from situate.loop.drive import Drive, running_clock
+from situate.loop.leases import API, LeaseError, LeaseRecord, LeaseWriter, steady_seconds
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
-__all__ = ["Fleet", "FleetRules", "Spoken", "TakenError", "fresh_member"]
+__all__ = ["Fleet", "FleetRules", "Spoken", "TakenNameError", "fresh_member"]
 
-API: Final = "coordination.k8s.io/v1"
 LABEL: Final = "situate.dev/fleet"
 MEMBER: Final = "situate.dev/member"
 SCHEDULERS: Final = "situate.dev/schedulers"
@@ -61,7 +61,7 @@ HOST_CHARS: Final = 30
 _log = Log(__name__)
 
 
-class TakenError(Exception):
+class TakenNameError(Exception):
     """Another process has taken our name."""
 
 
@@ -92,18 +92,24 @@ class Fleet:
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
         self.rules = rules
-        self.identity = f"{rules.member}_{uuid4()}"
         self._client = client
         self._clock = clock
         self._now = running_clock()
         self._schedulers = tuple(sorted(schedulers))
         self._roster = Roster(FleetMember(rules.member, self._schedulers))
         self._path = f"/apis/{API}/namespaces/{NAMESPACE}/leases"
+        store = ApiLeaseStore(client, NAMESPACE, rules.lease, timeout_s=rules.lease_s)
+        self._record = LeaseRecord(f"{rules.member}_{uuid4()}", max(1, round(rules.lease_s)), first_term=1)
+        self._writer = LeaseWriter(store, self._record, clock, time.time_ns)
+        self._describe()
         self._news = asyncio.Event()
         self._share: Share | None = None
         self._drive: Drive | None = None
-        self._lease: dict[str, Any] | None = None
         self._joined = False
+
+    @property
+    def identity(self) -> str:
+        return self._record.identity
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -147,6 +153,7 @@ class Fleet:
         renewed next."""
         self._schedulers = tuple(sorted(schedulers))
         self._roster.be(FleetMember(self.rules.member, self._schedulers))
+        self._describe()
         self._news.set()
 
     # -- the fleet's side --------------------------------------------------------------------------------------------
@@ -159,7 +166,7 @@ class Fleet:
                 await self._take()
                 await self._list()
                 break
-            except ApiError as error:
+            except (ApiError, LeaseError) as error:
                 _log.error("Cannot join the fleet", fleet=self.rules.fleet, err=error.message)
                 await asyncio.sleep(self.rules.renew_s)
         self._joined = True
@@ -175,32 +182,28 @@ class Fleet:
             raise
 
     async def run(self) -> None:
-        """Until cancelled, after `join`. Raises TakenError."""
+        """Until cancelled, after `join`. Raises TakenNameError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew(), name="fleet lease")
             tasks.create_task(self._watch(), name="fleet members")
             tasks.create_task(self._follow(), name="fleet share")
 
     async def leave(self) -> None:
-        """Say that we go, so that nobody need wait for the end of our lease."""
-        if self._lease is None:
+        """Give our lease back, so that nobody need wait for its end."""
+        if not self._record.lease:
             return
+        meta = self._record.lease.get("metadata") or {}
+        body = {"preconditions": {"uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}}
+        path = f"{self._path}/{self.rules.lease}"
         try:
             try:
-                await self._delete(self._lease)
+                await self._client.request("DELETE", path, body=msgspec.json.encode(body), timeout_s=self.rules.lease_s)
             except ApiError as error:
                 if not error.forbidden:
                     raise
-                self.identity = ""  # who may not delete it leaves it empty
-                await self._put(self._lease)
-        except ApiError as error:
-            _log.v(2).info("The fleet was not told that we leave", err=error.message)
-
-    async def _delete(self, lease: dict[str, Any]) -> None:
-        meta = lease.get("metadata") or {}
-        body = {"preconditions": {"uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}}
-        path = f"{self._path}/{self.rules.lease}"
-        await self._client.request("DELETE", path, body=msgspec.json.encode(body), timeout_s=self.rules.lease_s)
+                await self._writer.release()
+        except (ApiError, LeaseError) as error:
+            _log.v(2).info("The fleet's lease was not given back", err=error.message)
 
     def _settle(self) -> None:
         """Have the share follow who is there."""
@@ -236,13 +239,12 @@ class Fleet:
     # -- our lease -----------------------------------------------------------------------------------------------------
 
     async def _take(self) -> None:
-        """Make the lease of our name ours, whoever had it before. Raises ApiError."""
+        """Make the lease of our name ours, whoever had it before. Raises LeaseError."""
         for tries_left in range(TRIES - 1, -1, -1):
             try:
-                found = await self._read()
-                self._lease = await (self._create() if found is None else self._put(found, taken=True))
+                await self._writer.claim(lambda: True)
                 return
-            except ApiError as error:
+            except LeaseError as error:
                 if not (error.conflict and tries_left):
                     raise
 
@@ -250,58 +252,21 @@ class Fleet:
         while True:
             await asyncio.sleep(self.rules.renew_s)
             try:
-                await self._renew_once()
-            except ApiError as error:
-                _log.error("The place in the fleet could not be renewed", fleet=self.rules.fleet, err=error.message)
+                ours = await self._writer.claim(lambda: False)
+            except LeaseError as error:
+                _log.error("The fleet's lease could not be renewed", fleet=self.rules.fleet, err=error.message)
+                continue
+            if not ours:
+                raise TakenNameError(
+                    f"another process has taken the name {self.rules.member} in the fleet {self.rules.fleet}"
+                )
 
-    async def _renew_once(self) -> None:
-        try:
-            if self._lease is not None:
-                self._lease = await self._put(self._lease)
-                return
-        except ApiError as error:
-            if not (error.conflict or error.not_found):
-                raise
-        found = await self._read()
-        if found is not None and (found.get("spec") or {}).get("holderIdentity") != self.identity:
-            raise TakenError(f"another process has taken the name {self.rules.member} in the fleet {self.rules.fleet}")
-        self._lease = await (self._create() if found is None else self._put(found))
-
-    async def _read(self) -> dict[str, Any] | None:
-        try:
-            return _decoded(await self._client.request("GET", f"{self._path}/{self.rules.lease}"))
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
-
-    async def _create(self) -> dict[str, Any]:
-        meta = {"name": self.rules.lease, "namespace": NAMESPACE, **self._marks()}
-        body = {"apiVersion": API, "kind": "Lease", "metadata": meta, "spec": self._spec({}, taken=True)}
-        return _decoded(await self._client.request("POST", self._path, body=msgspec.json.encode(body)))
-
-    async def _put(self, lease: dict[str, Any], *, taken: bool = False) -> dict[str, Any]:
-        meta = {**(lease.get("metadata") or {}), **self._marks()}
-        spec = self._spec(lease.get("spec") or {}, taken=taken)
-        body = msgspec.json.encode({"apiVersion": API, "kind": "Lease", "metadata": meta, "spec": spec})
-        path = f"{self._path}/{self.rules.lease}"
-        return _decoded(await self._client.request("PUT", path, body=body, timeout_s=self.rules.lease_s))
-
-    def _marks(self) -> dict[str, Any]:
-        return {
-            "labels": {LABEL: self.rules.fleet, MEMBER: self.rules.member},
-            "annotations": {SCHEDULERS: ",".join(self._schedulers)},
-        }
-
-    def _spec(self, before: dict[str, Any], *, taken: bool) -> dict[str, Any]:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": max(1, round(self.rules.lease_s)),
-            "acquireTime": now if taken else before.get("acquireTime") or now,
-            "renewTime": now,
-            "leaseTransitions": int(before.get("leaseTransitions") or 0) + taken,
-        }
+    def _describe(self) -> None:
+        """Have the lease say who we are and whose pods we decide on."""
+        self._writer.metadata.update(
+            labels={LABEL: self.rules.fleet, MEMBER: self.rules.member},
+            annotations={SCHEDULERS: ",".join(self._schedulers)},
+        )
 
     # -- the leases of all ---------------------------------------------------------------------------------------------
 
@@ -314,7 +279,7 @@ class Fleet:
                     self._path, params={**params, **self._selected()}, idle_s=WATCH_S + WATCH_GRACE_S
                 ) as lines:
                     async for line in lines:
-                        self._heard(_decoded(line))
+                        self._heard(decoded(line))
             except ApiError as error:
                 _log.v(2).info("The members of the fleet cannot be seen", err=error.message)
             await self._forget()
@@ -325,7 +290,7 @@ class Fleet:
 
     async def _list(self) -> str:
         """The version as of which all are known."""
-        found = _decoded(await self._client.request("GET", self._path, params=self._selected()))
+        found = decoded(await self._client.request("GET", self._path, params=self._selected()))
         items = found.get("items") or []
         for lease in items:
             self._see(lease)
@@ -371,13 +336,6 @@ def _member(lease: dict[str, Any]) -> str:
 
 def _is_good_news(said: SetCondition | Report) -> bool:
     return isinstance(said, Report) and said.reason == "Scheduled"
-
-
-def _decoded(body: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise ApiError(0, "NotJSON", f"the answer cannot be read: {error}") from None
 
 
 def fresh_member() -> str:

@@ -20,8 +20,8 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.kinds import Kind
-from situate.kube.lease import Rules
 from situate.kube.problems import NO_CREDENTIALS, ApiError
+from situate.loop.election import ElectionRules
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
@@ -66,7 +66,7 @@ class Right:
 def rights_of(
     config: KubeSchedulerConfiguration,
     kinds: Iterable[Kind],
-    rules: Rules | None,
+    rules: ElectionRules | None,
     *,
     writes: bool = True,
     others: Iterable[str] = (),

@@ -23,7 +23,7 @@ from situate.kube.endpoints import Endpoints
 from situate.kube.faults import first, say_exiting, say_unexpected
 from situate.kube.fleet import Fleet
 from situate.kube.kubeconfig import find_access
-from situate.kube.lease import Lease, Rules, identity
+from situate.kube.lease_store import ApiLeaseStore
 from situate.kube.preflight import missing_rights, reach, rights_of
 from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.serving import Serving, keep_certificate_fresh
@@ -32,6 +32,7 @@ from situate.kube.settings import OWN_LEASE, Loaded, Pace, Settings
 from situate.kube.shadow import Report
 from situate.kube.signals import heard
 from situate.kube.succession import Succession
+from situate.loop.election import ElectionRules, Elector, new_identity
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.loop.watched import WatchedFile
@@ -62,20 +63,20 @@ class Process:
         loaded: Loaded,
         access: Access,
         *,
-        rules: Rules | None = None,
+        rules: ElectionRules | None = None,
         signals: bool = True,
         drain_s: float = DRAIN_S,
     ) -> None:
         self._settings = settings
         self._access = access
-        self._rules = rules or Rules.of(loaded.config.leader_election)
+        self._rules = rules or ElectionRules.of(loaded.config.leader_election)
         alone = not settings.shadow and settings.fleet is None
         self._elects = loaded.config.leader_election.leader_elect and alone
         self._pace = Pace.at(loaded.config.client_connection.qps)
         self._signals = signals
         self._drain_s = drain_s
-        self.identity = identity()
-        self.lease: Lease | None = None
+        self.identity = new_identity()
+        self.elector: Elector | None = None
         self.fleet: Fleet | None = None
         self.leading = False
         self.stopping = False
@@ -123,7 +124,7 @@ class Process:
                 if self._signals:
                     self._stack.enter_context(heard(self._told_to_stop, self.reload))
                 side = await self._stack.enter_async_context(self._client_with(self._access, NO_LIMIT, 0))
-                self.lease = self._make_lease(side)
+                self.elector = self._make_elector(side)
                 self.fleet = self._make_fleet(side)
                 await self._serve(side, tasks)
                 tasks.append(asyncio.create_task(self._guarded(self._reloading()), name="reloading"))
@@ -173,10 +174,10 @@ class Process:
             delayed = self.delayed
             if not delayed:
                 await self._succession.begin(means, self._configuration.loaded)
-            if self.lease is not None:
-                await self.lease.acquire()
+            if self.elector is not None:
+                await self.elector.acquire()
                 # From here on it is renewed, however long it takes to see the cluster.
-                beside.create_task(self._hold(self.lease), name="lease")
+                beside.create_task(self._hold(self.elector), name="election")
             if delayed:
                 await self._succession.begin(means, self._configuration.loaded)
             if self.fleet is not None:
@@ -193,9 +194,9 @@ class Process:
         self.metrics.leading(self._rules.name, leads=True)
         await self._succession.lead()
 
-    async def _hold(self, lease: Lease) -> None:
+    async def _hold(self, elector: Elector) -> None:
         """Once it is lost nothing may be written: the performer asks the lease before every write, and hears no."""
-        await lease.hold()
+        await elector.hold()
         self.leading, self._lost = False, True
         self.metrics.leading(self._rules.name, leads=False)
         self._succession.mute()
@@ -208,8 +209,8 @@ class Process:
         if not self._lost:
             await self._succession.drain(self._drain_s)
         await end(going)  # or the lease would be renewed while it is released
-        if self.lease is not None:
-            await self.lease.release()
+        if self.elector is not None:
+            await self.elector.release()
         if self.fleet is not None:
             await self.fleet.leave()
 
@@ -253,26 +254,27 @@ class Process:
         names = [profile.scheduler_name or DEFAULT_SCHEDULER for profile in self.config.profiles]
         return names or [DEFAULT_SCHEDULER]
 
-    def _make_lease(self, side: Client) -> Lease | None:
+    def _make_elector(self, side: Client) -> Elector | None:
         if not self._elects:
             return None
         if problem := self._rules.problem():
             raise InputError(problem, subject="leaderElection")
-        lease = Lease(side, self._rules, self.identity, component=component(self.config))
-        self._stack.push_async_callback(lease.close)
-        return lease
+        store = ApiLeaseStore(side, self._rules.namespace, self._rules.name, component=component(self.config))
+        elector = Elector(store, self._rules, self.identity)
+        self._stack.push_async_callback(elector.close)
+        return elector
 
     def may_write(self) -> bool:
         """Asked before every write."""
         if self._settings.shadow:
             return False
-        return self.leading and (self.lease is None or self.lease.may_write())
+        return self.leading and (self.elector is None or self.elector.may_write())
 
     def term(self) -> int | None:
         """The term that binds are to hold for; None: the server does not know of it, or nobody is elected."""
-        if self.lease is None or not self._settings.guarded or self._rules.lock != TERMS:
+        if self.elector is None or not self._settings.guarded or self._rules.lock != TERMS:
             return None
-        return self.lease.term
+        return self.elector.term()
 
     def _check(self, loaded: Loaded) -> None:
         """Raises InputError where the configuration cannot be used."""

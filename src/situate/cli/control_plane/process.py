@@ -61,10 +61,9 @@ from situate.server.placing.lagging import BOUND_S, SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
-from situate.server.requests import SYSTEM
+from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.scheduler import LostTermError, open_scheduler
 from situate.server.scheduling.scheduler import Settings as SchedulerSettings
-from situate.server.scheduling.term import Term
 from situate.server.uids import new_uid
 from situate.server.views.views import Views
 from situate.store.compaction import compact_regularly
@@ -309,7 +308,7 @@ async def _scheduling(
 
 async def _controlling(registry: Registry, identity: str, profile: NodeProfile) -> None:
     """Until cancelled. Of several servers on one store, one runs the controllers."""
-    term = Term(registry, identity, SYSTEM, time.time_ns, lease=CONTROLLERS_LEASE)
+    elector = server_elector(registry, identity, lease=CONTROLLERS_LEASE)
     working: list[asyncio.Task[None]] = []
 
     def lead() -> None:
@@ -319,7 +318,7 @@ async def _controlling(registry: Registry, identity: str, profile: NodeProfile) 
         _log.warning("The controllers' lease was lost; standing by")
         working.pop().cancel()
 
-    holding = asyncio.create_task(term.hold(lead, lose), name="the controllers' lease")
+    holding = asyncio.create_task(elector.run(lead, lose), name="the controllers' lease")
     try:
         while True:
             done, _ = await asyncio.wait([holding, *working], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
@@ -329,7 +328,7 @@ async def _controlling(registry: Registry, identity: str, profile: NodeProfile) 
         for task in (holding, *working):
             task.cancel()
         await asyncio.gather(holding, *working, return_exceptions=True)
-        await term.release()
+        await elector.release()
 
 
 async def _renew_certificates(

@@ -16,6 +16,7 @@ from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
 from situate.loop.decisions import DecisionLog
 from situate.loop.drive import Drive, Watcher
+from situate.loop.election import Elector
 from situate.loop.extenders import EngineObjects, Extenders
 from situate.loop.journal import Journal
 from situate.loop.latencies import LatencyFiles
@@ -25,8 +26,8 @@ from situate.server.registry.registry import Registry
 from situate.server.requests import Caller
 from situate.server.scheduling.explaining import Explainer
 from situate.server.scheduling.feed import Feed
+from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.performer import SCHEDULER, RegistryPerformer
-from situate.server.scheduling.term import Term
 from situate.store.contract import Store
 
 __all__ = ["Scheduler", "Settings", "open_scheduler"]
@@ -56,12 +57,12 @@ class Scheduler:
     """`run` it until it is cancelled."""
 
     def __init__(
-        self, drive: Drive, feed: Feed, performer: RegistryPerformer, term: Term | None, latencies: LatencyFiles
+        self, drive: Drive, feed: Feed, performer: RegistryPerformer, elector: Elector | None, latencies: LatencyFiles
     ) -> None:
         self.drive = drive
         self.feed = feed
         self.performer = performer
-        self.term = term
+        self.elector = elector
         self._latencies = latencies
 
     async def run(self) -> None:
@@ -73,10 +74,10 @@ class Scheduler:
         ]
         if self._latencies:
             tasks.append(asyncio.create_task(self._latencies.run(), name="latencies"))
-        if self.term is None:
+        if self.elector is None:
             self.drive.lead()
         else:
-            tasks.append(asyncio.create_task(self.term.hold(self.drive.lead, self._lost), name="term"))
+            tasks.append(asyncio.create_task(self.elector.run(self.drive.lead, self._lost), name="election"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -95,8 +96,8 @@ class Scheduler:
         """Decide nothing more; let binds under way finish; let go of the lease."""
         self.drive.stop_deciding()
         done = await self.performer.drain(timeout_s)
-        if self.term is not None:
-            await self.term.release()
+        if self.elector is not None:
+            await self.elector.release()
         return done
 
 
@@ -132,7 +133,7 @@ async def open_scheduler(
         extenders = None
         if config.extenders:
             extenders = await stack.enter_async_context(Extenders(config.extenders, EngineObjects(engine)))
-        term = Term(registry, settings.identity, settings.caller, wall_ns) if settings.elects else None
+        elector = server_elector(registry, settings.identity, settings.caller, wall_ns) if settings.elects else None
         performer = RegistryPerformer(
             registry,
             binder,
@@ -141,8 +142,8 @@ async def open_scheduler(
             wall_ns,
             component=_component(config),
             host=settings.host,
-            term=term.number if term is not None else lambda: None,
-            may_write=term.held if term is not None else lambda: True,
+            term=elector.term if elector is not None else lambda: None,
+            may_write=elector.may_write if elector is not None else lambda: True,
             extenders=extenders,
             explainer=Explainer(engine) if settings.explain else None,
             caller=settings.caller,
@@ -156,7 +157,7 @@ async def open_scheduler(
             pause_above=PAUSE_ABOVE,
         )
         driving.append(drive)
-        yield Scheduler(drive, Feed(store, registry.cache, tell), performer, term, LatencyFiles(config, drive.tell))
+        yield Scheduler(drive, Feed(store, registry.cache, tell), performer, elector, LatencyFiles(config, drive.tell))
 
 
 class _Stepped:

@@ -1,4 +1,4 @@
-"""The scheduler's lease: one holder, terms that only grow, and binds of an older one refused."""
+"""The server's own elections: one holder, terms that only grow, and binds of an older term refused."""
 
 import asyncio
 
@@ -8,8 +8,8 @@ from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import node_of
 from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.requests import SYSTEM
+from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.scheduler import Settings
-from situate.server.scheduling.term import Term
 
 
 def lease(world: World) -> tuple[str, int]:
@@ -21,12 +21,12 @@ def lease(world: World) -> tuple[str, int]:
 
 def test_the_first_who_asks_holds_it_and_renews_it_in_the_same_term() -> None:
     async def story(world: World) -> None:
-        one = Term(world.registry, "one", SYSTEM, world.wall_ns)
-        assert one.number() is None
-        assert await one.ask()
-        assert (one.number(), one.held(), lease(world)) == (1, True, ("one", 1))
+        one = server_elector(world.registry, "one", SYSTEM, world.wall_ns)
+        assert one.term() is None
+        assert await one.attempt()
+        assert (one.term(), one.may_write(), lease(world)) == (1, True, ("one", 1))
         world.now_ns += 1_000_000_000
-        assert await one.ask()
+        assert await one.attempt()
         assert lease(world) == ("one", 1)
 
     tell(story)
@@ -34,13 +34,13 @@ def test_the_first_who_asks_holds_it_and_renews_it_in_the_same_term() -> None:
 
 def test_another_waits_until_it_is_let_go_and_begins_a_new_term() -> None:
     async def story(world: World) -> None:
-        one, two = (Term(world.registry, name, SYSTEM, world.wall_ns) for name in ("one", "two"))
-        assert await one.ask()
-        assert not await two.ask()
+        one, two = (server_elector(world.registry, name, SYSTEM, world.wall_ns) for name in ("one", "two"))
+        assert await one.attempt()
+        assert not await two.attempt()
         await one.release()
-        assert await two.ask()
-        assert (two.number(), lease(world)) == (2, ("two", 2))
-        assert not await one.ask()
+        assert await two.attempt()
+        assert (two.term(), lease(world)) == (2, ("two", 2))
+        assert not await one.attempt()
 
     tell(story)
 
@@ -48,30 +48,32 @@ def test_another_waits_until_it_is_let_go_and_begins_a_new_term() -> None:
 def test_a_lease_that_is_not_renewed_is_taken_and_what_its_holder_binds_then_is_refused() -> None:
     async def story(world: World) -> None:
         now = [0.0]
-        one, two = (Term(world.registry, name, SYSTEM, world.wall_ns, clock=lambda: now[0]) for name in ("one", "two"))
-        await one.ask()
-        assert not await two.ask()
+        one, two = (
+            server_elector(world.registry, name, SYSTEM, world.wall_ns, clock=lambda: now[0]) for name in ("one", "two")
+        )
+        await one.attempt()
+        assert not await two.attempt()
         now[0] += 14.9
-        assert one.held()
-        assert not await two.ask()
+        assert one.may_write()
+        assert not await two.attempt()
         now[0] += 0.2
-        assert not one.held(), "it knows itself that it has not renewed it"
-        assert await two.ask()
+        assert not one.may_write(), "it knows itself that it has not renewed it"
+        assert await two.attempt()
         await world.node()
         await world.pod()
-        no = await refusal(world.binder.bind("default", "p", "n1", term=one.number()))
+        no = await refusal(world.binder.bind("default", "p", "n1", term=one.term()))
         assert "term 1 is stale: the scheduler's lease is in term 2" in no.message
-        await world.binder.bind("default", "p", "n1", term=two.number())
+        await world.binder.bind("default", "p", "n1", term=two.term())
 
     tell(story)
 
 
 def test_a_holder_of_the_same_name_that_begins_anew_has_a_new_term() -> None:
     async def story(world: World) -> None:
-        await Term(world.registry, "one", SYSTEM, world.wall_ns).ask()
-        again = Term(world.registry, "one", SYSTEM, world.wall_ns)
-        assert await again.ask()
-        assert again.number() == 2
+        await server_elector(world.registry, "one", SYSTEM, world.wall_ns).attempt()
+        again = server_elector(world.registry, "one", SYSTEM, world.wall_ns)
+        assert await again.attempt()
+        assert again.term() == 2
 
     tell(story)
 
@@ -85,6 +87,6 @@ def test_of_two_schedulers_that_elect_one_binds() -> None:
         ):
             await asyncio.gather(*[world.pod(f"p{at}", cpu="100m") for at in range(20)])
             await until(lambda: all(node_of(world, f"p{at}") for at in range(20)))
-            assert sorted(each.term is not None and each.term.held() for each in (one, two)) == [False, True]
+            assert sorted(each.elector is not None and each.elector.may_write() for each in (one, two)) == [False, True]
 
     tell(story)

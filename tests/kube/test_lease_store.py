@@ -1,4 +1,4 @@
-"""Leader election: whoever writes holds the lease, and whoever holds it may be told apart from whoever thinks so."""
+"""Leader election over an API server: its faults, its watches, its events. What holds anywhere: loop/test_election."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,10 +8,11 @@ import pytest
 
 from kube.fake_server import FakeServer, Object
 from situate.kube.client import Client
-from situate.kube.lease import Lease, Rules
+from situate.kube.lease_store import ApiLeaseStore
+from situate.loop.election import ElectionRules, Elector
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
-RULES = Rules(lease_s=15, renew_deadline_s=10, retry_s=0.01)
+RULES = ElectionRules(lease_s=15, renew_deadline_s=10, retry_s=0.01)
 
 
 class Clock:
@@ -29,10 +30,11 @@ class Candidates:
 
     def __init__(self, server: FakeServer, client: Client) -> None:
         self.server, self.client, self.clock = server, client, Clock()
-        self.candidates: list[Lease] = []
+        self.candidates: list[Elector] = []
 
-    def candidate(self, name: str = "me", rules: Rules = RULES) -> Lease:
-        self.candidates.append(Lease(self.client, rules, name, clock=self.clock, dice=lambda: 0.0))
+    def candidate(self, name: str = "me", rules: ElectionRules = RULES) -> Elector:
+        store = ApiLeaseStore(self.client, rules.namespace, rules.name)
+        self.candidates.append(Elector(store, rules, name, clock=self.clock, dice=lambda: 0.0))
         return self.candidates[-1]
 
     def put(self, holder: str, seconds: int = 15, renewed: str = "2020-01-01T00:00:00.000000Z", **spec: Any) -> Object:
@@ -90,11 +92,11 @@ def test_a_lease_of_somebody_else_is_theirs_until_it_ran_out_by_our_clock_whatev
         world.clock.now += 14.9
         await asyncio.sleep(0.05)
         assert not trying.done()
-        assert lease.term is None
+        assert lease.term() is None
         world.clock.now += 0.2
         await trying
         assert (world.spec["holderIdentity"], world.spec["leaseTransitions"]) == ("me", 5)
-        assert lease.term == 5
+        assert lease.term() == 5
 
     play(scenario)
 
@@ -102,13 +104,13 @@ def test_a_lease_of_somebody_else_is_theirs_until_it_ran_out_by_our_clock_whatev
 def test_each_renewal_that_is_seen_starts_the_time_anew() -> None:
     async def scenario(world: Candidates) -> None:
         world.put("other")
-        lease = world.candidate(rules=Rules(retry_s=3))
+        lease = world.candidate(rules=ElectionRules(retry_s=3))
         trying = asyncio.create_task(lease.acquire())
         await settled(lambda: lease.leader == "other")
         await world.server.watching(LEASES)
         world.clock.now += 10
         version = world.put("other", renewed="2020-01-01T00:00:10.000000Z")["metadata"]["resourceVersion"]
-        await settled(lambda: lease._observed and lease._observed.lease["metadata"]["resourceVersion"] == version)
+        await settled(lambda: lease._record.lease and lease._record.lease["metadata"]["resourceVersion"] == version)
         world.clock.now += 10
         await asyncio.sleep(0.02)
         assert not trying.done()
@@ -121,7 +123,7 @@ def test_each_renewal_that_is_seen_starts_the_time_anew() -> None:
 def test_a_lease_that_is_released_is_taken_at_once_without_waiting_for_the_next_attempt() -> None:
     async def scenario(world: Candidates) -> None:
         world.put("other")
-        lease = world.candidate(rules=Rules(retry_s=3))
+        lease = world.candidate(rules=ElectionRules(retry_s=3))
         trying = asyncio.create_task(lease.acquire())
         await settled(lambda: lease.leader == "other")
         await world.server.watching(LEASES)
@@ -334,11 +336,11 @@ def test_a_leader_that_outlives_its_lease_is_not_well() -> None:
 @pytest.mark.parametrize(
     "rules, problem",
     [
-        (Rules(), ""),
-        (Rules(lease_s=10), "leaseDuration must be greater than renewDeadline"),
-        (Rules(retry_s=9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
-        (Rules(retry_s=0), "retryPeriod must be greater than zero"),
+        (ElectionRules(), ""),
+        (ElectionRules(lease_s=10), "leaseDuration must be greater than renewDeadline"),
+        (ElectionRules(retry_s=9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        (ElectionRules(retry_s=0), "retryPeriod must be greater than zero"),
     ],
 )
-def test_times_that_do_not_go_together_are_refused(rules: Rules, problem: str) -> None:
+def test_times_that_do_not_go_together_are_refused(rules: ElectionRules, problem: str) -> None:
     assert rules.problem() == problem

@@ -1,0 +1,93 @@
+"""Leases in the registry, and the server's own elections on them.
+
+Each change of holder is a new term, `leaseTransitions`. Holding the lease is no promise, as a holder may be asleep. The
+transaction that commits a bind checks its term, and that keeps a stale scheduler from writing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from typing import Final
+
+from situate.loop.election import ElectionRules, Elector
+from situate.loop.leases import LeaseError, LeaseObject, steady_seconds
+from situate.server.errors import StatusError
+from situate.server.placing.bind_transaction import LEASE, LEASES
+from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import Held
+from situate.server.requests import SYSTEM, Caller, Object, Target
+
+__all__ = ["RegistryLeaseStore", "server_elector"]
+
+RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
+"""Renewed rarely: each renewal has the binds of that moment judged again."""
+
+
+class RegistryLeaseStore:
+    def __init__(self, registry: Registry, namespace: str, name: str, caller: Caller = SYSTEM) -> None:
+        self.namespace = namespace
+        self.name = name
+        self._registry = registry
+        self._caller = caller
+        self._target = Target(LEASES, namespace, name)
+
+    async def read(self) -> LeaseObject | None:
+        try:
+            return _versioned(await self._registry.get(self._target))
+        except StatusError as error:
+            if error.reason == "NotFound":
+                return None
+            raise LeaseError(error.reason, error.message) from error
+
+    async def create(self, lease: LeaseObject) -> LeaseObject:
+        with _lease_errors():
+            return _versioned(await self._registry.create(Target(LEASES, self.namespace), lease, self._caller))
+
+    async def update(self, lease: LeaseObject) -> LeaseObject:
+        def change(found: Object, _held: Held) -> Object:
+            return {**found, "spec": lease["spec"]}
+
+        version = lease["metadata"]["resourceVersion"]
+        with _lease_errors():
+            return _versioned(await self._registry.modify(self._target, change, self._caller, resource_version=version))
+
+    async def watch(self) -> AsyncIterator[LeaseObject]:
+        with _lease_errors():
+            async with aclosing(await self._registry.watch(self._target)) as events:
+                async for event in events:
+                    if event.held is not None and event.type != "DELETED":
+                        yield _versioned(event.held)
+
+    async def announce(self, lease: LeaseObject, note: str) -> None:
+        """The server records no events about its own elections."""
+
+
+def server_elector(
+    registry: Registry,
+    identity: str,
+    caller: Caller = SYSTEM,
+    wall_ns: Callable[[], int] = time.time_ns,
+    *,
+    lease: tuple[str, str] = LEASE,
+    clock: Callable[[], float] = steady_seconds,
+) -> Elector:
+    """A candidate for the scheduler's lease, or another one of the server's own."""
+    store = RegistryLeaseStore(registry, *lease, caller)
+    rules = replace(RULES, namespace=lease[0], name=lease[1])
+    return Elector(store, rules, identity, clock=clock, wall_ns=wall_ns, dice=lambda: 0.0)
+
+
+def _versioned(held: Held) -> LeaseObject:
+    lease = held.object(LEASES)
+    return {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(held.revision)}}
+
+
+@contextmanager
+def _lease_errors() -> Iterator[None]:
+    try:
+        yield
+    except StatusError as error:
+        raise LeaseError(error.reason, error.message) from error
