@@ -345,7 +345,7 @@ class Story:
             reserved = engine.cycle.reservations.get(entry.key)
             place = entry.state.value + (f" until {entry.retry_at_ms}" if entry.state.value == "backoff" else "")
             more = f", has {reserved.node}" if reserved is not None else ""
-            yield f"{entry.ref.name} is {place}{more}" + (f", promised {promised.node}" if promised else "")
+            yield f"{entry.ref.name}: {place}{more}" + (f", promised {promised.node}" if promised else "")
         for name, row in engine.cluster.nodes.rows.items():
             here = sorted(engine.cluster.pods.keys[pod].partition("/")[2] for pod in engine.cluster.nodes.pods[row])
             yield f"{name} counts {', '.join(here) or 'nothing'}"

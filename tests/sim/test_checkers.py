@@ -51,7 +51,7 @@ ARRIVALS: tuple[Change, ...] = (
     [
         pytest.param(DRAWS, [], id="that draws nodes may have drawn it just now"),
         pytest.param(
-            LOOKS_AT_ALL, ["not bound: default/web is deciding, and fits n1"], id="that sees all nodes is late"
+            LOOKS_AT_ALL, ["not bound: default/web is in flight, and fits n1"], id="that sees all nodes is late"
         ),
     ],
 )
