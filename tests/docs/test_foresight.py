@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from situate.core.config.types import ForesightArgs
+from situate.core.plugins.foresight import ForesightArgs
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "FORESIGHT.md").read_text()

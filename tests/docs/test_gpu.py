@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from situate.core.config.types import ARGS
 from situate.core.model.annotations import GPU_DEVICES, GPU_MEMORY, GPU_MILLI
 from situate.core.model.gpu import DISCOVERED_MEMORY, MOST_DEVICES
+from situate.core.plugins.table import ARGS
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "GPU.md").read_text()

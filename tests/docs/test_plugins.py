@@ -10,10 +10,9 @@ import msgspec
 import pytest
 import yaml
 
-from situate.core.config.defaults import BUILT_IN
-from situate.core.config.types import ARGS
 from situate.core.model.node import Node
 from situate.core.plugins.support.per_node import OneNode
+from situate.core.plugins.table import ARGS, BUILT_IN
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -134,7 +133,7 @@ def test_what_the_page_says_can_be_read_is_there() -> None:
 
 def test_the_built_in_plugins_of_the_page_are_those_there_are() -> None:
     named = [cells[0].strip("`") for cells in rows("plugin")]
-    assert named == [plugin.name for plugin in BUILT_IN]
+    assert named == list(BUILT_IN)
 
 
 def test_the_arguments_of_the_page_are_those_there_are() -> None:

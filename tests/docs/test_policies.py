@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from situate.core.config.types import LatencyFile
+from situate.core.plugins.latency import LatencyFile
 from situate.wire.config import load_config
 from situate.wire.latency import load_latencies
 

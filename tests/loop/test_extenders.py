@@ -17,7 +17,7 @@ from builders import node, pod
 from situate.core.changes import BindDone, BindFailed, Change, ExtenderSaid, NodeSeen, PodRef, PodSeen
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
-from situate.core.config.problems import ConfigError
+from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import AskExtender, Bind, SetCondition, Victims
 from situate.core.engine.engine import Engine

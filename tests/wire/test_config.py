@@ -12,11 +12,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from situate.core.config.defaults import KNOWN, OTHERS_POINTS, default_configuration, enabled_names
+from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, default_configuration, enabled_names
 from situate.core.config.encode import encode
 from situate.core.config.resolve import complete
 from situate.core.config.types import (
-    ARGS,
     ClientConnection,
     Extender,
     ExtenderManagedResource,
@@ -27,6 +26,7 @@ from situate.core.config.types import (
     PluginConfig,
     Plugins,
 )
+from situate.core.plugins.table import ARGS
 from situate.wire.config import ConfigInputError, config_of, dump_config, load_config, profiles_of
 from situate.wire.errors import InputError
 
@@ -132,7 +132,7 @@ def test_a_hostile_file_is_refused_in_one_line(text: str) -> None:
 def test_a_profile_that_cannot_run_is_an_error_of_the_file() -> None:
     config = load("profiles: [{plugins: {filter: {enabled: [{name: Foo}]}}}]\n")
     with pytest.raises(ConfigInputError) as raised:
-        profiles_of(config, KNOWN, "scheduler.yaml")
+        profiles_of(config, BUILT_IN_POINTS, "scheduler.yaml")
     assert str(raised.value) == (
         'scheduler.yaml: KubeSchedulerConfiguration: profiles[0].plugins.filter: FilterPlugin "Foo" does not exist'
     )
@@ -172,7 +172,7 @@ SHOWN = list(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 def test_a_configuration_on_the_page_is_valid(text: str) -> None:
     config = load_config(text.encode(), "docs/CONFIGURATION.md")
     named = [name for profile in config.profiles for name in enabled_names(profile.plugins or Plugins())]
-    assert profiles_of(config, {**KNOWN, **{name: OTHERS_POINTS for name in named if ":" in name}})
+    assert profiles_of(config, {**BUILT_IN_POINTS, **{name: OUT_OF_TREE_POINTS for name in named if ":" in name}})
 
 
 def test_the_page_shows_configurations() -> None:
@@ -238,7 +238,9 @@ def test_the_page_names_every_plugin_with_its_weight_and_points() -> None:
     given = {name: (weight, set(re.findall(r"\w+", points))) for name, weight, points in table}
     enabled = {ref.name: ref.weight for ref in _default_plugins()}
     assert list(given) == list(enabled)
-    assert given == {name: (str(weight) if weight else "–", set(KNOWN[name])) for name, weight in enabled.items()}
+    assert given == {
+        name: (str(weight) if weight else "–", set(BUILT_IN_POINTS[name])) for name, weight in enabled.items()
+    }
 
 
 def _default_plugins() -> tuple[Any, ...]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from situate.core.config.defaults import KNOWN
+from situate.core.config.defaults import BUILT_IN_POINTS
 from situate.core.config.resolve import ResolvedProfile, resolve
-from situate.core.config.types import KubeSchedulerConfiguration, PodTopologySpreadArgs
+from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.base import Model
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.node import Node
@@ -28,6 +28,7 @@ from situate.core.model.storage import (
     VolumeAttachment,
 )
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
 
 __all__ = ["ALL_KINDS", "NODES", "PODS", "Kind", "needed_kinds"]
 
@@ -134,7 +135,7 @@ def needed_kinds(
     The configuration has its defaults set. `others` are the plugins that are not ours, with their extension points.
     What they read is not known, so a profile that has one needs everything.
     """
-    known = {**KNOWN, **(others or {})}
+    known = {**BUILT_IN_POINTS, **(others or {})}
     needed = [*ALWAYS]
     for profile in resolve(config, known):
         needed.extend(_read_by(profile))
@@ -143,7 +144,7 @@ def needed_kinds(
 
 def _read_by(profile: ResolvedProfile) -> Iterator[Kind]:
     for name in dict.fromkeys(name for names in profile.points.values() for name in names):
-        if name not in KNOWN:
+        if name not in BUILT_IN_POINTS:
             yield from ALL_KINDS
         elif name != _SPREAD or _spreads_by_default(profile):
             yield from _READ_BY.get(name, ())

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.core.config.defaults import KNOWN
+from situate.core.config.defaults import BUILT_IN_POINTS
 from situate.core.config.resolve import resolve
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
@@ -82,7 +82,7 @@ def rights_of(
         return found
     found += [Right("create", "pods", subresource="binding"), Right("patch", "pods", subresource="status")]
     found += [Right("get", "pods"), *(Right(verb, "events", "events.k8s.io") for verb in ("create", "patch"))]
-    known = {**KNOWN, **{name: frozenset({"filter", "score"}) for name in others}}
+    known = {**BUILT_IN_POINTS, **{name: frozenset({"filter", "score"}) for name in others}}
     enabled = {name for profile in resolve(config, known) for names in profile.points.values() for name in names}
     if "DefaultPreemption" in enabled:
         found.append(Right("delete", "pods"))

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any, Final, Protocol, TypeAlias
 
 from situate.core.changes import Change, Millis
-from situate.core.config.problems import ConfigError
+from situate.core.config.errors import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import Engine

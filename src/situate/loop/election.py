@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
-from situate.core.config.duration import SECOND
 from situate.core.config.types import LeaderElection
+from situate.core.model.duration import SECOND
 from situate.loop.leases import LeaseError, LeaseRecord, LeaseStore, LeaseWriter, steady_seconds
 from situate.loop.logs import Log
 

@@ -20,13 +20,14 @@ from typing import Final, Protocol
 import aiohttp
 
 from situate.core.changes import BindDone, BindFailed, ExtenderSaid, PodRef
-from situate.core.config.duration import format_duration
-from situate.core.config.problems import ConfigError, child, index
+from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, ExtenderTLSConfig
 from situate.core.config.validate import tls_problems, uses_tls
 from situate.core.effects import AskExtender, Bind
 from situate.core.engine.consultations import NANOS_PER_MS, name_of, timeout_ms, verb_of
 from situate.core.engine.engine import Engine
+from situate.core.model.duration import format_duration
+from situate.core.model.field_errors import child, index
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.wire.extender import AnswerError, encode_ask, encode_bind, one_line, read_answer, read_bind

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from situate.core.changes import Change, ObjectSeen
-from situate.core.config.types import KubeSchedulerConfiguration, LatencyArgs
+from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.latency import LatencyTable, PlaceLatencies
 from situate.core.model.meta import ObjectMeta
+from situate.core.plugins.latency import LatencyArgs
 from situate.loop.logs import Log
 from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError

@@ -10,29 +10,26 @@ from random import Random
 from typing import Any, Final, Literal, TypeAlias
 
 from situate.core.config.defaults import with_defaults
-from situate.core.config.duration import SECOND
 from situate.core.config.types import (
-    CPU_AND_MEMORY,
-    DefaultPreemptionArgs,
     Extender,
     ExtenderManagedResource,
-    InterPodAffinityArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    NodeAffinityArgs,
-    NodeResourcesFitArgs,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    PodTopologySpreadArgs,
-    RequestedToCapacityRatio,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
 )
+from situate.core.model.duration import SECOND
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import DEFAULT_SCHEDULER, NodeAffinity, TopologySpreadConstraint
+from situate.core.plugins.default_preemption import DefaultPreemptionArgs
+from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
+from situate.core.plugins.node_affinity import NodeAffinityArgs
+from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs, RequestedToCapacityRatio, ScoringStrategy
+from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
+from situate.core.plugins.support.arguments import CPU_AND_MEMORY, UtilizationShapePoint
+from situate.core.plugins.volume_binding import VolumeBindingArgs
 from situate.sim.workload import FOREIGN, GPU, HOSTNAME, ZONE, ZONES
 
 SECOND_NAME: Final = "batch-scheduler"

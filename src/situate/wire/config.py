@@ -11,7 +11,7 @@ from typing import Final
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
 from situate.core.config.encode import encode
-from situate.core.config.problems import ConfigError
+from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import KIND, KubeSchedulerConfiguration
 from situate.core.config.validate import validate

@@ -23,7 +23,7 @@ from situate import __version__
 from situate.core.changes import Change, Millis, ObjectGone, ObjectSeen
 from situate.core.config.decode import decode as decode_config
 from situate.core.config.encode import encode as encode_config
-from situate.core.config.problems import ConfigError
+from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS

@@ -9,10 +9,10 @@ places:
 
 from collections.abc import Mapping, Sequence
 
-from situate.core.config.decode import decode_latencies
-from situate.core.config.problems import ConfigError
-from situate.core.config.validate_args import latency_problems
+from situate.core.config.decode import decode_struct
+from situate.core.config.errors import ConfigError
 from situate.core.model.latency import PlaceLatencies
+from situate.core.plugins.latency import LatencyFile, latency_problems
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
 
@@ -27,7 +27,7 @@ def load_latencies(data: bytes, file: str = "") -> Mapping[str, PlaceLatencies]:
     if len(documents) != 1 or documents[0] is None:
         raise InputError("one document with `places` is wanted", file=file, subject=SUBJECT)
     try:
-        places = decode_latencies(documents[0]).places
+        places = decode_struct(LatencyFile, documents[0]).places
     except ConfigError as error:
         raise _wrong(error.problems, file) from None
     if problems := latency_problems("places", places):

@@ -5,18 +5,14 @@ from typing import Any
 import pytest
 
 from situate.core.config.decode import MOST_PROBLEMS, decode
-from situate.core.config.duration import SECOND
-from situate.core.config.problems import ConfigError
-from situate.core.config.types import (
-    DefaultPreemptionArgs,
-    InterPodAffinityArgs,
-    KubeSchedulerConfiguration,
-    KubeSchedulerProfile,
-    NodeAffinityArgs,
-    PluginConfig,
-)
+from situate.core.config.errors import ConfigError
+from situate.core.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
+from situate.core.model.duration import SECOND
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinity
+from situate.core.plugins.default_preemption import DefaultPreemptionArgs
+from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
+from situate.core.plugins.node_affinity import NodeAffinityArgs
 
 V1 = "kubescheduler.config.k8s.io/v1"
 HEAD = {"apiVersion": V1, "kind": "KubeSchedulerConfiguration"}

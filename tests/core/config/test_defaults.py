@@ -5,24 +5,24 @@ from typing import Any
 import pytest
 
 from situate.core.config.decode import decode
-from situate.core.config.defaults import BUILT_IN, DEFAULT_PLUGINS, KNOWN, default_configuration, with_defaults
-from situate.core.config.duration import SECOND
+from situate.core.config.defaults import BUILT_IN_POINTS, DEFAULT_PLUGINS, default_configuration, with_defaults
 from situate.core.config.types import (
-    ARGS,
     EXTENSION_POINTS,
     ClientConnection,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    PodTopologySpreadArgs,
-    ResourceSpec,
 )
+from situate.core.model.duration import SECOND
+from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocationArgs
+from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
+from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
+from situate.core.plugins.support.arguments import ResourceSpec
+from situate.core.plugins.table import ARGS, BUILT_IN
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -61,28 +61,28 @@ def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weigh
     ]
 
 
-ON = {plugin.name for plugin in BUILT_IN if plugin.default}
+ON = {plugin.name for plugin in BUILT_IN.values() if plugin.default}
 
 
 def test_plugins_behind_a_gate_exist_without_being_enabled() -> None:
-    off = [(plugin.name, plugin.weight) for plugin in BUILT_IN if not plugin.default]
+    off = [(plugin.name, plugin.weight) for plugin in BUILT_IN.values() if not plugin.default]
     assert off[:3] == [("GangScheduling", 0), ("TopologyPlacementGenerator", 0), ("PodGroupPodsCount", 1)]
 
 
 def test_plugins_of_our_own_exist_without_being_enabled() -> None:
-    off = {plugin.name: plugin for plugin in BUILT_IN if not plugin.default}
+    off = {plugin.name: plugin for plugin in BUILT_IN.values() if not plugin.default}
     for name in ("BinPack", "Cost", "Latency"):
         assert off[name].weight == 1
         assert "score" in off[name].points
 
 
 def test_plugins_implement_extension_points_that_there_are() -> None:
-    assert {point for points in KNOWN.values() for point in points} <= set(EXTENSION_POINTS)
-    assert all(KNOWN.values())
+    assert {point for points in BUILT_IN_POINTS.values() for point in points} <= set(EXTENSION_POINTS)
+    assert all(BUILT_IN_POINTS.values())
 
 
 def test_arguments_belong_to_plugins_that_there_are() -> None:
-    assert set(ARGS) <= set(KNOWN)
+    assert set(ARGS) <= set(BUILT_IN_POINTS)
 
 
 def test_with_no_configuration_there_is_one_profile_with_all_arguments() -> None:

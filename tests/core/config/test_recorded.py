@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from situate.core.config.defaults import KNOWN
-from situate.core.config.problems import ConfigError
+from situate.core.config.defaults import BUILT_IN_POINTS
+from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import complete, resolve
 from situate.wire.config import ConfigInputError, dump_config, load_config
 from situate.wire.errors import InputError
@@ -57,7 +57,7 @@ def test_every_problem_that_kube_scheduler_finds_is_found_in_its_words_and_order
 def test_what_kube_scheduler_does_not_start_with_is_said_in_its_words(recorded: dict[str, Any]) -> None:
     config = load_config(recorded["text"].encode())
     with pytest.raises(ConfigError) as raised:
-        resolve(config, KNOWN)
+        resolve(config, BUILT_IN_POINTS)
     path, text = raised.value.problems[0].split(": ", 1)
     assert path.startswith("profiles[")
     assert recorded["start"].endswith(text)
@@ -65,7 +65,7 @@ def test_what_kube_scheduler_does_not_start_with_is_said_in_its_words(recorded: 
 
 @pytest.mark.parametrize("recorded", those_with("points"))
 def test_the_same_plugins_run_in_the_same_order_with_the_same_weights(recorded: dict[str, Any]) -> None:
-    profiles = resolve(load_config(recorded["text"].encode()), KNOWN)
+    profiles = resolve(load_config(recorded["text"].encode()), BUILT_IN_POINTS)
     weights = {"score": "weights", "placementScore": "placement_weights"}
     found = {
         profile.scheduler_name: {

@@ -5,21 +5,18 @@ from typing import Any
 import pytest
 
 from situate.core.config.decode import decode
-from situate.core.config.defaults import KNOWN, default_configuration, with_defaults
-from situate.core.config.duration import MILLISECOND, SECOND
-from situate.core.config.problems import ConfigError
+from situate.core.config.defaults import BUILT_IN_POINTS, default_configuration, with_defaults
+from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import ResolvedProfile, complete, resolve
-from situate.core.config.types import (
-    EXTENSION_POINTS,
-    DefaultPreemptionArgs,
-    InterPodAffinityArgs,
-    KubeSchedulerConfiguration,
-    NodeResourcesFitArgs,
-)
+from situate.core.config.types import EXTENSION_POINTS, KubeSchedulerConfiguration
+from situate.core.model.duration import MILLISECOND, SECOND
+from situate.core.plugins.default_preemption import DefaultPreemptionArgs
+from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
+from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 MINE = "example.plugins:Mine"
-WITH_MINE = {**KNOWN, MINE: frozenset({"filter", "score"})}
+WITH_MINE = {**BUILT_IN_POINTS, MINE: frozenset({"filter", "score"})}
 
 
 def config_of(**fields: Any) -> KubeSchedulerConfiguration:
@@ -30,7 +27,7 @@ def with_plugins(**plugins: Any) -> KubeSchedulerConfiguration:
     return config_of(profiles=[{"plugins": plugins}])
 
 
-def resolved(config: KubeSchedulerConfiguration, known: Any = KNOWN) -> ResolvedProfile:
+def resolved(config: KubeSchedulerConfiguration, known: Any = BUILT_IN_POINTS) -> ResolvedProfile:
     (profile,) = resolve(config, known)
     return profile
 
@@ -44,7 +41,7 @@ def disabled(*names: str) -> dict[str, Any]:
     return {"disabled": [{"name": name} for name in names]}
 
 
-def problems_of(config: KubeSchedulerConfiguration, known: Any = KNOWN) -> tuple[str, ...]:
+def problems_of(config: KubeSchedulerConfiguration, known: Any = BUILT_IN_POINTS) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as raised:
         resolve(config, known)
     return raised.value.problems
@@ -109,7 +106,7 @@ def test_a_plugin_disabled_at_one_point_runs_at_the_others() -> None:
 
 def test_several_profiles_come_in_the_files_order() -> None:
     config = config_of(profiles=[{"schedulerName": "b"}, {"schedulerName": "a", "plugins": {"score": disabled("*")}}])
-    first, second = resolve(config, KNOWN)
+    first, second = resolve(config, BUILT_IN_POINTS)
     assert (first.scheduler_name, second.scheduler_name) == ("b", "a")
     assert first.scorers
     assert second.scorers == ()
@@ -257,7 +254,7 @@ def test_a_profile_that_cannot_run_is_refused(plugins: dict[str, Any], problems:
 
 
 def test_two_generators_of_placements_are_refused() -> None:
-    known = {**KNOWN, "Other": frozenset({"placementGenerate"})}
+    known = {**BUILT_IN_POINTS, "Other": frozenset({"placementGenerate"})}
     config = with_plugins(multiPoint=enabled("TopologyPlacementGenerator", "Other"))
     assert problems_of(config, known) == (
         (
@@ -268,7 +265,7 @@ def test_two_generators_of_placements_are_refused() -> None:
 
 
 def test_profiles_that_sort_the_queue_differently_through_multi_point_are_refused() -> None:
-    known = {**KNOWN, "Other": frozenset({"queueSort"})}
+    known = {**BUILT_IN_POINTS, "Other": frozenset({"queueSort"})}
     multi_point = disabled("PrioritySort") | enabled("Other")
     config = config_of(
         profiles=[{"schedulerName": "a"}, {"schedulerName": "b", "plugins": {"multiPoint": multi_point}}]
@@ -312,7 +309,7 @@ def test_what_extenders_look_after_replaces_what_the_file_ignores() -> None:
         extenders=[extender("example.com/a"), extender("example.com/b")],
         profiles=[{"schedulerName": "a", "pluginConfig": [given]}, {"schedulerName": "b"}],
     )
-    found = [profile.args_of(NodeResourcesFitArgs).ignored_resources for profile in resolve(config, KNOWN)]
+    found = [profile.args_of(NodeResourcesFitArgs).ignored_resources for profile in resolve(config, BUILT_IN_POINTS)]
     assert found == [("example.com/a", "example.com/b")] * 2
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from situate.core.config.defaults import default_configuration, with_defaults
 from situate.core.config.types import (
-    DefaultPreemptionArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
@@ -16,6 +15,7 @@ from situate.core.config.types import (
 )
 from situate.core.contract import Codes, Reason, Scores
 from situate.core.engine.framework import Framework, build_frameworks, default_framework, points_of
+from situate.core.plugins.default_preemption import DefaultPreemptionArgs
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.support.errors import PluginError
 from situate.core.state.classes import PodClass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.plugins.bin_pack import BinPack
-from situate.core.plugins.support.resource_scoring import ResourceWeight
+from situate.core.plugins.support.arguments import ResourceSpec
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -30,9 +30,7 @@ def cluster_of(made: list[tuple[Amounts, list[Amounts]]]) -> Cluster:
     return cluster
 
 
-def scores(
-    cluster: Cluster, asked: Amounts, *resources: ResourceWeight, feasible: list[bool] | None = None
-) -> list[int]:
+def scores(cluster: Cluster, asked: Amounts, *resources: ResourceSpec, feasible: list[bool] | None = None) -> list[int]:
     kind = cluster.class_of(pod("waiting", requests=quantities(asked)))
     size = cluster.nodes.size
     mask = np.ones(size, np.bool_) if feasible is None else np.array(feasible)
@@ -42,7 +40,7 @@ def scores(
     return answer
 
 
-CPU, MEMORY, GPUS = ResourceWeight("cpu"), ResourceWeight("memory"), ResourceWeight(GPU)
+CPU, MEMORY, GPUS = ResourceSpec("cpu", 1), ResourceSpec("memory", 1), ResourceSpec(GPU)
 
 
 def test_of_two_empty_nodes_the_smaller_fits_better() -> None:
@@ -57,14 +55,14 @@ def test_of_two_equal_nodes_the_fuller_fits_better() -> None:
 
 def test_a_pod_without_gpus_leaves_nodes_with_gpus_alone() -> None:
     cluster = cluster_of([({"cpu": 4_000, GPU: 8}, []), ({"cpu": 4_000}, [])])
-    assert scores(cluster, {"cpu": 1_000}, CPU, ResourceWeight(GPU, 10)) == [0, 100 - 750 * 100 // 10_750]
+    assert scores(cluster, {"cpu": 1_000}, CPU, ResourceSpec(GPU, 10)) == [0, 100 - 750 * 100 // 10_750]
 
 
 def test_weights_decide_between_resources() -> None:
     cluster = cluster_of([({"cpu": 4_000, "memory": 1_000}, []), ({"cpu": 1_000, "memory": 4_000}, [])])
-    first, second = scores(cluster, {"cpu": 500, "memory": 500}, ResourceWeight("cpu", 3), MEMORY)
+    first, second = scores(cluster, {"cpu": 500, "memory": 500}, ResourceSpec("cpu", 3), MEMORY)
     assert first < second
-    first, second = scores(cluster, {"cpu": 500, "memory": 500}, CPU, ResourceWeight("memory", 3))
+    first, second = scores(cluster, {"cpu": 500, "memory": 500}, CPU, ResourceSpec("memory", 3))
     assert first > second
 
 
@@ -78,8 +76,8 @@ def test_a_resource_that_no_node_has_does_not_count() -> None:
     cluster = cluster_of([({"cpu": 2_000}, []), ({"cpu": 1_000}, [])])
     kind = cluster.class_of(pod("waiting"))
     view = View(cluster, feasible=np.ones(2, np.bool_))
-    assert BinPack((ResourceWeight("example.com/none"),)).score(kind, view) is None
-    assert scores(cluster, {}, CPU, ResourceWeight("example.com/none")) == scores(cluster, {}, CPU)
+    assert BinPack((ResourceSpec("example.com/none", 1),)).score(kind, view) is None
+    assert scores(cluster, {}, CPU, ResourceSpec("example.com/none", 1)) == scores(cluster, {}, CPU)
 
 
 # -- the twin ------------------------------------------------------------------------------------------------------
@@ -114,7 +112,7 @@ def test_scores_over_all_nodes_are_those_of_the_formula(
 ) -> None:
     cluster = cluster_of(made)
     kind = cluster.class_of(pod("waiting", requests=quantities(asked)))
-    plugin = BinPack(tuple(ResourceWeight(name, weight) for name, weight in weights.items()))
+    plugin = BinPack(tuple(ResourceSpec(name, weight) for name, weight in weights.items()))
     found = plugin.score(kind, View(cluster, feasible=np.ones(len(made), np.bool_)))
     if not any(room.get(name) for room, _ in made for name in weights):
         assert found is None

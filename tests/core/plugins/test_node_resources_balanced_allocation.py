@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import node, pod
 from situate.core.contract import RowScorer, Scorer
 from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from situate.core.plugins.support.resource_scoring import ResourceWeight
+from situate.core.plugins.support.arguments import ResourceSpec
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -69,7 +69,7 @@ def cluster_of(made: list[tuple[Amounts, list[Amounts]]]) -> Cluster:
 
 
 def plugin_for(names: list[str]) -> NodeResourcesBalancedAllocation:
-    return NodeResourcesBalancedAllocation(tuple(ResourceWeight(name) for name in names))
+    return NodeResourcesBalancedAllocation(tuple(ResourceSpec(name) for name in names))
 
 
 def scores(names: list[str], cluster: Cluster, view: View, waiting: Amounts) -> list[int] | None:

@@ -12,7 +12,8 @@ from builders import container, node, pod
 from situate.core.contract import Detailed, Filter, RowFilter, RowScorer, Scorer
 from situate.core.model.pod import ContainerStatus, ResourceRequirements
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.support.resource_scoring import ResourceWeight, Scoring
+from situate.core.plugins.support.arguments import ResourceSpec
+from situate.core.plugins.support.resource_scoring import Scoring
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -162,7 +163,7 @@ def test_more_is_bound_to_a_node_than_can_be_counted() -> None:
 def test_it_scores_by_the_strategy_that_it_is_given() -> None:
     cluster = cluster_of([({"cpu": 1000}, []), ({"cpu": 4000}, [])])
     kind, view = cluster.class_of(pod("w", cpu="500m")), View(cluster)
-    cpu = (ResourceWeight("cpu"),)
+    cpu = (ResourceSpec("cpu", 1),)
     for scoring, expected in ((Scoring("LeastAllocated", cpu), [50, 87]), (Scoring("MostAllocated", cpu), [50, 12])):
         plugin = NodeResourcesFit(scoring=scoring)
         score_at = plugin.scorer_at(kind, view)

@@ -6,49 +6,53 @@ from typing import Any
 
 import pytest
 
-from situate.core.config.defaults import KNOWN, with_defaults
+from situate.core.config.defaults import BUILT_IN_POINTS, with_defaults
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import (
-    InterPodAffinityArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    PodTopologySpreadArgs,
-    RequestedToCapacityRatio,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
 )
 from situate.core.contract import MAX_SCORE, RULED_OUT, Filter, Scorer, Wake
 from situate.core.model.pod import NodeAffinity as Rules
 from situate.core.model.pod import TopologySpreadConstraint
-from situate.core.plugins.inter_pod_affinity import InterPodAffinity
-from situate.core.plugins.node_affinity import NodeAffinity
-from situate.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.pod_topology_spread import PodTopologySpread
-from situate.core.plugins.support.resource_scoring import CPU_AND_MEMORY, ResourceWeight, Scoring, ShapePoint
-from situate.core.plugins.table import BUILDERS
+from situate.core.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+from situate.core.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from situate.core.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+)
+from situate.core.plugins.node_resources_fit import (
+    NodeResourcesFit,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+)
+from situate.core.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
+from situate.core.plugins.support.arguments import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
+from situate.core.plugins.support.resource_scoring import Scoring, ShapePoint
+from situate.core.plugins.table import BUILT_IN
 
 
 def resolved(*config: PluginConfig, **points: PluginSet) -> ResolvedProfile:
     profile = KubeSchedulerProfile(plugin_config=config, plugins=Plugins(**points))
-    (found,) = resolve(with_defaults(KubeSchedulerConfiguration(profiles=(profile,))), KNOWN)
+    (found,) = resolve(with_defaults(KubeSchedulerConfiguration(profiles=(profile,))), BUILT_IN_POINTS)
     return found
 
 
 def made(name: str, args: Any = None, **points: PluginSet) -> Any:
     config = () if args is None else (PluginConfig(name=name, args=args),)
-    return BUILDERS[name](resolved(*config, **points))
+    profile = resolved(*config, **points)
+    return BUILT_IN[name].build(profile.args.get(name), profile.points_of(name))
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+MADE = [spec.name for spec in BUILT_IN.values() if spec.plugin is not None]
+
+
+@pytest.mark.parametrize("name", MADE)
 def test_a_plugin_answers_under_its_name(name: str) -> None:
     plugin = made(name)
     assert plugin.name == name
@@ -60,12 +64,12 @@ def test_whatever_can_refuse_or_rank_by_default_is_in_the_table() -> None:
     silent = {"VolumeBinding", "DynamicResources"}  # they rank under feature gates that are off, or claims
     for point, kind in (("filter", Filter), ("score", Scorer)):
         for name in default.points[point]:
-            assert name in BUILDERS, f"{name} is enabled at {point}"
+            assert name in MADE, f"{name} is enabled at {point}"
             if point == "filter" or name not in silent:
                 assert isinstance(made(name), kind), f"{name} is enabled at {point}"
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", MADE)
 def test_a_filter_has_reasons_that_fit_a_byte_and_waits_for_something(name: str) -> None:
     plugin = made(name)
     if isinstance(plugin, Filter):
@@ -88,7 +92,7 @@ def test_node_resources_fit_is_made_from_its_arguments() -> None:
         ),
     )
     scoring = Scoring(
-        "RequestedToCapacityRatio", (ResourceWeight("cpu", 3),), (ShapePoint(0, MAX_SCORE), ShapePoint(100, 30))
+        "RequestedToCapacityRatio", (ResourceSpec("cpu", 3),), (ShapePoint(0, MAX_SCORE), ShapePoint(100, 30))
     )
     expected = NodeResourcesFit(frozenset({"example.com/a"}), frozenset({"example.org"}), scoring)
     assert made("NodeResourcesFit", args) == expected
@@ -98,7 +102,7 @@ def test_node_resources_balanced_allocation_is_made_from_its_arguments() -> None
     name = "NodeResourcesBalancedAllocation"
     assert made(name) == NodeResourcesBalancedAllocation(CPU_AND_MEMORY)
     args = NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(name="memory", weight=1),))
-    assert made(name, args) == NodeResourcesBalancedAllocation((ResourceWeight("memory", 1),))
+    assert made(name, args) == NodeResourcesBalancedAllocation((ResourceSpec("memory", 1),))
     no_pre_score = PluginSet(disabled=(PluginRef(name=name),))
     assert made(name, pre_score=no_pre_score) == NodeResourcesBalancedAllocation(CPU_AND_MEMORY, may_sit_out=False)
 

@@ -55,9 +55,9 @@ def default(output: str) -> None:
 
 def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:
     """kube-scheduler's own plugins, and those of others that the file enables, whatever they turn out to implement."""
-    from situate.core.config.defaults import KNOWN, OTHERS_POINTS, enabled_names
+    from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, enabled_names
 
     enabled = (name for profile in loaded.profiles if profile.plugins for name in enabled_names(profile.plugins))
-    others = [name for name in enabled if name not in KNOWN]
+    others = [name for name in enabled if name not in BUILT_IN_POINTS]
     offered = installed() if others else {}
-    return {**KNOWN, **{name: OTHERS_POINTS for name in others if ":" in name or name in offered}}
+    return {**BUILT_IN_POINTS, **{name: OUT_OF_TREE_POINTS for name in others if ":" in name or name in offered}}

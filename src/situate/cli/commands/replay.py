@@ -67,7 +67,7 @@ def replay(journal: Path, config: str | None, plugins_from: str | None, output: 
 def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine:
     """The engine that the journal is of. Its plugins are somebody's code: a journal may not have it run by itself."""
     from situate.cli.input.profiles import plugins_of_others
-    from situate.core.config.problems import ConfigError
+    from situate.core.config.errors import ConfigError
     from situate.core.engine.engine import Engine
     from situate.core.plugins.support.errors import PluginError
     from situate.wire.errors import InputError
@@ -87,16 +87,16 @@ def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine
 
 
 def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
-    from situate.core.config.defaults import KNOWN, enabled_names
+    from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
     from situate.core.config.types import Plugins
 
     names = (name for profile in config.profiles for name in enabled_names(profile.plugins or Plugins()))
-    return [name for name in names if name not in KNOWN]
+    return [name for name in names if name not in BUILT_IN_POINTS]
 
 
 def _shadow(replayed: Replay, engine: Engine, path: Path) -> Shadow:
     from situate.cli.input.profiles import plugins_of_others, read_config
-    from situate.core.config.problems import ConfigError
+    from situate.core.config.errors import ConfigError
     from situate.core.plugins.support.errors import PluginError
     from situate.loop.replay import Shadow
     from situate.wire.config import ConfigInputError

@@ -92,7 +92,7 @@ class _Go(click.ParamType[Any]):
 
 
 def _duration(text: str) -> int:
-    from situate.core.config.duration import parse_duration
+    from situate.core.model.duration import parse_duration
 
     return parse_duration(text)
 

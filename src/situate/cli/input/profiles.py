@@ -36,7 +36,7 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
     """Latency tables as their files have them. Their names are whole from here on, wherever they are read again."""
     from msgspec.structs import replace
 
-    from situate.core.config.types import LatencyArgs
+    from situate.core.plugins.latency import LatencyArgs
     from situate.wire.latency import load_latencies
 
     def filled(args: Any) -> Any:
@@ -57,7 +57,7 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
 def read_profiles(path: Path | None) -> dict[str, Framework]:
     """Profiles by scheduler name: the file's, or the defaults where there is none. Raises InputError."""
     from situate.core.config.defaults import default_configuration
-    from situate.core.config.problems import ConfigError
+    from situate.core.config.errors import ConfigError
     from situate.core.engine.framework import build_frameworks
     from situate.core.plugins.support.errors import PluginError
     from situate.wire.config import ConfigInputError
@@ -76,13 +76,13 @@ def read_profiles(path: Path | None) -> dict[str, Framework]:
 
 def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[str, type]:
     """The classes of the plugins that the configuration enables and that are not built in."""
-    from situate.core.config.defaults import KNOWN, enabled_names
+    from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
     from situate.core.config.types import Plugins
 
     found: dict[str, type] = {}
     for profile in config.profiles:
         for name in enabled_names(profile.plugins or Plugins()):
-            if name in KNOWN or name in found:
+            if name in BUILT_IN_POINTS or name in found:
                 continue
             if ":" in name:
                 found[name] = _named(name, path)

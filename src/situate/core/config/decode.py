@@ -7,25 +7,28 @@ depends on another field is set here, and no value is judged beyond its type.
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 import msgspec.inspect as mi
 from msgspec.structs import replace
 
-from situate.core.config.duration import parse_duration
-from situate.core.config.problems import ConfigError, child, distinct, go_json, index, quoted
+from situate.core.config.errors import ConfigError
 from situate.core.config.types import (
     API_GROUP,
     API_VERSION,
-    ARGS,
     KIND,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    LatencyFile,
     PluginConfig,
 )
+from situate.core.model.duration import parse_duration
+from situate.core.model.field_errors import child, distinct, go_json, index, quoted
+from situate.core.plugins.table import ARGS
 
-__all__ = ["MOST_PROBLEMS", "decode", "decode_latencies"]
+__all__ = ["MOST_PROBLEMS", "decode", "decode_struct"]
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 MOST_PROBLEMS: Final = 100  # where kube-scheduler's reader stops counting, too
 _LONGEST_SHOWN: Final = 80  # of a bad value, in characters
@@ -41,7 +44,6 @@ def _struct_type(cls: type) -> mi.StructType:
 
 
 _CONFIGURATION: Final = _struct_type(KubeSchedulerConfiguration)
-_LATENCY_FILE: Final = _struct_type(LatencyFile)
 _ARGS: Final = {name: _struct_type(cls) for name, cls in ARGS.items()}
 
 
@@ -59,13 +61,13 @@ def decode(raw: object) -> KubeSchedulerConfiguration:
     return config
 
 
-def decode_latencies(raw: object) -> LatencyFile:
-    """The latency table as a file of its own has it; raises ConfigError like `decode`."""
+def decode_struct(cls: type[S], raw: object) -> S:
+    """A struct that stands in a file of its own; raises ConfigError like `decode`."""
     problems: list[str] = []
-    table: LatencyFile = _struct(_LATENCY_FILE, {} if raw is None else raw, "", problems)
+    decoded: S = _struct(_struct_type(cls), {} if raw is None else raw, "", problems)
     if problems:
         raise ConfigError(distinct(problems)[:MOST_PROBLEMS])
-    return table
+    return decoded
 
 
 # ── what the document says it is ────────────────────────────────────────────────────────────────────────────────────

@@ -1,11 +1,6 @@
-"""What kube-scheduler v1.36 does when the file does not say: the default plugins, and the rules for filling in.
-
-The table of plugins is data: order, weights and extension points. It also lists the plugins that exist and are not
-enabled unless the file does so.
-"""
+"""The values of kube-scheduler v1.36 for what the file leaves open, and the plugins it enables by default."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,95 +8,39 @@ from msgspec.structs import replace
 
 from situate.core.config.merge import merge_plugins
 from situate.core.config.types import (
-    ARGS,
-    CPU_AND_MEMORY,
-    BinPackArgs,
     ClientConnection,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    PodTopologySpreadArgs,
-    ResourceSpec,
-    ScoringStrategy,
 )
 from situate.core.model.pod import DEFAULT_SCHEDULER
+from situate.core.plugins.support.arguments import PluginArgs
+from situate.core.plugins.table import ARGS, BUILT_IN, FILTER, SCORE
 
 __all__ = [
-    "BUILT_IN",
+    "BUILT_IN_POINTS",
     "DEFAULT_PLUGINS",
-    "KNOWN",
-    "OTHERS_POINTS",
-    "BuiltIn",
+    "OUT_OF_TREE_POINTS",
     "default_configuration",
     "enabled_names",
     "with_defaults",
 ]
 
-
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """A plugin of kube-scheduler's own. Weight 0 means that none is given, which counts as 1 where it scores."""
-
-    name: str
-    points: tuple[str, ...]
-    weight: int = 0
-    default: bool = True
-
-
-_FILTERS: Final = ("preFilter", "filter")
-_SCORES: Final = ("preScore", "score")
-
-# In default order.
-BUILT_IN: Final = (
-    BuiltIn("SchedulingGates", ("preEnqueue",)),
-    BuiltIn("PrioritySort", ("queueSort",)),
-    BuiltIn("NodeUnschedulable", ("filter",)),
-    BuiltIn("NodeName", ("filter",)),
-    BuiltIn("TaintToleration", ("filter", *_SCORES), weight=3),
-    BuiltIn("NodeAffinity", (*_FILTERS, *_SCORES), weight=2),
-    BuiltIn("NodePorts", _FILTERS),
-    BuiltIn("NodeResourcesFit", (*_FILTERS, *_SCORES, "placementScore"), weight=1),
-    BuiltIn("VolumeRestrictions", _FILTERS),
-    BuiltIn("NodeVolumeLimits", _FILTERS),
-    BuiltIn("VolumeBinding", (*_FILTERS, *_SCORES, "reserve", "preBind")),
-    BuiltIn("VolumeZone", _FILTERS),
-    BuiltIn("PodTopologySpread", (*_FILTERS, *_SCORES), weight=2),
-    BuiltIn("InterPodAffinity", (*_FILTERS, *_SCORES), weight=2),
-    BuiltIn("DynamicResources", ("preEnqueue", *_FILTERS, "postFilter", "score", "reserve", "preBind"), weight=2),
-    BuiltIn("DefaultPreemption", ("preEnqueue", "postFilter")),
-    BuiltIn("NodeResourcesBalancedAllocation", _SCORES, weight=1),
-    BuiltIn("ImageLocality", ("score",), weight=1),
-    BuiltIn("DefaultBinder", ("bind",)),
-    BuiltIn("NodeDeclaredFeatures", _FILTERS),
-    BuiltIn("GangScheduling", ("preEnqueue", "permit"), default=False),
-    BuiltIn("TopologyPlacementGenerator", ("placementGenerate",), default=False),
-    BuiltIn("PodGroupPodsCount", ("placementScore",), weight=1, default=False),
-    # Ours.
-    BuiltIn("BinPack", _SCORES, weight=1, default=False),
-    BuiltIn("Cost", _SCORES, weight=1, default=False),
-    BuiltIn("GpuShare", (*_FILTERS, "reserve"), default=False),
-    BuiltIn("Fragmentation", (*_SCORES, "reserve"), weight=1, default=False),
-    BuiltIn("Foresight", (*_SCORES, "reserve"), weight=1, default=False),
-    BuiltIn("Latency", (*_FILTERS, *_SCORES), weight=1, default=False),
+# The extension points that each built-in plugin implements.
+BUILT_IN_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {spec.name: frozenset(spec.points) for spec in BUILT_IN.values()}
 )
 
-# What `resolve` has to know of each: the extension points that it implements.
-KNOWN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {plugin.name: frozenset(plugin.points) for plugin in BUILT_IN}
-)
-
-# All that a plugin of others can implement: it checks nodes, scores them, writes on pods as they are bound.
-OTHERS_POINTS: Final = frozenset((*_FILTERS, *_SCORES, "reserve"))
+# The extension points that an out-of-tree plugin can implement.
+OUT_OF_TREE_POINTS: Final = frozenset((*FILTER, *SCORE, "reserve"))
 
 DEFAULT_PLUGINS: Final = Plugins(
     multi_point=PluginSet(
-        enabled=tuple(PluginRef(name=plugin.name, weight=plugin.weight) for plugin in BUILT_IN if plugin.default)
+        enabled=tuple(PluginRef(name=spec.name, weight=spec.weight) for spec in BUILT_IN.values() if spec.default)
     )
 )
 
@@ -158,7 +97,7 @@ def _named(profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerPr
 
 def _profile(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     plugins = merge_plugins(DEFAULT_PLUGINS, profile.plugins)
-    given = [replace(entry, args=_filled(entry.args)) for entry in profile.plugin_config]
+    given = [replace(entry, args=_with_defaults(entry.args)) for entry in profile.plugin_config]
     named = {entry.name for entry in given}
     enabled = enabled_names(plugins)
     missing = [
@@ -173,24 +112,5 @@ def enabled_names(plugins: Plugins) -> dict[str, None]:
     return {ref.name: None for plugin_set in sets for ref in plugin_set.enabled}
 
 
-def _filled(args: Any) -> Any:
-    """Arguments whose defaults depend on what else is given."""
-    match args:
-        case BinPackArgs() | NodeResourcesBalancedAllocationArgs():
-            return replace(args, resources=_weighted(args.resources))
-        case NodeResourcesFitArgs():
-            return replace(args, scoring_strategy=_strategy(args.scoring_strategy))
-        case PodTopologySpreadArgs(defaulting_type=""):
-            return replace(args, defaulting_type=PodTopologySpreadArgs().defaulting_type)
-        case _:
-            return args
-
-
-def _strategy(given: ScoringStrategy) -> ScoringStrategy:
-    return replace(given, resources=_weighted(given.resources))
-
-
-def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    if not resources:
-        return CPU_AND_MEMORY
-    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources)
+def _with_defaults(args: Any) -> Any:
+    return args.with_defaults() if isinstance(args, PluginArgs) else args

@@ -6,59 +6,40 @@ from typing import Any, Final
 import msgspec
 import msgspec.inspect as mi
 
-from situate.core.config.duration import format_duration
 from situate.core.config.types import (
     API_VERSION,
-    ARGS,
     KIND,
-    CostArgs,
-    DefaultPreemptionArgs,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
-    ForesightArgs,
-    FragmentationArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    LatencyArgs,
-    NodeResourcesFitArgs,
     PluginSet,
-    PodTopologySpreadArgs,
-    PriceSpec,
-    ScoringStrategy,
-    TypicalPod,
 )
+from situate.core.model.duration import format_duration
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
+from situate.core.plugins.support.arguments import ArgModel
+from situate.core.plugins.table import ARGS
 
 __all__ = ["encode"]
 
-# Fields that are left out at their default. All others are written, but None never is.
-_LEFT_OUT: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
-    CostArgs: ("price_label", "prices"),
-    DefaultPreemptionArgs: ("never_break_budgets",),
+# What is not written while it has its default, of the structs that do not say so themselves. None is never written.
+_OMIT_EMPTY: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
     Extender: tuple(name for name in Extender.__struct_fields__ if name not in ("url_prefix", "http_timeout")),
     ExtenderManagedResource: ("ignored_by_scheduler",),
     ExtenderTLSConfig: ExtenderTLSConfig.__struct_fields__,
     KubeSchedulerConfiguration: ("extenders", "delay_cache_until_active"),
-    ForesightArgs: ("typical_pods",),
-    FragmentationArgs: ("typical_pods",),
     KubeSchedulerProfile: ("plugin_config",),
     LabelSelector: LabelSelector.__struct_fields__,
     LabelSelectorRequirement: ("values",),
-    LatencyArgs: LatencyArgs.__struct_fields__,
     NodeAffinity: NodeAffinity.__struct_fields__,
-    NodeResourcesFitArgs: ("ignored_resources", "ignored_resource_groups"),
     NodeSelectorRequirement: ("values",),
     NodeSelectorTerm: NodeSelectorTerm.__struct_fields__,
     PlaceLatencies: PlaceLatencies.__struct_fields__,
     PluginSet: PluginSet.__struct_fields__,
-    PodTopologySpreadArgs: ("default_constraints",),
-    PriceSpec: ("node", "instance_type", "label", "value"),
-    ScoringStrategy: ("resources",),
-    TypicalPod: ("cpu", "memory", "gpu", "gpu_milli", "nodes"),
     TopologySpreadConstraint: ("node_affinity_policy", "node_taints_policy", "match_label_keys"),
 }
 _KINDS: Final = {cls: f"{plugin}Args" for plugin, cls in ARGS.items()} | {KubeSchedulerConfiguration: KIND}
@@ -71,13 +52,13 @@ def encode(config: KubeSchedulerConfiguration) -> dict[str, Any]:
 
 def _struct(value: msgspec.Struct) -> dict[str, Any]:
     cls = type(value)
-    left_out = _LEFT_OUT.get(cls, ())
+    omit_empty = value.omit_empty if isinstance(value, ArgModel) else _OMIT_EMPTY.get(cls, ())
     written: dict[str, Any] = {}
     if cls in _KINDS:
         written = {"apiVersion": API_VERSION, "kind": _KINDS[cls]}
     for field in msgspec.structs.fields(cls):
         held = getattr(value, field.name)
-        if held is None or (field.name in left_out and held == field.default):
+        if held is None or (field.name in omit_empty and held == field.default):
             continue
         written[field.encode_name] = _value(held, _is_duration(field.type))
     return dict(sorted(written.items()))

@@ -12,21 +12,22 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from situate.core.config.defaults import enabled_names
-from situate.core.config.duration import SECOND
+from situate.core.config.errors import ConfigError
 from situate.core.config.merge import ALL, expand
-from situate.core.config.problems import ConfigError, child, index, quoted
 from situate.core.config.types import (
     EXTENSION_POINTS,
-    Args,
     Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    NodeResourcesFitArgs,
     PluginConfig,
     Plugins,
     PluginSet,
 )
 from situate.core.model.base import INT64_MAX, INT64_MIN, Model
+from situate.core.model.duration import SECOND
+from situate.core.model.field_errors import child, index, quoted
+from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
+from situate.core.plugins.support.arguments import PluginArgs
 
 __all__ = ["ResolvedProfile", "complete", "resolve"]
 
@@ -38,7 +39,7 @@ _FIELDS: Final = dict(
 )
 _WEIGHTED: Final = ("score", "placementScore")
 
-ArgsT = TypeVar("ArgsT", bound=Args)
+ArgsT = TypeVar("ArgsT", bound=PluginArgs)
 
 
 class ResolvedProfile(Model, frozen=True, kw_only=True):
@@ -70,6 +71,10 @@ class ResolvedProfile(Model, frozen=True, kw_only=True):
     def scorers(self) -> tuple[tuple[str, int], ...]:
         """Those that rank nodes, in order, with their weights."""
         return tuple((name, self.weights[name]) for name in self.points["score"])
+
+    def points_of(self, name: str) -> frozenset[str]:
+        """The extension points at which the profile runs this plugin."""
+        return frozenset(point for point, names in self.points.items() if name in names)
 
     def args_of(self, kind: type[ArgsT]) -> ArgsT:
         """The arguments of this type: the file's, or else the defaults."""

@@ -4,58 +4,30 @@ A field that is absent or null has the value given here, which is kube-scheduler
 depend on other fields; `defaults` sees to the rest. Nothing here is checked: that is `validate`.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import field
 
-from situate.core.config.duration import MINUTE, SECOND, Duration
-from situate.core.model.base import EMPTY, Int32, Int64, Model
-from situate.core.model.gpu import GPU_RESOURCE
-from situate.core.model.latency import PlaceLatencies
-from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
+from situate.core.model.base import Int32, Int64, Model
+from situate.core.model.duration import SECOND, Duration
 
 __all__ = [
     "API_GROUP",
     "API_VERSION",
-    "ARGS",
     "EXTENSION_POINTS",
     "KIND",
-    "Args",
-    "BinPackArgs",
     "ClientConnection",
-    "CostArgs",
-    "DefaultPreemptionArgs",
-    "DynamicResourcesArgs",
     "Extender",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
-    "ForesightArgs",
-    "FragmentationArgs",
-    "GpuShareArgs",
-    "InterPodAffinityArgs",
     "KubeSchedulerConfiguration",
     "KubeSchedulerProfile",
-    "LatencyArgs",
-    "LatencyFile",
     "LeaderElection",
-    "NodeAffinityArgs",
-    "NodeResourcesBalancedAllocationArgs",
-    "NodeResourcesFitArgs",
     "PluginConfig",
     "PluginRef",
     "PluginSet",
     "Plugins",
-    "PodTopologySpreadArgs",
-    "PriceSpec",
-    "RequestedToCapacityRatio",
-    "ResourceSpec",
-    "ScoringStrategy",
-    "TypicalPod",
-    "UtilizationShapePoint",
-    "VolumeBindingArgs",
 ]
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
@@ -82,201 +54,6 @@ EXTENSION_POINTS: Final = (
 
 _FLOAT32_MAX: Final = 3.4028234663852886e38
 Float32 = Annotated[float, msgspec.Meta(ge=-_FLOAT32_MAX, le=_FLOAT32_MAX)]
-
-
-# ── plugins' arguments ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class ResourceSpec(Model, frozen=True, kw_only=True):
-    """A resource and how much it counts. 0 stands for 1."""
-
-    name: str = ""
-    weight: Int64 = 0
-
-
-CPU_AND_MEMORY: Final = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
-
-
-class UtilizationShapePoint(Model, frozen=True, kw_only=True):
-    """At this utilization, 0..100, this score, 0..10; straight lines between the points."""
-
-    utilization: Int32 = 0
-    score: Int32 = 0
-
-
-class RequestedToCapacityRatio(Model, frozen=True, kw_only=True):
-    shape: tuple[UtilizationShapePoint, ...] = ()
-
-
-class ScoringStrategy(Model, frozen=True, kw_only=True):
-    """`type`: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
-
-    type: str = ""
-    resources: tuple[ResourceSpec, ...] = ()
-    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
-
-
-class DefaultPreemptionArgs(Model, frozen=True, kw_only=True):
-    """`never_break_budgets` is ours: a candidate that would violate a disruption budget is not taken at all."""
-
-    min_candidate_nodes_percentage: Int32 = 10
-    min_candidate_nodes_absolute: Int32 = 100
-    never_break_budgets: bool = False
-
-
-class DynamicResourcesArgs(Model, frozen=True, kw_only=True):
-    filter_timeout: Duration = 10 * SECOND
-    binding_timeout: Duration = 10 * MINUTE
-
-
-class InterPodAffinityArgs(Model, frozen=True, kw_only=True):
-    hard_pod_affinity_weight: Int32 = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-
-class NodeAffinityArgs(Model, frozen=True, kw_only=True):
-    added_affinity: NodeAffinity | None = None
-
-
-class NodeResourcesBalancedAllocationArgs(Model, frozen=True, kw_only=True):
-    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
-
-
-class NodeResourcesFitArgs(Model, frozen=True, kw_only=True):
-    ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
-    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated", resources=CPU_AND_MEMORY)
-
-
-class PodTopologySpreadArgs(Model, frozen=True, kw_only=True):
-    """`defaulting_type`: System (hostname and zone, preferred) or List (`default_constraints`)."""
-
-    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    defaulting_type: str = "System"
-
-
-class VolumeBindingArgs(Model, frozen=True, kw_only=True):
-    """`shape` belongs to a feature that is off in this release; an empty one is as wrong as a full one."""
-
-    bind_timeout_seconds: Int64 = 600
-    shape: tuple[UtilizationShapePoint, ...] | None = None
-
-
-# Of plugins of ours, which are off by default.
-
-
-class BinPackArgs(Model, frozen=True, kw_only=True):
-    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
-
-
-class PriceSpec(Model, frozen=True, kw_only=True):
-    """What an hour of some nodes costs: of one by name, or of all of an instance type or with a label."""
-
-    node: str = ""
-    instance_type: str = ""
-    label: str = ""
-    value: str = ""
-    price: float | None = None
-
-
-class CostArgs(Model, frozen=True, kw_only=True):
-    """`price_label`: the label that has a node's own price. `in_use_percent`: what a node that is in use counts for."""
-
-    currency: str = "USD"
-    price_label: str = ""
-    prices: tuple[PriceSpec, ...] = ()
-    in_use_percent: Int32 = 10
-
-
-class GpuShareArgs(Model, frozen=True, kw_only=True):
-    """`device`: BestFit, WorstFit or FirstFit, of those that have room for a share."""
-
-    resource: str = GPU_RESOURCE
-    device: str = "BestFit"
-
-
-class TypicalPod(Model, frozen=True, kw_only=True):
-    """A pod that is expected, and how often. `nodes`: labels, each with the values of which its node must have one."""
-
-    weight: float = 1.0
-    cpu: Any = 0
-    memory: Any = 0
-    gpu: Int64 = 0
-    gpu_milli: Int64 = 0
-    nodes: Mapping[str, tuple[str, ...]] = EMPTY
-
-
-class FragmentationArgs(Model, frozen=True, kw_only=True):
-    """`typical_pods`: none, and the pods that are bound are typical. `quantum` and `packing`: thousandths of a GPU."""
-
-    resource: str = GPU_RESOURCE
-    typical_pods: tuple[TypicalPod, ...] = ()
-    weight_exponent: float = 1.0
-    quantum: Int32 = 0
-    packing: Int32 = 100
-
-
-class ForesightArgs(Model, frozen=True, kw_only=True):
-    """`futures`: how many are played out, each with `pods_per_device` for each of a node's devices. `now`: percent."""
-
-    resource: str = GPU_RESOURCE
-    typical_pods: tuple[TypicalPod, ...] = ()
-    weight_exponent: float = 1.0
-    packing: Int32 = 20
-    futures: Int32 = 8
-    pods_per_device: Int32 = 8
-    now: Int32 = 30
-
-
-class LatencyFile(Model, frozen=True, kw_only=True):
-    """What a table in a file of its own looks like."""
-
-    places: Mapping[str, PlaceLatencies] = EMPTY
-
-
-class LatencyArgs(Model, frozen=True, kw_only=True):
-    """`table_file`: where the table is, and is read again when it changes. `places`: the table itself."""
-
-    table_file: str = ""
-    places: Mapping[str, PlaceLatencies] = EMPTY
-
-
-Args: TypeAlias = (
-    BinPackArgs
-    | CostArgs
-    | DefaultPreemptionArgs
-    | DynamicResourcesArgs
-    | ForesightArgs
-    | FragmentationArgs
-    | GpuShareArgs
-    | InterPodAffinityArgs
-    | LatencyArgs
-    | NodeAffinityArgs
-    | NodeResourcesBalancedAllocationArgs
-    | NodeResourcesFitArgs
-    | PodTopologySpreadArgs
-    | VolumeBindingArgs
-)
-
-# Which plugin takes which arguments. The kind written in the file is the plugin's name and "Args".
-ARGS: Final[Mapping[str, type[Args]]] = MappingProxyType(
-    {
-        "BinPack": BinPackArgs,
-        "Cost": CostArgs,
-        "DefaultPreemption": DefaultPreemptionArgs,
-        "DynamicResources": DynamicResourcesArgs,
-        "Foresight": ForesightArgs,
-        "Fragmentation": FragmentationArgs,
-        "GpuShare": GpuShareArgs,
-        "InterPodAffinity": InterPodAffinityArgs,
-        "Latency": LatencyArgs,
-        "NodeAffinity": NodeAffinityArgs,
-        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-        "NodeResourcesFit": NodeResourcesFitArgs,
-        "PodTopologySpread": PodTopologySpreadArgs,
-        "VolumeBinding": VolumeBindingArgs,
-    }
-)
 
 
 # ── profiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -317,7 +94,7 @@ class Plugins(Model, frozen=True, kw_only=True):
 
 
 class PluginConfig(Model, frozen=True, kw_only=True):
-    """A plugin's arguments: typed for the plugins in ARGS; for others as they stand in the file, None where absent."""
+    """A plugin's arguments: a `PluginArgs` for built-in plugins, else as in the file; None where absent."""
 
     name: str = ""
     args: Any = None

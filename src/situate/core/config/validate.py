@@ -6,8 +6,6 @@ All problems are returned, none raised. Whether the plugins that are named exist
 from collections.abc import Sequence
 from typing import Any, Final
 
-from situate.core.config.duration import format_duration
-from situate.core.config.problems import child, distinct, duplicate, forbidden, index, invalid, required
 from situate.core.config.types import (
     API_VERSION,
     ClientConnection,
@@ -20,8 +18,10 @@ from situate.core.config.types import (
     Plugins,
     PluginSet,
 )
-from situate.core.config.validate_args import args_problems
+from situate.core.model.duration import format_duration
+from situate.core.model.field_errors import child, distinct, duplicate, forbidden, index, invalid, required
 from situate.core.model.names import qualified_name_problems
+from situate.core.plugins.support.arguments import PluginArgs
 
 __all__ = ["REMOVED_PLUGINS", "tls_problems", "uses_tls", "validate"]
 
@@ -166,8 +166,8 @@ def _plugin_config(path: str, profile: KubeSchedulerProfile) -> list[str]:
         seen.add(entry.name)
         if entry.name in REMOVED_PLUGINS:
             problems.append(invalid(here, entry.name, _REMOVED))
-        else:
-            problems += args_problems(child(here, "args"), entry.args)
+        elif isinstance(entry.args, PluginArgs):
+            problems += entry.args.validate(child(here, "args"))
     return problems
 
 

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from situate.core.config.defaults import KNOWN, default_configuration
+from situate.core.config.defaults import BUILT_IN_POINTS, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
-from situate.core.config.types import DefaultPreemptionArgs, KubeSchedulerConfiguration, VolumeBindingArgs
+from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Assigner, Filter, Scorer
 from situate.core.model.refs import Millis
 from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
+from situate.core.plugins.default_preemption import DefaultPreemptionArgs
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.support.out_of_tree import as_assigner, as_filter, as_scorer, construct
 from situate.core.plugins.support.single_stage import filter_only, pre_filter_only
-from situate.core.plugins.table import BUILDERS
-from situate.core.plugins.volume_binding import VolumeBinding
+from situate.core.plugins.table import BUILT_IN
+from situate.core.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from situate.core.preempt.options import PreemptionOptions
 
 LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
@@ -44,7 +45,7 @@ def build_frameworks(
 ) -> dict[str, Framework]:
     """By scheduler name. `others` are plugin classes that are not ours, under the names the configuration uses."""
     others = others or {}
-    known = {**KNOWN, **{name: points_of(kind) for name, kind in others.items()}}
+    known = {**BUILT_IN_POINTS, **{name: points_of(kind) for name, kind in others.items()}}
     extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
     made = {profile.scheduler_name: _deciding(profile, others) for profile in resolve(config, known)}
     return {name: _for_extenders(deciding) for name, deciding in made.items()} if extended else made
@@ -72,8 +73,8 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framewor
     scorers: dict[str, Scorer | None] = {}
     assigners: dict[str, Assigner | None] = {}
     for name in dict.fromkeys(name for point in ASKED_AT for name in resolved.points[point]):
-        if name in BUILDERS:
-            plugin = BUILDERS[name](resolved)
+        if name in BUILT_IN:
+            plugin = BUILT_IN[name].build(resolved.args.get(name), resolved.points_of(name))
             filters[name] = plugin if isinstance(plugin, Filter) else None
             scorers[name] = plugin if isinstance(plugin, Scorer) else None
             assigners[name] = plugin if isinstance(plugin, Assigner) else None

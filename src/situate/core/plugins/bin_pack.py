@@ -13,20 +13,39 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Scores
-from situate.core.plugins.support.normalize import normalised
-from situate.core.plugins.support.resource_scoring import (
+from situate.core.model.field_errors import child, index
+from situate.core.plugins.support.arguments import (
     CPU_AND_MEMORY,
-    EXACT_FLOATS,
-    ResourceWeight,
-    amount_of,
-    used_column,
+    PluginArgs,
+    ResourceSpec,
+    label_name_problems,
+    repeated_name,
+    weight_problems,
+    with_weights,
 )
+from situate.core.plugins.support.normalize import normalised
+from situate.core.plugins.support.resource_scoring import EXACT_FLOATS, amount_of, used_column
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn
 from situate.core.state.view import View
 
 WHOLE: Final = 1_000
 """Room is counted in thousandths of what the largest node has."""
+
+
+class BinPackArgs(PluginArgs, frozen=True, kw_only=True):
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+    def with_defaults(self) -> BinPackArgs:
+        return BinPackArgs(resources=with_weights(self.resources))
+
+    def validate(self, path: str) -> list[str]:
+        here = child(path, "resources")
+        problems = weight_problems(here, self.resources)
+        for i, resource in enumerate(self.resources):
+            problems += repeated_name(index(here, i), self.resources, i)
+            problems += label_name_problems(child(index(here, i), "name"), resource.name)
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +65,13 @@ class BinPack:
     Sits out where no node has any of the resources.
     """
 
-    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
     name: ClassVar[str] = "BinPack"
+
+    @classmethod
+    def from_args(cls, args: BinPackArgs, points: frozenset[str]) -> BinPack:
+        return cls(args.resources)
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         total: FloatColumn | None = None

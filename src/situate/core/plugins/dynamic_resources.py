@@ -10,12 +10,30 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from situate.core.contract import Reason, Refusal, Scores, Wake
+from situate.core.model.duration import MINUTE, SECOND, Duration, format_duration
+from situate.core.model.field_errors import child, invalid
 from situate.core.model.pod import PodResourceClaim
+from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.support.normalize import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
 
 NOT_CREATED: Final = "ResourceClaim not created yet"
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
+    filter_timeout: Duration = 10 * SECOND
+    binding_timeout: Duration = 10 * MINUTE
+
+    def validate(self, path: str) -> list[str]:
+        problems = []
+        if self.filter_timeout < 0:
+            shown = format_duration(self.filter_timeout)
+            problems.append(invalid(child(path, "filterTimeout"), shown, "must be zero or positive"))
+        if self.binding_timeout < SECOND:
+            shown = format_duration(self.binding_timeout)
+            problems.append(invalid(child(path, "bindingTimeout"), shown, "must be at least 1 second"))
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +43,10 @@ class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     reasons: ClassVar[tuple[Reason, ...]] = ()
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.NODE_ALLOCATABLE})
+
+    @classmethod
+    def from_args(cls, args: DynamicResourcesArgs, points: frozenset[str]) -> DynamicResources:
+        return cls()
 
     def check(self, pod: PodClass, view: View) -> Refusal | None:
         claims = pod.spec.resource_claims

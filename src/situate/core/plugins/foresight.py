@@ -15,18 +15,42 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Scores
+from situate.core.model.base import Int32
+from situate.core.model.field_errors import child
 from situate.core.model.gpu import GpuNeed
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import written
+from situate.core.plugins.support.arguments import range_problems
 from situate.core.plugins.support.gpu_futures import Futures, Room, futures_of, left_over
 from situate.core.plugins.support.gpu_mix import NO_ROOM, SCALE, Mix, Rows, losses, usable
 from situate.core.plugins.support.normalize import places
+from situate.core.plugins.support.typical_pods import MAX_MILLI, TypicalPodsArgs
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
 from situate.core.state.devices import need_of
 from situate.core.state.view import View
 
 PERCENT: Final = 100
+MAX_FUTURES: Final = 256
+MAX_PODS_PER_DEVICE: Final = 64
+"""The plugin simulates each future on each node that changes, for each class of pods."""
+MAX_PERCENT: Final = 10_000
+
+
+class ForesightArgs(TypicalPodsArgs, frozen=True, kw_only=True):
+    """`futures`: how many to simulate, each with `pods_per_device` for each of a node's devices. `now`: percent."""
+
+    packing: Int32 = 20
+    futures: Int32 = 8
+    pods_per_device: Int32 = 8
+    now: Int32 = 30
+
+    def validate(self, path: str) -> list[str]:
+        problems = super().validate(path)
+        problems += range_problems(child(path, "packing"), self.packing, 0, MAX_MILLI)
+        problems += range_problems(child(path, "futures"), self.futures, 1, MAX_FUTURES)
+        problems += range_problems(child(path, "podsPerDevice"), self.pods_per_device, 1, MAX_PODS_PER_DEVICE)
+        return problems + range_problems(child(path, "now"), self.now, 0, MAX_PERCENT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +67,11 @@ class Foresight:
     """What the loss for the next pod counts, in percent of what the futures leave over."""
 
     name: ClassVar[str] = "Foresight"
+
+    @classmethod
+    def from_args(cls, args: ForesightArgs, points: frozenset[str]) -> Foresight:
+        near = Fragmentation(args.resource, args.mix, args.weight_exponent, packing=args.packing)
+        return cls(near, args.futures, args.pods_per_device, args.now)
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return places(self.loss(pod, view), view.feasible)

@@ -14,8 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from situate.core.contract import Scores
+from situate.core.model.base import Int32
+from situate.core.model.field_errors import child
 from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
 from situate.core.plugins.gpu_share import written
+from situate.core.plugins.support.arguments import range_problems
 from situate.core.plugins.support.gpu_mix import (
     NO_ROOM,
     SCALE,
@@ -29,10 +32,23 @@ from situate.core.plugins.support.gpu_mix import (
     usable,
 )
 from situate.core.plugins.support.normalize import places
+from situate.core.plugins.support.typical_pods import MAX_MILLI, TypicalPodsArgs
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
 from situate.core.state.devices import need_of
 from situate.core.state.view import View
+
+
+class FragmentationArgs(TypicalPodsArgs, frozen=True, kw_only=True):
+    """`quantum` and `packing` are in thousandths of a GPU."""
+
+    quantum: Int32 = 0
+    packing: Int32 = 100
+
+    def validate(self, path: str) -> list[str]:
+        problems = super().validate(path)
+        problems += range_problems(child(path, "quantum"), self.quantum, 0, MAX_MILLI)
+        return problems + range_problems(child(path, "packing"), self.packing, 0, MAX_MILLI)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +67,10 @@ class Fragmentation:
     left alone where losses are about equal."""
 
     name: ClassVar[str] = "Fragmentation"
+
+    @classmethod
+    def from_args(cls, args: FragmentationArgs, points: frozenset[str]) -> Fragmentation:
+        return cls(args.resource, args.mix, args.weight_exponent, args.quantum, args.packing)
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return places(self.loss(pod, view), view.feasible)

@@ -8,25 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from situate.core.contract import FITS, Codes, Reason, Refusal, Wake, WakeEvent
 from situate.core.model.annotations import GPU_DEVICES
+from situate.core.model.field_errors import child, unsupported
 from situate.core.model.gpu import GPU_RESOURCE, GpuNeed
+from situate.core.plugins.support.arguments import PluginArgs, label_name_problems
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.devices import Devices, need_of
 from situate.core.state.view import View
 
 DeviceRule: TypeAlias = Literal["BestFit", "WorstFit", "FirstFit"]
+DEVICE_RULES: Final[tuple[str, ...]] = get_args(DeviceRule)
 
 TOO_FEW: Final = 1
 TOO_FULL: Final = 2
 NOT_WHOLE: Final = 3
 TOO_SMALL: Final = 4
 NO_MEMORY: Final = 5
+
+
+class GpuShareArgs(PluginArgs, frozen=True, kw_only=True):
+    """`device`: BestFit, WorstFit or FirstFit, of those that have room for a share."""
+
+    resource: str = GPU_RESOURCE
+    device: str = "BestFit"
+
+    def validate(self, path: str) -> list[str]:
+        problems = label_name_problems(child(path, "resource"), self.resource)
+        if self.device not in DEVICE_RULES:
+            problems.append(unsupported(child(path, "device"), self.device, DEVICE_RULES))
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,10 @@ class GpuShare:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {Wake.POD_DELETED, Wake.POD_SCALED_DOWN, Wake.NODE_ADDED, Wake.NODE_ALLOCATABLE, Wake.NODE_LABEL}
     )
+
+    @classmethod
+    def from_args(cls, args: GpuShareArgs, points: frozenset[str]) -> GpuShare:
+        return cls(args.resource, args.device)  # type: ignore[arg-type]
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         """A bound pod that leaves or asks for less is worth it if it had a device."""

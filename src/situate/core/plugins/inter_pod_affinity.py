@@ -15,7 +15,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.model.base import Int32
+from situate.core.model.field_errors import child
 from situate.core.plugins.support.affinity_hints import affinity_wakes, spoken_of
+from situate.core.plugins.support.arguments import PluginArgs, range_problems
 from situate.core.state.classes import AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.matching import Matcher
@@ -31,6 +34,14 @@ NAME: Final = "InterPodAffinity"
 
 PREFERRED: Final = (TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
 SCORED: Final = (TermKind.REQUIRED_AFFINITY, *PREFERRED)
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def validate(self, path: str) -> list[str]:
+        return range_problems(child(path, "hardPodAffinityWeight"), self.hard_pod_affinity_weight, 0, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,10 @@ class InterPodAffinity:
             Wake.NAMESPACE_LABEL,
         }
     )
+
+    @classmethod
+    def from_args(cls, args: InterPodAffinityArgs, points: frozenset[str]) -> InterPodAffinity:
+        return cls(args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return affinity_wakes(pod, event)

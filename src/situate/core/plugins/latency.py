@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import ClassVar, Final
 
 import msgspec
@@ -17,8 +18,10 @@ import numpy as np
 from situate.core.contract import MAX_SCORE, Codes, Reason, Refusal, Scores, Wake
 from situate.core.model.annotations import LATENCY_LIMIT_MS, LATENCY_PREFERENCE, LATENCY_TO
 from situate.core.model.base import EMPTY
+from situate.core.model.field_errors import child, invalid, required
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.node import Node
+from situate.core.plugins.support.arguments import ArgModel, PluginArgs
 from situate.core.plugins.support.normalize import highest, scaled
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn
@@ -29,11 +32,44 @@ REGION: Final = "topology.kubernetes.io/region"
 TOO_FAR: Final = 1
 NOT_KNOWN: Final = 2
 UNKNOWN: Final = -1
+MAX_MS: Final = 1_000_000_000
+"""So that a sum of microseconds fits a column."""
 MICROS: Final = 1_000
 """Milliseconds are counted in thousandths."""
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+
+
+class LatencyFile(ArgModel, frozen=True, kw_only=True):
+    """A latency table in a file of its own."""
+
+    places: Mapping[str, PlaceLatencies] = EMPTY
+
+
+class LatencyArgs(PluginArgs, frozen=True, kw_only=True):
+    """`table_file`: the file with the table, which is read again when it changes. `places`: the table itself."""
+
+    table_file: str = ""
+    places: Mapping[str, PlaceLatencies] = EMPTY
+
+    omit_empty = ("table_file", "places")
+
+    def validate(self, path: str) -> list[str]:
+        if not self.table_file and not self.places:
+            return [required(child(path, "tableFile"), "or places: without either nothing is known of any place")]
+        return latency_problems(child(path, "places"), self.places)
+
+
+def latency_problems(path: str, places: Mapping[str, PlaceLatencies]) -> list[str]:
+    """The problems of a latency table, in the arguments or in a file of its own."""
+    return [
+        invalid(f"{path}[{place}].{by}[{name}]", ms, f"not in valid range [0, {MAX_MS}]")
+        for place, latencies in places.items()
+        for by, table in (("nodes", latencies.nodes), ("zones", latencies.zones), ("regions", latencies.regions))
+        for name, ms in table.items()
+        if not (isfinite(ms) and 0 <= ms <= MAX_MS)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +102,10 @@ class Latency:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_key", msgspec.json.encode((self.table, self.places)))
+
+    @classmethod
+    def from_args(cls, args: LatencyArgs, points: frozenset[str]) -> Latency:
+        return cls(args.table_file, args.places)
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.annotations:

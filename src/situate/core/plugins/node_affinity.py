@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import RULED_OUT, Codes, Reason, Refusal, Scores, Wake, WakeEvent
+from situate.core.model.field_errors import child
 from situate.core.model.labels import IN
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import (
@@ -22,6 +23,8 @@ from situate.core.model.nodeselector import (
 )
 from situate.core.model.pod import NodeAffinity as Rules
 from situate.core.model.pod import PodSpec
+from situate.core.plugins.support.affinity_validation import node_affinity_problems
+from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.support.node_selectors import (
     demands_of_nodes,
     node_selector_mask,
@@ -40,6 +43,15 @@ NOT_ENFORCED: Final = 2
 CONFLICT: Final = Refusal("pod affinity terms conflict")
 
 
+class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
+    added_affinity: Rules | None = None
+
+    def validate(self, path: str) -> list[str]:
+        if self.added_affinity is None:
+            return []
+        return node_affinity_problems(child(path, "addedAffinity"), self.added_affinity)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeAffinity:
     """Required terms refuse, preferred terms add their weight to the score."""
@@ -56,6 +68,10 @@ class NodeAffinity:
         Reason("node(s) didn't match scheduler-enforced node affinity", eviction_helps=False),
     )
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL})
+
+    @classmethod
+    def from_args(cls, args: NodeAffinityArgs, points: frozenset[str]) -> NodeAffinity:
+        return cls(args.added_affinity, may_sit_out="preScore" in points, rules_out="preFilter" in points)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         """A node is worth it that matches, and did not before."""

@@ -10,12 +10,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import MAX_SCORE, Scores
+from situate.core.model.field_errors import child, index, invalid
+from situate.core.plugins.support.arguments import CPU_AND_MEMORY, PluginArgs, ResourceSpec, repeated_name, with_weights
 from situate.core.plugins.support.normalize import constant
 from situate.core.plugins.support.resource_scoring import (
-    CPU_AND_MEMORY,
     Capacity,
     Cells,
-    ResourceWeight,
     amount_of,
     capacity,
     scored_columns,
@@ -31,15 +31,37 @@ Columns = Sequence[tuple[int, int, int]]
 """(resource column, amount, weight)"""
 
 
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True):
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+    def with_defaults(self) -> NodeResourcesBalancedAllocationArgs:
+        return NodeResourcesBalancedAllocationArgs(resources=with_weights(self.resources))
+
+    def validate(self, path: str) -> list[str]:
+        problems = []
+        for i, resource in enumerate(self.resources):
+            here = index(child(path, "resources"), i)
+            problems += repeated_name(here, self.resources, i)
+            if resource.weight != 1:
+                problems.append(invalid(child(here, "weight"), resource.weight, "must be 1"))
+        return problems
+
+
 @dataclass(frozen=True, slots=True)
 class NodeResourcesBalancedAllocation:
     """Compares how evenly resources are used with the pod and without it. Sits out for pods that ask for none."""
 
-    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
     may_sit_out: bool = True
     """Whether a pod that asks for none has no score, rather than 0: not where preScore is disabled."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+
+    @classmethod
+    def from_args(
+        cls, args: NodeResourcesBalancedAllocationArgs, points: frozenset[str]
+    ) -> NodeResourcesBalancedAllocation:
+        return cls(args.resources, may_sit_out="preScore" in points)
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         if not self._asks(pod):

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from itertools import pairwise
+from typing import ClassVar, Final, get_args
 
 import numpy as np
+from msgspec.structs import replace
 
-from situate.core.contract import Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.model.field_errors import child, forbidden, index, invalid, required, unsupported
 from situate.core.model.resources import is_extended
-from situate.core.plugins.support.resource_scoring import LEAST_ALLOCATED, Scoring
+from situate.core.plugins.support.arguments import (
+    CPU_AND_MEMORY,
+    ArgModel,
+    PluginArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    label_name_problems,
+    range_problems,
+    weight_problems,
+    with_weights,
+)
+from situate.core.plugins.support.resource_scoring import LEAST_ALLOCATED, Scoring, ShapePoint, Strategy
 from situate.core.state.classes import FIXED_RESOURCES, PODS, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
@@ -21,6 +35,82 @@ TOO_SMALL: Final = 2
 """The node could not give this much if it were empty."""
 
 TOO_MANY_PODS: Final = "Too many pods"
+STRATEGIES: Final[tuple[str, ...]] = get_args(Strategy)
+SHAPE_SCALE: Final = MAX_SCORE // 10
+"""The configuration gives the scores of a shape as 0..10."""
+
+
+class RequestedToCapacityRatio(ArgModel, frozen=True, kw_only=True):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+    def validate(self, path: str) -> list[str]:
+        here = child(path, "shape")
+        if not self.shape:
+            return [required(here, "at least one point must be specified")]
+        problems = []
+        for i, (last, point) in enumerate(pairwise(self.shape), start=1):
+            if last.utilization >= point.utilization:
+                detail = "values must be sorted in increasing order"
+                problems.append(invalid(child(index(here, i), "utilization"), point.utilization, detail))
+                break
+        for i, point in enumerate(self.shape):
+            problems += range_problems(child(index(here, i), "utilization"), point.utilization, 0, 100)
+            problems += range_problems(child(index(here, i), "score"), point.score, 0, 10)
+        return problems
+
+
+class ScoringStrategy(ArgModel, frozen=True, kw_only=True):
+    """`type`: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
+
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+    omit_empty = ("resources",)
+
+    def validate(self, path: str) -> list[str]:
+        problems = []
+        if self.type not in STRATEGIES:
+            problems.append(unsupported(child(path, "type"), self.type, STRATEGIES))
+        problems += weight_problems(child(path, "resources"), self.resources)
+        ratio, ratio_path = self.requested_to_capacity_ratio, child(path, "requestedToCapacityRatio")
+        if self.type != "RequestedToCapacityRatio":
+            if ratio is not None:
+                problems.append(forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio"))
+        elif ratio is None:
+            problems.append(required(ratio_path, "must be specified when type is RequestedToCapacityRatio"))
+        else:
+            problems += ratio.validate(ratio_path)
+        return problems
+
+    def parse(self) -> Scoring:
+        ratio = self.requested_to_capacity_ratio
+        points = () if ratio is None else ratio.shape
+        shape = tuple(ShapePoint(point.utilization, point.score * SHAPE_SCALE) for point in points)
+        return Scoring(self.type, self.resources, shape)  # type: ignore[arg-type]
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated", resources=CPU_AND_MEMORY)
+
+    omit_empty = ("ignored_resources", "ignored_resource_groups")
+
+    def with_defaults(self) -> NodeResourcesFitArgs:
+        strategy = self.scoring_strategy
+        return replace(self, scoring_strategy=replace(strategy, resources=with_weights(strategy.resources)))
+
+    def validate(self, path: str) -> list[str]:
+        problems: list[str] = []
+        for i, resource in enumerate(self.ignored_resources):
+            problems += label_name_problems(index(child(path, "ignoredResources"), i), resource)
+        for i, group in enumerate(self.ignored_resource_groups):
+            here = index(child(path, "ignoredResourceGroups"), i)
+            if "/" in group:
+                problems.append(invalid(here, group, "resource group name can't contain '/'"))
+            problems += label_name_problems(here, group)
+        return problems + self.scoring_strategy.validate(child(path, "scoringStrategy"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +129,11 @@ class NodeResourcesFit:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset(
         {Wake.POD_DELETED, Wake.POD_SCALED_DOWN, Wake.NODE_ADDED, Wake.NODE_ALLOCATABLE}
     )
+
+    @classmethod
+    def from_args(cls, args: NodeResourcesFitArgs, points: frozenset[str]) -> NodeResourcesFit:
+        ignored, groups = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
+        return cls(ignored, groups, args.scoring_strategy.parse())
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         match event.kind:

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from situate.core.contract import Codes, DomainChecker, Failure, Reason, Scores, Verdict, Wake, WakeEvent
 from situate.core.model.base import INT32_MAX
+from situate.core.model.field_errors import child, duplicate, forbidden, index, invalid, required, unsupported
 from situate.core.model.labels import SelectorError
 from situate.core.model.pod import TopologySpreadConstraint
+from situate.core.plugins.support.arguments import PluginArgs, label_name_problems
 from situate.core.plugins.support.default_selector import default_selector
 from situate.core.plugins.support.spread_constraints import (
     DO_NOT_SCHEDULE,
@@ -35,6 +38,9 @@ from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View
 
 ZONE: Final = "topology.kubernetes.io/zone"
+SYSTEM: Final = "System"
+DEFAULTING_TYPES: Final = (SYSTEM, "List")
+ACTIONS: Final = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
@@ -48,6 +54,55 @@ REASONS: Final = (NOT_MATCHED, NOT_LABELLED)
 MISSING: Final = 1 + REASONS.index(NOT_LABELLED)
 FEW_DOMAINS: Final = 7
 """Up to this many domains, that of no label included: at most 64 tables a key are kept."""
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
+    """`defaulting_type`: System (hostname and zone, preferred) or List (`default_constraints`)."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM
+
+    omit_empty = ("default_constraints",)
+
+    def with_defaults(self) -> PodTopologySpreadArgs:
+        return replace(self, defaulting_type=self.defaulting_type or SYSTEM)
+
+    def validate(self, path: str) -> list[str]:
+        problems = []
+        type_path = child(path, "defaultingType")
+        if self.defaulting_type not in DEFAULTING_TYPES:
+            problems.append(unsupported(type_path, self.defaulting_type, DEFAULTING_TYPES))
+        elif self.defaulting_type == SYSTEM and self.default_constraints:
+            problems.append(invalid(type_path, self.defaulting_type, "when .defaultConstraints are not empty"))
+        seen: set[tuple[str, str]] = set()
+        for i, constraint in enumerate(self.default_constraints):
+            here = index(child(path, "defaultConstraints"), i)
+            problems += _constraint_problems(here, constraint)
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in seen:
+                problems.append(duplicate(here, f"{{{pair[0]}, {pair[1]}}}"))
+            seen.add(pair)
+        return problems
+
+
+def _constraint_problems(path: str, constraint: TopologySpreadConstraint) -> list[str]:
+    problems = []
+    if constraint.max_skew <= 0:
+        problems.append(invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)"))
+    key_path = child(path, "topologyKey")
+    if constraint.topology_key:
+        problems += label_name_problems(key_path, constraint.topology_key)
+    else:
+        problems.append(required(key_path, "can not be empty"))
+    action, action_path = constraint.when_unsatisfiable, child(path, "whenUnsatisfiable")
+    if not action:
+        problems.append(required(action_path, "can not be empty"))
+    elif action not in ACTIONS:
+        problems.append(unsupported(action_path, action, ACTIONS))
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        problems.append(forbidden(child(path, "labelSelector"), detail))
+    return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +169,10 @@ class PodTopologySpread:
             Wake.WORKLOAD_CHANGED,
         }
     )
+
+    @classmethod
+    def from_args(cls, args: PodTopologySpreadArgs, points: frozenset[str]) -> PodTopologySpread:
+        return cls(args.default_constraints, args.defaulting_type == SYSTEM)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return spread_wakes(pod, event, self._defaults)

@@ -13,8 +13,11 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import Codes, Reason, Refusal, Scores, Unjudged, Wake, WakeEvent
+from situate.core.model.base import Int64
 from situate.core.model.claims import claim_not_found, ownership_problem
+from situate.core.model.field_errors import child, invalid
 from situate.core.model.storage import PersistentVolumeClaim
+from situate.core.plugins.support.arguments import PluginArgs, UtilizationShapePoint
 from situate.core.plugins.support.claims import binds_late, claim_uses
 from situate.core.plugins.support.normalize import constant
 from situate.core.plugins.support.volume_binding_hints import binding_wakes
@@ -27,6 +30,7 @@ from situate.core.state.view import View
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation that a claim's binding went through; its value does not matter."""
 
+SHAPE_GATE_OFF: Final = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 NODE_AFFINITY: Final = "node(s) didn't match PersistentVolume's node affinity"
@@ -34,6 +38,23 @@ NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE: Final = "node(s) did not have enough free storage"
 VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNREADABLE: Final = "node(s) had volumes that could not be read"
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
+    """`shape` belongs to a feature gate that is off in this release, so even an empty one is an error."""
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+    def validate(self, path: str) -> list[str]:
+        problems = []
+        if self.bind_timeout_seconds < 0:
+            detail = "invalid BindTimeoutSeconds, should not be a negative value"
+            problems.append(invalid(child(path, "bindTimeoutSeconds"), self.bind_timeout_seconds, detail))
+        if self.shape is not None:
+            shown = [{"Utilization": point.utilization, "Score": point.score} for point in self.shape]
+            problems.append(invalid(child(path, "shape"), shown, SHAPE_GATE_OFF))
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +111,10 @@ class VolumeBinding:
             Wake.CSI_CAPACITY_UPDATED,
         }
     )
+
+    @classmethod
+    def from_args(cls, args: VolumeBindingArgs, points: frozenset[str]) -> VolumeBinding:
+        return cls() if "preScore" in points else NeverSitsOut()
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return binding_wakes(pod, event)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from situate.core.config.duration import parse_duration
 from situate.core.model.base import EMPTY
+from situate.core.model.duration import parse_duration
 
 __all__ = ["Schedule", "ScheduleError", "Zones", "latest", "only_utc", "parse_schedule", "upcoming"]
 

@@ -13,7 +13,7 @@ from math import log
 from typing import Final
 
 from situate.core.changes import Millis
-from situate.core.config.duration import MILLISECOND, parse_duration
+from situate.core.model.duration import MILLISECOND, parse_duration
 
 __all__ = ["Distribution", "ArrivalRate", "DistributionKind", "draw", "parse_distribution", "parse_rate", "parse_span"]
 

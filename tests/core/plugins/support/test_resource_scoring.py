@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod
-from situate.core.plugins.support.resource_scoring import ResourceWeight, Scoring, ShapePoint, Strategy, broken_line
+from situate.core.plugins.support.arguments import ResourceSpec
+from situate.core.plugins.support.resource_scoring import Scoring, ShapePoint, Strategy, broken_line
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -96,7 +97,7 @@ def cluster_of(made: list[tuple[Amounts, list[Amounts]]]) -> Cluster:
 def scoring(strategy: Strategy, weighed: dict[str, int], shape: list[tuple[int, int]]) -> Scoring:
     return Scoring(
         strategy,
-        tuple(ResourceWeight(name, weight) for name, weight in weighed.items()),
+        tuple(ResourceSpec(name, weight) for name, weight in weighed.items()),
         tuple(ShapePoint(x, y) for x, y in shape),
     )
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from situate.core.config.defaults import KNOWN
-from situate.core.config.problems import ConfigError
+from situate.core.config.defaults import BUILT_IN_POINTS
+from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import resolve
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework, build_frameworks
@@ -87,7 +87,7 @@ def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[s
     """Ask about every waiting pod of a scenario, `expected` being the verdicts on them."""
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
-    points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, KNOWN)}
+    points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, BUILT_IN_POINTS)}
     found: list[Difference] = []
     explained: list[str] = []
     for pod, recorded in zip(scenario.pending, expected, strict=True):

@@ -16,6 +16,7 @@ import numpy as np
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.model.requests import Requests
 from situate.core.model.resources import is_scalar
+from situate.core.plugins.support.arguments import CPU_AND_MEMORY, ResourceSpec
 from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.columns import FloatColumn, Mask
 from situate.core.state.view import View
@@ -27,22 +28,11 @@ Strategy = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceWeight:
-    """A resource that scoring looks at, and how much it counts."""
-
-    name: str
-    weight: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class ShapePoint:
     """The score (0..MAX_SCORE) at a utilization (0..100)."""
 
     utilization: int
     score: int
-
-
-CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
 def amount_of(requests: Requests, name: str, *, nonzero: bool) -> int:
@@ -59,7 +49,7 @@ def amount_of(requests: Requests, name: str, *, nonzero: bool) -> int:
 
 
 def scored_columns(
-    resources: Sequence[ResourceWeight], requests: Requests, view: View, *, nonzero: bool
+    resources: Sequence[ResourceSpec], requests: Requests, view: View, *, nonzero: bool
 ) -> list[tuple[int, int, int]]:
     """(column, amount, weight) of the resources that count for this pod.
 
@@ -174,7 +164,7 @@ class Scoring:
     """A strategy with the resources it weighs."""
 
     strategy: Strategy = "LeastAllocated"
-    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
     shape: tuple[ShapePoint, ...] = ()
 
     def score(self, pod: PodClass, view: View) -> Scores:

@@ -8,8 +8,8 @@ from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
 from situate.core.config.encode import encode
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.config.validate_args import args_problems
 from situate.core.engine.framework import build_frameworks
+from situate.core.model.field_errors import distinct
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import GpuShare
 from situate.core.plugins.support.gpu_mix import Typical
@@ -25,7 +25,7 @@ def config(plugin: str, args: Any) -> KubeSchedulerConfiguration:
 
 def problems_of(plugin: str, **args: Any) -> list[str]:
     given = next(one for one in config(plugin, args).profiles[0].plugin_config if one.name == plugin)
-    return args_problems("args", given.args)
+    return distinct(given.args.validate("args"))
 
 
 @pytest.mark.parametrize(

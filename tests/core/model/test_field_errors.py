@@ -2,16 +2,8 @@
 
 import pytest
 
-from situate.core.config.problems import (
-    ConfigError,
-    duplicate,
-    forbidden,
-    go_json,
-    invalid,
-    quoted,
-    required,
-    unsupported,
-)
+from situate.core.config.errors import ConfigError
+from situate.core.model.field_errors import duplicate, forbidden, go_json, invalid, quoted, required, unsupported
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.core.config.duration import format_duration, parse_duration
+from situate.core.model.duration import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from situate.core.config.problems import child, distinct, index, invalid, unsupported
+from situate.core.model.field_errors import child, distinct, index, invalid, unsupported
 from situate.core.model.labels import parse_int64
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm

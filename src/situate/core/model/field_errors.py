@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 __all__ = [
-    "ConfigError",
     "child",
     "distinct",
     "duplicate",
@@ -22,14 +21,6 @@ __all__ = [
     "required",
     "unsupported",
 ]
-
-
-class ConfigError(Exception):
-    """The configuration cannot be used. `problems` has every fault that was found, in order."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = tuple(problems)
 
 
 def child(path: str, *names: str) -> str:

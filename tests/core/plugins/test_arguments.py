@@ -6,8 +6,9 @@ import pytest
 
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
-from situate.core.config.types import ARGS
-from situate.core.config.validate_args import args_problems
+from situate.core.config.validate import validate
+from situate.core.model.field_errors import distinct
+from situate.core.plugins.table import ARGS
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NAME_RULE = (
@@ -27,7 +28,7 @@ def problems_of(plugin: str, **args: Any) -> list[str]:
     """As if the arguments stood at `args`."""
     profile = {"pluginConfig": [{"name": plugin, "args": args}]}
     config = with_defaults(decode(HEAD | {"profiles": [profile]}))
-    return args_problems("args", config.profiles[0].plugin_config[0].args)
+    return distinct(config.profiles[0].plugin_config[0].args.validate("args"))
 
 
 NEED_ARGUMENTS = ("Cost", "Latency")
@@ -40,7 +41,10 @@ def test_the_defaults_are_valid(plugin: str) -> None:
 
 
 def test_arguments_of_others_are_not_judged() -> None:
-    assert args_problems("args", {"anything": "goes"}) == []
+    config = with_defaults(
+        decode(HEAD | {"profiles": [{"pluginConfig": [{"name": "Theirs", "args": {"any": "thing"}}]}]})
+    )
+    assert validate(config) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,13 @@
+"""The error that a bad configuration raises."""
+
+from collections.abc import Sequence
+
+__all__ = ["ConfigError"]
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. `problems` has every fault that was found, in order."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
