@@ -32,8 +32,16 @@ def test_a_port_that_is_taken_is_said_so() -> None:
 
 def test_nothing_is_served_off_this_machine_without_tls() -> None:
     async def story() -> None:
-        with pytest.raises(InputError, match="with TLS, or not at all"):
+        with pytest.raises(InputError, match=r"will not listen on 0\.0\.0\.0 without TLS"):
             await serve(Settings(address="0.0.0.0", port=0), registry(), Door(), tables, tls=None)
+
+    told(story)
+
+
+def test_every_spelling_of_this_machine_is_served_without_tls() -> None:
+    async def story() -> None:
+        server = await serve(Settings(address="LOCALHOST", port=0), registry(), Door(), tables, tls=None)
+        await server.stop()
 
     told(story)
 

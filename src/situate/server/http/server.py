@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import random
 import ssl
 import time
@@ -26,6 +25,7 @@ from situate.server.http.routing import Routing
 from situate.server.http.scale import Scale
 from situate.server.http.settings import Settings
 from situate.server.http.watches import Watches
+from situate.server.identity.network import check_listening
 from situate.server.openapi import OpenApi
 from situate.server.registry.registry import Registry
 from situate.wire.errors import InputError
@@ -79,8 +79,7 @@ class Server:
     async def start(self) -> None:
         """Raises InputError for an address that cannot be had."""
         settings, limits = self._settings, self._settings.limits
-        if self._tls is None and not is_loopback(settings.address):
-            raise InputError(f"{settings.address} is not of this machine alone: it is served with TLS, or not at all")
+        check_listening(settings.address, tls=self._tls is not None)
         self._listener = Listener(
             self._front.handle,
             head_s=limits.head_s,
@@ -138,13 +137,6 @@ class Server:
             async with asyncio.timeout(LEAST_S):
                 await self._server.wait_closed()
         self._server = None
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _no_port(settings: Settings, error: OSError) -> str:

@@ -1,11 +1,11 @@
-"""Nothing off loopback without TLS and identity: whether a server may listen as it is told to. A pure check."""
+"""Whether a server may listen on an address: off loopback only with TLS. Callers always need an identity there."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Final
 
-from situate.server.identity.secret_files import IdentityError
+from situate.wire.errors import InputError
 
 __all__ = ["check_listening", "is_loopback"]
 
@@ -23,14 +23,10 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def check_listening(host: str, *, tls: bool, identity: bool) -> None:
-    """Raises if others could reach what must not be open to them."""
-    if is_loopback(host):
-        return
-    missing = [name for name, there in (("TLS", tls), ("identity", identity)) if not there]
-    if missing:
+def check_listening(host: str, *, tls: bool) -> None:
+    """Raises InputError if others could reach the server and read what it says."""
+    if not tls and not is_loopback(host):
         shown = host or "every address"
-        raise IdentityError(
-            f"will not listen on {shown} without {' and '.join(missing)}: others could reach it; "
-            "listen on 127.0.0.1, or turn that on"
+        raise InputError(
+            f"will not listen on {shown} without TLS: others could reach it; listen on 127.0.0.1, or turn that on"
         )
