@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from situate.server.discovery import Document, document, subresource_kind, subresource_verbs
+from situate.server.kinds import KINDS
 from situate.server.openapi_values import GIVEN, NOT_GIVEN, VALUES
-from situate.server.openapi_words import FIELDS, MESSAGES
 from situate.server.resources import RESOURCES, Resource
 from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, message
 
@@ -89,6 +89,35 @@ _METHODS: Final = {
     "deletecollection": "delete",
 }
 _ACTIONS: Final = {"create": "post", "update": "put"}
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "apiVersion": "The group and version of this kind, as `apps/v1`.",
+    "kind": "The name of this kind.",
+    "metadata": "The name, labels and whatever else every object has.",
+    "spec": "The desired state.",
+    "status": "The observed state.",
+    "Eviction": "Eviction asks to remove a pod, if its disruption budgets permit.",
+    "ObjectMeta": "What every object has: a name, labels, annotations, owners, and what the server records about it.",
+    "ObjectMeta.annotations": "Notes. Selectors do not see them.",
+    "ObjectMeta.creationTimestamp": "When the server created the object.",
+    "ObjectMeta.deletionTimestamp": "When the object is due to be gone. The server sets it.",
+    "ObjectMeta.finalizers": "The controllers that must act before the object is gone.",
+    "ObjectMeta.generateName": "A prefix that the server completes to a name.",
+    "ObjectMeta.generation": "Counts changes of the desired state.",
+    "ObjectMeta.labels": "Keys and values that selectors match.",
+    "ObjectMeta.managedFields": "Who set which field, for server-side apply.",
+    "ObjectMeta.name": "The name, unique among the kind's objects in the namespace. It cannot change.",
+    "ObjectMeta.namespace": "The namespace. It cannot change.",
+    "ObjectMeta.ownerReferences": "The objects that own this one. When all are gone, the server deletes this one.",
+    "ObjectMeta.resourceVersion": "The revision of the object. The server refuses a write that names an older one.",
+    "ObjectMeta.uid": "Unique among all objects, past ones too.",
+    "Scale": "Scale is the number of pods that a workload should have, and has.",
+    "TokenRequest": "TokenRequest asks for a token of a service account.",
+    **{kind.name: kind.description for kind in KINDS},
+    **{name: text for kind in KINDS for name, text in kind.words.items()},
+}
+"""Descriptions of messages and of fields; a field without its message is described so in every message."""
 
 
 def _parameter(name: str, text: str, kind: str = "string", where: str = "query") -> dict[str, Any]:
@@ -220,9 +249,9 @@ def _list_schema(one: Resource) -> dict[str, Any]:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"description": FIELDS["apiVersion"], "type": "string"},
+            "apiVersion": {"description": _WORDS["apiVersion"], "type": "string"},
             "items": {"description": "The objects.", **items},
-            "kind": {"description": FIELDS["kind"], "type": "string"},
+            "kind": {"description": _WORDS["kind"], "type": "string"},
             "metadata": {"description": "The revision of the list.", "allOf": [{"$ref": f"{REF}{META}ListMeta"}]},
         },
         "x-kubernetes-group-version-kind": [{"group": one.group, "kind": f"{one.kind}List", "version": one.version}],
@@ -255,11 +284,9 @@ def _schema(name: str) -> msgspec.Raw:
     one = message(name)
     properties = {field.name: _property(one, field) for field in flat_fields(one)}
     schema: dict[str, Any] = {
-        "description": MESSAGES.get(one.go, f"{one.go} is a part of other kinds."),
+        "description": _WORDS.get(one.go, f"{one.go} is a part of other kinds."),
         "type": "object",
     }
-    if one.is_kind and one.go not in MESSAGES:
-        schema["description"] = f"{one.go} is a kind of object."
     if required := [field.name for field in flat_fields(one) if _is_required(one, field)]:
         schema["required"] = required
     schema["properties"] = dict(sorted(properties.items()))
@@ -281,7 +308,7 @@ def _is_required(one: Message, field: Field) -> bool:
 
 
 def _property(one: Message, field: Field) -> dict[str, Any]:
-    text = FIELDS.get(f"{one.go}.{field.name}") or FIELDS.get(field.name, "")
+    text = _WORDS.get(f"{one.go}.{field.name}") or _WORDS.get(field.name, "")
     shown = _type(field.type)
     if "$ref" in shown:
         shown = {"allOf": [shown]}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from situate.server.objects import Object
 from situate.server.resources import Resource
 
 __all__ = [
@@ -22,8 +23,6 @@ __all__ = [
     "WriteOptions",
 ]
 
-Object: TypeAlias = dict[str, Any]
-"""An object as its JSON says, under Kubernetes' names. Whoever is handed one to keep must not change it."""
 FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from situate.server import tables
 from situate.server.errors import StatusError
 from situate.server.http.ports import Check, LogSource, Special
 from situate.server.http.server import Server, serve
@@ -18,6 +17,7 @@ from situate.server.identity.attributes import Attributes, refusal
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
+from situate.server.tables import printers
 from situate.server.views.views import Views
 from situate.store.memory import MemoryStore
 
@@ -200,7 +200,7 @@ async def world(
         settings,
         registry,
         door,
-        tables,
+        printers,
         tls=tls,
         specials=specials,
         views=Views(kept, registry.cache),

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 
 from server.kinds.corpus_groups import Case, Json, merged
 from situate.server.errors import Cause
-from situate.server.kinds import strategy_of
+from situate.server.kinds import STRATEGIES
 from situate.server.kinds.metadata import validate_metadata, validate_metadata_update
 from situate.server.kinds.strategy import Strategy
 from situate.server.resources import BY_KIND, Resource
 from situate.wire.schema import normalised
 
 UID = "UID"
+
+
+def strategy_of(resource: Resource) -> Strategy:
+    return STRATEGIES[f"{resource.group}/{resource.kind}"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ import copy
 import pytest
 
 from server.kinds.corpus_groups import Json, daemon_set, deployment, merged, replica_set, stateful_set
-from server.kinds.group_writes import created, updated
-from situate.server.kinds import strategy_of
+from server.kinds.group_writes import created, strategy_of, updated
 from situate.server.resources import BY_KIND
 
 

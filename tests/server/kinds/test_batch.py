@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.kinds.corpus_groups import Json, job, merged
-from server.kinds.group_writes import created, updated
+from server.kinds.group_writes import created, strategy_of, updated
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
-from situate.server.kinds import strategy_of
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
 from situate.server.kinds.batch.wording import schedule_problem
 from situate.server.resources import BY_KIND

@@ -2,7 +2,7 @@
 
 import pytest
 
-from situate.server.kinds.events import NEW_STRATEGY, STRATEGY
+from situate.server.kinds.core.event import EVENTS_KIND, KIND
 from situate.server.requests import Object
 
 TOLD: Object = {
@@ -28,37 +28,37 @@ NEW: Object = {
 
 
 def test_an_old_event_may_say_nothing_of_who_reports_it() -> None:
-    assert STRATEGY.validate(TOLD) == []
+    assert KIND.strategy.validate(TOLD) == []
 
 
 def test_an_old_event_is_about_something_in_its_own_namespace() -> None:
     elsewhere = {**TOLD, "involvedObject": {"kind": "Pod", "namespace": "other"}}
-    assert [cause.field for cause in STRATEGY.validate(elsewhere)] == ["involvedObject.namespace"]
+    assert [cause.field for cause in KIND.strategy.validate(elsewhere)] == ["involvedObject.namespace"]
     nowhere = {**TOLD, "involvedObject": {"kind": "Node"}}
-    assert STRATEGY.validate(nowhere) == []
+    assert KIND.strategy.validate(nowhere) == []
 
 
 def test_a_new_event_by_the_old_group_names_its_reporter_by_the_old_name() -> None:
     silent = {key: value for key, value in NEW.items() if key != "reportingComponent"}
-    assert STRATEGY.validate(silent)[0].field == "reportingComponent"
-    assert NEW_STRATEGY.validate(silent)[0].field == "reportingController"
+    assert KIND.strategy.validate(silent)[0].field == "reportingComponent"
+    assert EVENTS_KIND.strategy.validate(silent)[0].field == "reportingController"
 
 
 def test_a_new_event_is_good_in_either_form() -> None:
-    assert NEW_STRATEGY.validate(NEW) == []
+    assert EVENTS_KIND.strategy.validate(NEW) == []
     other = {key: value for key, value in NEW.items() if key not in ("involvedObject", "message", "reportingComponent")}
     other |= {"regarding": NEW["involvedObject"], "note": "m", "reportingController": "example.com/c"}
-    assert NEW_STRATEGY.validate(other) == []
-    assert NEW_STRATEGY.validate_update(other, NEW) == []
+    assert EVENTS_KIND.strategy.validate(other) == []
+    assert EVENTS_KIND.strategy.validate_update(other, NEW) == []
 
 
 @pytest.mark.parametrize("name", ["reason", "message", "type", "action", "reportingInstance"])
 def test_a_new_event_does_not_change_its_mind(name: str) -> None:
     changed = {**NEW, name: "Warning" if name == "type" else "other"}
-    assert name in [cause.field for cause in NEW_STRATEGY.validate_update(changed, NEW)]
+    assert name in [cause.field for cause in EVENTS_KIND.strategy.validate_update(changed, NEW)]
 
 
 def test_events_can_be_found_by_what_they_are_about_and_who_reports_them() -> None:
-    found = STRATEGY.selectable(TOLD)
+    found = KIND.strategy.selectable(TOLD)
     assert (found["involvedObject.name"], found["source"], found["reportingComponent"]) == ("p", "kubelet", "")
-    assert STRATEGY.selectable(NEW)["source"] == "example.com/c"
+    assert KIND.strategy.selectable(NEW)["source"] == "example.com/c"

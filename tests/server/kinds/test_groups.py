@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from server.kinds.corpus_groups import Case, Json, answers, cases
-from server.kinds.group_writes import written
-from situate.server.kinds import STRATEGIES, strategy_of
+from server.kinds.group_writes import strategy_of, written
+from situate.server.kinds import STRATEGIES
 from situate.server.resources import BY_KIND, RESOURCES
 
 RECORDED = answers()

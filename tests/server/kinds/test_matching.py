@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement, parse_selector
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.matching import is_empty, matches, usable_selector
-from situate.server.kinds.validating import Causes
 
 KEYS, VALUES = st.sampled_from(["a", "b", "c"]), st.sampled_from(["", "x", "y"])
 LABELS = st.dictionaries(KEYS, VALUES, max_size=3)

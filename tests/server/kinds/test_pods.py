@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from situate.server.kinds.pods import STRATEGY, qos_class
-from situate.server.kinds.pods.defaults import pull_policy
-from situate.server.kinds.pods.updates import ONLY_THESE
+from situate.server.kinds.core.pod import KIND, qos_class
+from situate.server.kinds.core.pod.defaults import pull_policy
+from situate.server.kinds.core.pod.updates import ONLY_THESE
 
 Json = dict[str, Any]
 
@@ -17,8 +17,8 @@ def pod(**spec: Any) -> Json:
         "metadata": {"name": "p", "namespace": "default", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"containers": [{"name": "c", "image": "i:1"}], **spec},
     }
-    STRATEGY.default(made)
-    STRATEGY.prepare_create(made)
+    KIND.strategy.default(made)
+    KIND.strategy.prepare_create(made)
     return made
 
 
@@ -37,7 +37,7 @@ def pod(**spec: Any) -> Json:
 def test_grace(spec: Json, phase: str, asked: int | None, seconds: int) -> None:
     found = pod(**spec)
     found["status"]["phase"] = phase
-    assert STRATEGY.grace(found, asked) == seconds
+    assert KIND.strategy.grace(found, asked) == seconds
 
 
 def container(limits: Json | None = None, requests: Json | None = None) -> Json:
@@ -88,7 +88,7 @@ def test_a_gated_pod_says_since_when_it_waits() -> None:
 def test_what_a_client_says_about_the_state_of_a_new_pod_is_not_believed() -> None:
     made = pod()
     made["status"] = {"phase": "Running", "podIP": "1.2.3.4"}
-    STRATEGY.prepare_create(made)
+    KIND.strategy.prepare_create(made)
     assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
@@ -98,11 +98,11 @@ def test_a_status_update_changes_neither_spec_nor_owners_nor_class_of_service() 
     new["spec"]["nodeName"] = "n"
     new["metadata"]["ownerReferences"] = [{"name": "x"}]
     new["status"] = {"phase": "Running"}
-    STRATEGY.prepare_status(new, old)
+    KIND.strategy.prepare_status(new, old)
     assert new["spec"] == old["spec"]
     assert "ownerReferences" not in new["metadata"]
     assert new["status"] == {"phase": "Running", "qosClass": "BestEffort"}
-    assert STRATEGY.validate_status(new, old) == []
+    assert KIND.strategy.validate_status(new, old) == []
 
 
 def test_a_client_that_does_not_know_observed_generations_does_not_take_them_away() -> None:
@@ -110,7 +110,7 @@ def test_a_client_that_does_not_know_observed_generations_does_not_take_them_awa
     old["status"] |= {"observedGeneration": 3, "conditions": [{"type": "Ready", "observedGeneration": 2}]}
     new = copy.deepcopy(old)
     new["status"] = {"conditions": [{"type": "Ready"}, {"type": "Other"}]}
-    STRATEGY.prepare_status(new, old)
+    KIND.strategy.prepare_status(new, old)
     assert new["status"]["observedGeneration"] == 3
     assert new["status"]["conditions"] == [{"type": "Ready", "observedGeneration": 2}, {"type": "Other"}]
 
@@ -119,7 +119,7 @@ def test_the_text_for_a_field_that_may_not_change_names_those_that_may() -> None
     old = pod()
     new = copy.deepcopy(old)
     new["spec"]["hostPID"] = True
-    (cause,) = STRATEGY.validate_update(new, old)
+    (cause,) = KIND.strategy.validate_update(new, old)
     assert (cause.field, cause.reason, cause.message) == ("spec", "FieldValueForbidden", f"Forbidden: {ONLY_THESE}")
 
 
@@ -128,7 +128,7 @@ def test_a_negative_grace_period_may_become_a_second() -> None:
     old["spec"]["terminationGracePeriodSeconds"] = -1
     new = copy.deepcopy(old)
     new["spec"]["terminationGracePeriodSeconds"] = 1
-    assert STRATEGY.validate_update(new, old) == []
+    assert KIND.strategy.validate_update(new, old) == []
 
 
 def test_limits_of_a_list_of_host_ports_hold_across_protocols_and_addresses() -> None:
@@ -137,4 +137,4 @@ def test_limits_of_a_list_of_host_ports_hold_across_protocols_and_addresses() ->
         for protocol in ("TCP", "UDP")
         for address in ("10.0.0.1", "10.0.0.2")
     ]
-    assert STRATEGY.validate(pod(containers=[{"name": "c", "image": "i", "ports": ports}])) == []
+    assert KIND.strategy.validate(pod(containers=[{"name": "c", "image": "i", "ports": ports}])) == []

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situate.server.kinds.services import ADDRESSES, NODE_PORTS, STRATEGY, allocate
+from situate.server.kinds.core.service import ADDRESSES, KIND, NODE_PORTS, allocate
 
 Json = dict[str, Any]
 
 
 def service(name: str = "s", **spec: Any) -> Json:
     made: Json = {"metadata": {"name": name, "namespace": "default"}, "spec": {"ports": [{"port": 80}], **spec}}
-    STRATEGY.default(made)
+    KIND.strategy.default(made)
     return made
 
 
@@ -67,19 +67,19 @@ def test_a_headless_service_gets_no_address_and_an_external_name_nothing() -> No
 
 def test_a_replacement_that_does_not_repeat_address_and_port_keeps_them() -> None:
     old = service(type="NodePort")
-    STRATEGY.prepare_create(old)
+    KIND.strategy.prepare_create(old)
     new = service(type="NodePort", ports=[{"port": 8080}])
-    STRATEGY.prepare_update(new, old)
+    KIND.strategy.prepare_update(new, old)
     assert new["spec"]["clusterIP"] == old["spec"]["clusterIP"]
     assert new["spec"]["ports"][0]["nodePort"] == old["spec"]["ports"][0]["nodePort"]
-    assert STRATEGY.validate_update(new, old) == []
+    assert KIND.strategy.validate_update(new, old) == []
 
 
 def test_a_node_port_goes_with_the_type() -> None:
     old = service(type="NodePort")
-    STRATEGY.prepare_create(old)
+    KIND.strategy.prepare_create(old)
     new = copy.deepcopy(old)
     new["spec"]["type"] = "ClusterIP"
-    STRATEGY.prepare_update(new, old)
+    KIND.strategy.prepare_update(new, old)
     assert "nodePort" not in new["spec"]["ports"][0]
-    assert STRATEGY.validate_update(new, old) == []
+    assert KIND.strategy.validate_update(new, old) == []

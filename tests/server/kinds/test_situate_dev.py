@@ -1,6 +1,6 @@
 import pytest
 
-from situate.server.kinds import strategy_of
+from server.kinds.group_writes import strategy_of
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from situate.server.kinds import configmaps, secrets
-from situate.server.kinds.configmaps import MAX_SIZE, decoded_size
+from situate.server.kinds.core import configmap
+from situate.server.kinds.core import secret as secrets
+from situate.server.kinds.core.configmap import MAX_SIZE, decoded_size
 
 Json = dict[str, Any]
 
@@ -23,23 +24,23 @@ def test_the_size_of_what_is_encoded_is_known_without_decoding(size: int) -> Non
 def test_a_config_map_holds_a_mebibyte_of_both_kinds_together() -> None:
     half = MAX_SIZE // 2
     full: Json = {"metadata": {}, "data": {"a": "x" * half}, "binaryData": {"b": encoded(half)}}
-    assert configmaps.STRATEGY.validate(full) == []
+    assert configmap.KIND.strategy.validate(full) == []
     full["data"]["a"] += "x"
-    (cause,) = configmaps.STRATEGY.validate(full)
+    (cause,) = configmap.KIND.strategy.validate(full)
     assert (cause.field, cause.message) == ("", "Too long: may not be more than 1048576 bytes")
 
 
 def test_a_secret_holds_a_mebibyte() -> None:
     full: Json = {"metadata": {}, "type": "Opaque", "data": {"a": encoded(MAX_SIZE)}}
-    assert secrets.STRATEGY.validate(full) == []
+    assert secrets.KIND.strategy.validate(full) == []
     full["data"]["b"] = encoded(1)
-    (cause,) = secrets.STRATEGY.validate(full)
+    (cause,) = secrets.KIND.strategy.validate(full)
     assert (cause.field, cause.message) == ("data", "Too long: may not be more than 1048576 bytes")
 
 
 def test_text_in_a_secret_becomes_data_and_wins() -> None:
     secret: Json = {"metadata": {}, "data": {"a": encoded(1), "b": encoded(2)}, "stringData": {"a": "ä"}}
-    secrets.STRATEGY.default(secret)
+    secrets.KIND.strategy.default(secret)
     assert "stringData" not in secret
     assert base64.b64decode(secret["data"]["a"]).decode() == "ä"
     assert secret["data"]["b"] == encoded(2)

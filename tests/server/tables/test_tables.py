@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from situate.server.resources import BY_KIND, RESOURCES
-from situate.server.tables import cells_of, columns_of, conditions_of, printer_of
-from situate.server.tables.columns import COLUMNS
-from situate.server.tables.rows import ROWS
+from situate.server.tables.printers import cells_of, columns_of, conditions_of, printer_of
 
 NS = 10**9
 Json = dict[str, Any]
@@ -44,15 +42,9 @@ def test_an_object_with_nothing_but_a_name_has_a_cell_for_each_column(resource: 
     assert len(cells_of(resource, {"metadata": {"name": "a"}}, 0)) == len(columns_of(resource))
 
 
-def test_the_tables_of_columns_and_of_rows_are_of_the_same_resources_and_all_of_them_are_served() -> None:
-    served = {f"{one.group}/{one.plural}" for one in LISTED}
-    assert set(COLUMNS) == set(ROWS)
-    assert set(COLUMNS) <= served
-
-
 def test_every_column_is_described() -> None:
-    for columns in COLUMNS.values():
-        assert all(column["description"] for column in columns)
+    for resource in LISTED:
+        assert all(column["description"] for column in columns_of(resource))
 
 
 def test_a_resource_without_columns_of_its_own_shows_when_objects_were_created() -> None:

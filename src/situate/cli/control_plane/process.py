@@ -42,7 +42,6 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
-from situate.server import tables
 from situate.server.admission.chain import chain
 from situate.server.controllers.running import RegistryControllers
 from situate.server.http.ports import Check
@@ -64,6 +63,7 @@ from situate.server.registry.registry import Registry
 from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.scheduler import LostTermError, open_scheduler
 from situate.server.scheduling.scheduler import Settings as SchedulerSettings
+from situate.server.tables import printers
 from situate.server.uids import new_uid
 from situate.server.views.views import Views
 from situate.store.compaction import compact_regularly
@@ -250,7 +250,7 @@ async def _serve(
         HttpSettings(address=settings.address, port=settings.port, hosts=settings.names),
         registry,
         identity.identity,
-        tables,
+        printers,
         tls=tls,
         names=_names(settings),
         specials={

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.errors import Cause, invalid
-from situate.server.kinds.services.preparing import allocate
+from situate.server.kinds.core.service.prepare import allocate
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target

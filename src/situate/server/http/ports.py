@@ -86,7 +86,7 @@ class Gate(Protocol):
 
 
 class Tables(Protocol):
-    """How `kubectl get` shows things; the module situate.server.tables is one."""
+    """How `kubectl get` shows things; the module situate.server.tables.printers is one."""
 
     def columns_of(self, resource: Resource) -> Sequence[Mapping[str, Any]]: ...
 

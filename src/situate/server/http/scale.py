@@ -13,7 +13,7 @@ from situate.server.http.responses import Answer, of_object
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import Held
 from situate.server.requests import Object, Target
-from situate.server.tables.words import selector
+from situate.server.tables.cells import selector
 from situate.wire.patching import PatchError, json_patched, merge_patched
 from situate.wire.schema import DecodeError, normalised
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from situate.server.identity.rules import Rule
-from situate.server.requests import Object
+from situate.server.kinds import KINDS
+from situate.server.objects import Object
 
 __all__ = ["AUTOUPDATE", "BINDINGS", "NODE_RULES", "ROLES", "BootstrapBinding", "BootstrapRole"]
 
@@ -210,19 +211,10 @@ kube-system/system::leader-locking-kube-scheduler
   create,get,list,update,watch coordination.k8s.io : leases
   create,get,list,update,watch coordination.k8s.io : leasecandidates
 situate:aggregate-to-edit > edit
-  W scheduling.x-k8s.io : podgroups
 situate:aggregate-to-view > view
-  R scheduling.x-k8s.io : podgroups podgroups/status
-  R situate.dev : nodesnapshots placementdecisions
-  list,watch situate.dev : placementevents
-  get,list situate.dev : namespaceviews nodeviews workloadviews
 situate:node
-  R situate.dev : nodesnapshots
 situate:scheduler
   get,list,update,watch coordination.k8s.io : leases = situate situate-scheduler
-  R scheduling.x-k8s.io : podgroups
-  patch,update scheduling.x-k8s.io : podgroups/status
-  R situate.dev : nodesnapshots placementdecisions
 """
 
 # A binding: its name, the role (in its own namespace, if it has one: a Role), and to whom.
@@ -318,6 +310,18 @@ def _rule(line: str) -> Rule:
     return Rule(meant, named, tuple(things.split()), tuple(names.split()))
 
 
+def _declared(role: str) -> Iterator[Rule]:
+    """The rules that kinds declare for a role, by group and verbs. `; patch status` is about a subresource."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for kind in KINDS:
+        for rule in filter(None, kind.rights.get(role, "").split("; ")):
+            verbs, _, subresource = rule.partition(" ")
+            resource = kind.resource_name + (f"/{subresource}" if subresource else "")
+            found.setdefault((kind.group, verbs), []).append(resource)
+    for (group, verbs), resources in found.items():
+        yield Rule(_VERBS.get(verbs) or tuple(verbs.split(",")), (group,), tuple(resources))
+
+
 def _entries(table: str) -> Iterator[list[str]]:
     """Lines that belong together: one that is not indented, and those after it that are."""
     entry: list[str] = []
@@ -338,7 +342,8 @@ def _parsed_roles() -> Iterator[BootstrapRole]:
         rest, _, gathers = head.partition(" < ")
         rest, _, gathered_by = rest.partition(" > ")
         namespace, _, name = rest.rpartition("/")
-        yield BootstrapRole(namespace, name, tuple(_rule(line) for line in rules), gathered_by, gathers)
+        declared = _declared(gathered_by or name) if name.startswith("situate:") else ()
+        yield BootstrapRole(namespace, name, (*map(_rule, rules), *declared), gathered_by, gathers)
 
 
 def _parsed_bindings() -> Iterator[BootstrapBinding]:

@@ -1,4 +1,4 @@
-"""What is particular to each kind: an explicit table of strategies, by `group/Kind`."""
+"""The kinds that the server serves: one declaration each, in the package of its group."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Final
 
 from situate.server.kinds import (
     apps,
+    authentication,
+    authorization,
     batch,
     coordination,
     core,
     discovery,
-    node_k8s_io,
+    node,
     policy,
     rbac,
     resource,
@@ -19,29 +21,26 @@ from situate.server.kinds import (
     situate_dev,
     storage,
 )
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
-from situate.server.resources import Resource
 
-__all__ = ["STRATEGIES", "Strategy", "strategy_of"]
+__all__ = ["KINDS", "STRATEGIES", "Kind", "Strategy"]
 
-STRATEGIES: Final[Mapping[str, Strategy]] = {
-    **core.STRATEGIES,
-    **apps.STRATEGIES,
-    **batch.STRATEGIES,
-    **policy.STRATEGIES,
-    **scheduling.STRATEGIES,
-    **storage.STRATEGIES,
-    **rbac.STRATEGIES,
-    **coordination.STRATEGIES,
-    **resource.STRATEGIES,
-    **discovery.STRATEGIES,
-    **node_k8s_io.STRATEGIES,
-    **situate_dev.STRATEGIES,
-}
-
-_PLAIN: Final = Strategy()
-
-
-def strategy_of(what: Resource) -> Strategy:
-    """A kind that is not in the table has no rules of its own."""
-    return STRATEGIES.get(f"{what.group}/{what.kind}", _PLAIN)
+KINDS: Final[tuple[Kind, ...]] = (
+    *core.KINDS,
+    *apps.KINDS,
+    *batch.KINDS,
+    *policy.KINDS,
+    *scheduling.KINDS,
+    *coordination.KINDS,
+    *storage.KINDS,
+    *resource.KINDS,
+    *discovery.KINDS,
+    *node.KINDS,
+    *rbac.KINDS,
+    *authentication.KINDS,
+    *authorization.KINDS,
+    *situate_dev.KINDS,
+)
+STRATEGIES: Final[Mapping[str, Strategy]] = {f"{kind.group}/{kind.name}": kind.strategy for kind in KINDS}
+"""By `group/Kind`."""

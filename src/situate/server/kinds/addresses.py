@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
-from situate.server.kinds.validating import Causes, invalid
+from situate.server.kinds.field_errors import Causes, invalid
 
 __all__ = ["cidr", "endpoint_ip", "ip", "is_dual_stack", "is_ipv6", "parse_ip"]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.server.kinds.field_errors import Causes, duplicate, invalid, label_key, not_supported, required, too_long
 from situate.server.kinds.naming import pattern_text
-from situate.server.kinds.validating import Causes, duplicate, invalid, label_key, not_supported, required, too_long
 
 __all__ = ["conditions", "is_true"]
 

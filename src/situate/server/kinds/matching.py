@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.validating import Causes, invalid, label_selector, required
+from situate.server.kinds.field_errors import Causes, invalid, label_selector, required
 
 __all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "own_selector", "template_labels", "usable_selector"]
 

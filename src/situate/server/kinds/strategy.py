@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from situate.server.errors import Cause
 from situate.server.kinds.naming import NameRule, subdomain
-from situate.server.requests import Object
+from situate.server.objects import Object
 
-__all__ = ["NOTHING", "Strategy", "drop_status", "keep_all_but_status", "keep_status"]
+__all__ = ["NOTHING", "Strategy", "again", "drop_status", "keep_all_but_status", "keep_status"]
 
 Change: TypeAlias = Callable[[Object], None]
 Merge: TypeAlias = Callable[[Object, Object], None]
@@ -53,6 +53,11 @@ def _at_once(_obj: Object, _asked: int | None) -> int:
 
 def _silent(_: Object) -> list[str]:
     return []
+
+
+def again(check: Check) -> Compare:
+    """On update: the same checks as on creation."""
+    return lambda new, _old: check(new)
 
 
 def drop_status(obj: Object) -> None:

@@ -20,7 +20,7 @@ from situate.core.model.managed import Budget, ManagedPod
 from situate.core.reconcile.disruption import CAUSE, EvictionDecision, budgets_of, decide_eviction, granted
 from situate.core.reconcile.objects import to_json
 from situate.server.errors import Cause, StatusError, bad_request, invalid
-from situate.server.kinds.validating import not_supported
+from situate.server.kinds.field_errors import not_supported
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import SUCCESS, with_condition
 from situate.server.placing.refusing import other_revision, other_uid

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from situate.core.model.labels import parse_int64
 from situate.server.errors import Cause, StatusError, bad_request, invalid
-from situate.server.kinds.validating import forbidden, not_supported
+from situate.server.kinds.field_errors import forbidden, not_supported
 from situate.server.requests import ListOptions, WatchOptions
 
 __all__ = ["EXACT", "Token", "check_list", "check_watch", "read_token", "revision_of", "too_large_revision"]

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid, not_found
-from situate.server.kinds.validating import invalid as invalid_value
+from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.registry.context import Means
 from situate.server.registry.stored_object import Patched
 from situate.server.registry.update import Made, replaced

@@ -22,7 +22,7 @@ from situate.core.model.labels import (
 )
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import bad_request
-from situate.server.kinds.validating import quoted
+from situate.server.kinds.field_errors import quoted
 from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME, PODS, column_of, names_of
 from situate.server.registry.stored_object import Held
 from situate.server.resources import Resource

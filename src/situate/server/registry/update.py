@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from situate.server.errors import Cause, invalid, not_found
+from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.kinds.metadata import validate_metadata_update
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.validating import invalid as invalid_value
 from situate.server.registry.codec import encoded
 from situate.server.registry.context import Means
 from situate.server.registry.create import create_once

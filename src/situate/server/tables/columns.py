@@ -1,68 +1,28 @@
-"""The columns of each resource's table, one line a resource. Names, types and order are kube-apiserver's."""
+"""Table: the columns that `kubectl get` prints for a kind, and where each cell's value comes from.
+
+A table is declared as text, one entry a column: `Name!, Desired# = spec.replicas, +Selector = labels(spec.selector)`.
+Before the name, `+` marks a column that only `-o wide` shows. After it, `#` is an integer, `?` a boolean, `@` a date
+and `!` a name. After ` = ` comes the path of the value, in parentheses if one of FUNCTIONS converts it. `|` and a value
+say what to show if the path leads nowhere, `||` and a value what to show if it leads nowhere or to something empty. A
+column without a path is one of STANDARD, or has a function in `cells` or `timed`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["COLUMNS", "PLAIN"]
+import msgspec
 
-# `group/plural: column, column`. Before a name `+` is for a column that only `-o wide` shows; after it `#` is an
-# integer, `?` a boolean, `@` a date and `!` a name. `=` is as another resource.
-_TABLE: Final = """
-/configmaps: Name!, Data, Age
-/endpoints: Name!, Endpoints, Age
-/events: Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name!
-/namespaces: Name!, Status, Age
-/nodes: Name!, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, +Kernel-Version, +Container-Runtime
-/persistentvolumeclaims: Name!, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, \
-+VolumeMode
-/persistentvolumes: Name!, Capacity, Access Modes, Reclaim Policy, Status, Claim, StorageClass, \
-VolumeAttributesClass, Reason, Age, +VolumeMode
-/pods: Name!, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates
-/podtemplates: Name!, Containers, Images, Pod Labels
-/replicationcontrollers: Name!, Desired#, Current#, Ready#, Age, +Containers, +Images, +Selector
-/resourcequotas: Name!, Request, Limit, Age
-/secrets: Name!, Type, Data, Age
-/serviceaccounts: Name!, Age
-/services: Name!, Type, Cluster-IP, External-IP, Port(s), Age, +Selector
-apps/controllerrevisions: Name!, Controller, Revision, Age
-apps/daemonsets: Name!, Desired#, Current#, Ready#, Up-to-date#, Available#, Node Selector, Age, +Containers, +Images, \
-+Selector
-apps/deployments: Name!, Ready, Up-to-date, Available, Age, +Containers, +Images, +Selector
-apps/replicasets: = /replicationcontrollers
-apps/statefulsets: Name!, Ready, Age, +Containers, +Images
-batch/cronjobs: Name!, Schedule, Timezone, Suspend?, Active#, Last Schedule, Age, +Containers, +Images, +Selector
-batch/jobs: Name!, Status, Completions, Duration, Age, +Containers, +Images, +Selector
-policy/poddisruptionbudgets: Name!, Min Available, Max Unavailable, Allowed Disruptions#, Age
-scheduling.k8s.io/priorityclasses: Name!, Value#, Global-Default?, Age, PreemptionPolicy
-scheduling.k8s.io/podgroups: Name!, Policy, Workload, Status, Age
-scheduling.x-k8s.io/podgroups: Name!, Phase, MinMember#, Running#, Succeeded#, Failed#, Age@
-coordination.k8s.io/leases: Name!, Holder, Age
-events.k8s.io/events: = /events
-storage.k8s.io/csidrivers: Name!, AttachRequired?, PodInfoOnMount?, StorageCapacity?, TokenRequests, \
-RequiresRepublish?, Modes, Age
-storage.k8s.io/csinodes: Name!, Drivers#, Age
-storage.k8s.io/storageclasses: Name!, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age
-storage.k8s.io/volumeattachments: Name!, Attacher!, PV, Node, Attached?, Age
-resource.k8s.io/deviceclasses: = /serviceaccounts
-resource.k8s.io/resourceclaims: Name!, State, Age
-resource.k8s.io/resourceclaimtemplates: = /serviceaccounts
-resource.k8s.io/resourceslices: Name!, Node, Driver, Pool, Age
-discovery.k8s.io/endpointslices: Name!, AddressType, Ports, Endpoints, Age
-node.k8s.io/runtimeclasses: Name!, Handler, Age
-rbac.authorization.k8s.io/clusterrolebindings: Name!, Role, Age, +Users, +Groups, +ServiceAccounts
-rbac.authorization.k8s.io/rolebindings: = rbac.authorization.k8s.io/clusterrolebindings
-situate.dev/namespaceviews: Name!, Phase, Workloads#, Pods#, Running#, Waiting#, Failed#, +CPU, +Memory
-situate.dev/nodesnapshots: Name!, Version, Pods#, Age
-situate.dev/nodeviews: Name!, Ready?, Schedulable?, Pods#, Running#, CPU, Memory, +Version
-situate.dev/placementevents: Revision, Time@, Event, Pod!, Node, +Version#, +Scheduler, +Reason
-situate.dev/workloadviews: Name!, Kind, Desired#, Running#, Ready#, Waiting#, Succeeded#, Failed#, Nodes#, \
-+CPU, +Memory, +Reason
-situate.dev/placementdecisions: Name!, Node, Phase, Version#, Age, +Score, +Reason
-"""
+from situate.server.objects import Object
+from situate.server.tables.ages import since
+from situate.server.tables.cells import containers, images, labels, selector, size
 
-_PLAIN: Final = "Name!, Created At@"
+__all__ = ["PLAIN", "Cell", "Row", "Table", "columns_of", "table"]
+
+Cell: TypeAlias = Callable[[Object], Any]
+Row: TypeAlias = Callable[[Object, int], list[Any]]
+"""(object, now in nanoseconds) to cells."""
 
 _DESCRIPTIONS: Final = {
     "Access Modes": "The ways in which the volume can be mounted.",
@@ -123,31 +83,115 @@ _DESCRIPTIONS: Final = {
     "Workload": "The workload that the group is part of.",
 }
 
-_TYPES: Final = {"#": ("integer", ""), "?": ("boolean", ""), "@": ("date", ""), "!": ("string", "name")}
+_TYPES: Final = {
+    "#": ("integer", "", 0),
+    "?": ("boolean", "", False),
+    "@": ("date", "", ""),
+    "!": ("string", "name", ""),
+}
+STANDARD: Final = {
+    "Name": "metadata.name",
+    "Age": "since(metadata.creationTimestamp)",
+    "Containers": "containers(spec.template)",
+    "Images": "images(spec.template)",
+    "Selector": "selector(spec.selector)",
+}
+FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "containers": containers,
+    "count": lambda these: len(these or ()),
+    "images": images,
+    "labels": labels,
+    "selector": selector,
+    "size": size,
+    "text": lambda value: None if value is None else str(value),
+}
+_NO_CELLS: Final[Mapping[str, Any]] = {}
 
 
-def _column(text: str) -> dict[str, Any]:
-    wide = text.startswith("+")
-    text = text.lstrip("+")
-    kind, form = _TYPES.get(text[-1], ("string", ""))
-    name = text.rstrip("#?@!")
-    description = _DESCRIPTIONS.get(name, f"The object's {name}.")
-    return {"name": name, "type": kind, "format": form, "description": description, "priority": int(wide)}
+class Table(NamedTuple):
+    columns: list[dict[str, Any]]
+    """Table.columnDefinitions. Every table that is sent shares it."""
+    row: Row
+    conditions: Callable[[Object], list[Object]] = lambda _: []
+    """The conditions of a row."""
 
 
-def _columns(text: str) -> list[dict[str, Any]]:
-    return [_column(one) for one in text.split(", ")]
+def table(
+    text: str, cells: Mapping[str, Cell] = _NO_CELLS, timed: Mapping[str, Callable[[Object, int], Any]] = _NO_CELLS
+) -> Table:
+    """`cells` are functions of the object, `timed` of the object and the time, by the name of the column."""
+    columns: list[dict[str, Any]] = []
+    sources: list[Callable[[Object, int], Any]] = []
+    for entry in " ".join(text.split()).split(", "):
+        head, _, source = entry.partition(" = ")
+        column, zero = _column(head)
+        name = column["name"]
+        columns.append(column)
+        if name in timed:
+            sources.append(timed[name])
+        elif name in cells:
+            sources.append(_untimed(cells[name]))
+        else:
+            sources.append(_source(source or STANDARD[name], zero))
+    return Table(columns, lambda obj, now_ns: [source(obj, now_ns) for source in sources])
 
 
-def _parsed() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for line in _TABLE.strip().splitlines():
-        resource, _, text = line.partition(": ")
-        found[resource] = found[text[2:]] if text.startswith("= ") else _columns(text)
-    return found
+def columns_of(text: str) -> list[dict[str, Any]]:
+    """The columns alone, for a kind that prints its rows in a function of its own."""
+    return [_column(head)[0] for head in text.split(", ")]
 
 
-COLUMNS: Final[Mapping[str, list[dict[str, Any]]]] = _parsed()
-"""By `group/plural`."""
-PLAIN: Final = _columns(_PLAIN)
-"""Of a resource without columns of its own."""
+def _column(head: str) -> tuple[dict[str, Any], Any]:
+    """The definition, and the value of a cell without one."""
+    bare = head.lstrip("+")
+    kind, form, zero = _TYPES.get(bare[-1], ("string", "", ""))
+    name = bare.rstrip("#?@!")
+    text = _DESCRIPTIONS.get(name, f"The object's {name}.")
+    priority = int(head.startswith("+"))
+    return {"name": name, "type": kind, "format": form, "description": text, "priority": priority}, zero
+
+
+def _untimed(cell: Cell) -> Callable[[Object, int], Any]:
+    return lambda obj, _now_ns: cell(obj)
+
+
+def _source(text: str, zero: Any) -> Callable[[Object, int], Any]:
+    path, given, default = text.partition("|")
+    or_empty = default.startswith("|")
+    absent = _value(default.lstrip("|")) if given else zero
+    function, called, inner = path.rstrip(")").partition("(")
+    read = _reader(inner if called else path)
+    if function == "since":
+        return lambda obj, now_ns: absent if given and not read(obj) else since(read(obj), now_ns)
+    convert = FUNCTIONS[function] if called else None
+
+    def cell(obj: Object, _now_ns: int) -> Any:
+        value = read(obj) if convert is None else convert(read(obj))
+        return absent if value is None or (or_empty and not value) else value
+
+    return cell
+
+
+def _reader(path: str) -> Cell:
+    names = path.split(".")
+
+    def read(obj: Any) -> Any:
+        for name in names:
+            if obj is None:
+                return None
+            obj = obj.get(name)
+        return obj
+
+    return read
+
+
+def _value(text: str) -> Any:
+    """`0`, `true`, `null` and `"0"` as JSON says; anything else is text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+PLAIN: Final = table("Name!, Created At@ = metadata.creationTimestamp||0001-01-01T00:00:00Z")
+"""For kinds without columns of their own."""

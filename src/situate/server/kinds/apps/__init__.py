@@ -1,19 +1,18 @@
-"""The kinds of apps/v1: their strategies, one file a kind."""
+"""The kinds of apps/v1."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from situate.server.kinds.apps import daemonset, deployment, replicaset, revision, statefulset
-from situate.server.kinds.strategy import Strategy
+from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
+from situate.server.kinds.kind import Kind
 
-__all__ = ["STRATEGIES"]
+__all__ = ["KINDS"]
 
-STRATEGIES: Final[Mapping[str, Strategy]] = {
-    "apps/ControllerRevision": revision.STRATEGY,
-    "apps/DaemonSet": daemonset.STRATEGY,
-    "apps/Deployment": deployment.STRATEGY,
-    "apps/ReplicaSet": replicaset.STRATEGY,
-    "apps/StatefulSet": statefulset.STRATEGY,
-}
+KINDS: Final[tuple[Kind, ...]] = (
+    controllerrevision.KIND,
+    daemonset.KIND,
+    deployment.KIND,
+    replicaset.KIND,
+    statefulset.KIND,
+)

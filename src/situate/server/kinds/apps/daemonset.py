@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.errors import Cause
-from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
+from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
+from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.field_errors import Causes, at_least_zero, immutable, invalid, not_supported, required
+from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
-from situate.server.kinds.portions import at_most_all, how_many, portion
-from situate.server.kinds.states import counts, never_less, reset_status
+from situate.server.kinds.status import counts, never_less, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.templates import validate_template
-from situate.server.kinds.validating import Causes, at_least_zero, immutable, invalid, not_supported, required
-from situate.server.requests import Object
+from situate.server.objects import Object
+from situate.server.tables.columns import table
 
-__all__ = ["STRATEGY"]
+__all__ = ["KIND"]
 
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 HISTORY: Final = 10
@@ -121,13 +123,29 @@ def _validate_status(new: Object, old: Object) -> list[Cause]:
     return causes
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=_prepare_create,
-    prepare_update=_prepare_update,
-    validate=_validate,
-    validate_update=_validate_update,
-    validate_status=_validate_status,
-    warnings=pod_warnings,
-    counts_generation=True,
+KIND: Final = Kind(
+    group="apps",
+    name="DaemonSet",
+    short_names=("ds",),
+    categories=("all",),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=_validate_status,
+        warnings=pod_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        """
+        Name!, Desired# = status.desiredNumberScheduled, Current# = status.currentNumberScheduled,
+        Ready# = status.numberReady, Up-to-date# = status.updatedNumberScheduled,
+        Available# = status.numberAvailable, Node Selector = labels(spec.template.spec.nodeSelector), Age,
+        +Containers, +Images, +Selector
+        """
+    ),
+    description="DaemonSet runs one pod on every node that fits.",
 )

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.errors import Cause
-from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of
+from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL, validate_pods
-from situate.server.kinds.portions import at_most_all, how_many, portion
-from situate.server.kinds.states import counts, never_less, not_more, reset_status
+from situate.server.kinds.field_errors import Causes, at_least_zero, forbidden, immutable, invalid, not_supported
+from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.status import counts, never_less, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
-from situate.server.kinds.validating import Causes, at_least_zero, forbidden, immutable, invalid, not_supported
-from situate.server.requests import Object
+from situate.server.objects import Object
+from situate.server.tables.cells import ready_of_desired, selector
+from situate.server.tables.columns import table
 
-__all__ = ["STRATEGY"]
+__all__ = ["KIND"]
 
 RECREATE, ROLLING = "Recreate", "RollingUpdate"
 PROGRESS_DEADLINE_S: Final = 600
@@ -121,14 +124,39 @@ def _validate_status(new: Object, old: Object) -> list[Cause]:
     return causes
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=reset_status(),
-    prepare_update=_prepare_update,
-    prepare_status=_prepare_status,
-    validate=_validate,
-    validate_update=_validate_update,
-    validate_status=_validate_status,
-    warnings=name_and_pod_warnings,
-    counts_generation=True,
+def _selector_shown(obj: Object) -> str:
+    return selector((obj.get("spec") or {}).get("selector"), "")
+
+
+KIND: Final = Kind(
+    group="apps",
+    name="Deployment",
+    short_names=("deploy",),
+    categories=("all",),
+    subresources=("scale", "status"),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=reset_status(),
+        prepare_update=_prepare_update,
+        prepare_status=_prepare_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=_validate_status,
+        warnings=name_and_pod_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        """
+        Name!, Ready, Up-to-date = status.updatedReplicas|0, Available = status.availableReplicas|0, Age,
+        +Containers, +Images, +Selector
+        """,
+        {"Ready": ready_of_desired, "Selector": _selector_shown},
+    ),
+    description="Deployment runs a number of equal pods, and replaces them step by step when their template changes.",
+    words={
+        "DeploymentSpec.replicas": "How many pods there should be; 1 if not given.",
+        "DeploymentSpec.selector": "The labels of its pods; cannot be changed.",
+        "DeploymentSpec.strategy": "How pods are replaced: RollingUpdate or Recreate.",
+        "DeploymentSpec.template": "What its pods should be.",
+    },
 )

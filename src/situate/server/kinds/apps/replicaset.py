@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.errors import Cause
-from situate.server.kinds.apps.pods import default_pods, name_and_pod_warnings, spec_of, that_stay
+from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of, that_stay
+from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.field_errors import Causes, at_least_zero, immutable
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector
-from situate.server.kinds.states import counts, not_more, reset_status
+from situate.server.kinds.status import counts, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.templates import validate_template
-from situate.server.kinds.validating import Causes, at_least_zero, immutable
-from situate.server.requests import Object
+from situate.server.objects import Object
+from situate.server.tables.columns import table
 
-__all__ = ["MORE_THAN_ALL", "STRATEGY", "validate_pods"]
+__all__ = ["MORE_THAN_ALL", "KIND", "validate_pods"]
 
 MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
 _COUNTS: Final = (
@@ -69,14 +71,28 @@ def _selectable(obj: Object) -> Mapping[str, str]:
     return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=reset_status("replicas"),
-    prepare_update=keep_status,
-    validate=_validate,
-    validate_update=_validate_update,
-    validate_status=_validate_status,
-    selectable=_selectable,
-    warnings=name_and_pod_warnings,
-    counts_generation=True,
+KIND: Final = Kind(
+    group="apps",
+    name="ReplicaSet",
+    short_names=("rs",),
+    categories=("all",),
+    subresources=("scale", "status"),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=reset_status("replicas"),
+        prepare_update=keep_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=_validate_status,
+        selectable=_selectable,
+        warnings=name_and_pod_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        """
+        Name!, Desired# = spec.replicas, Current# = status.replicas, Ready# = status.readyReplicas, Age,
+        +Containers, +Images, +Selector
+        """
+    ),
+    description="ReplicaSet keeps a number of equal pods running. Deployments make them.",
 )

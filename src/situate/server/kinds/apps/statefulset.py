@@ -6,16 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.errors import Cause
-from situate.server.kinds.apps.pods import default_pods, pod_warnings, spec_of, that_stay
+from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL
-from situate.server.kinds.claims import default_claim_spec, validate_claim_spec
-from situate.server.kinds.matching import own_selector, template_labels
-from situate.server.kinds.metadata import validate_annotations
-from situate.server.kinds.naming import dns_label
-from situate.server.kinds.states import counts, never_less, not_more, reset_status
-from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.templates import validate_template
-from situate.server.kinds.validating import (
+from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec, validate_claim_spec
+from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.field_errors import (
     Causes,
     at_least_zero,
     check,
@@ -25,9 +20,17 @@ from situate.server.kinds.validating import (
     not_supported,
     required,
 )
-from situate.server.requests import Object
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.matching import own_selector, template_labels
+from situate.server.kinds.metadata import validate_annotations
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.status import counts, never_less, not_more, reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.objects import Object
+from situate.server.tables.cells import ready_of_desired
+from situate.server.tables.columns import table
 
-__all__ = ["STRATEGY"]
+__all__ = ["KIND"]
 
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 ORDERED, PARALLEL = "OrderedReady", "Parallel"
@@ -191,14 +194,23 @@ def _warnings(obj: Object) -> list[str]:
     return found
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=_prepare_create,
-    prepare_update=_prepare_update,
-    validate=_validate,
-    validate_update=_validate_update,
-    validate_status=_validate_status,
-    warnings=_warnings,
-    name_rule=dns_label,
-    counts_generation=True,
+KIND: Final = Kind(
+    group="apps",
+    name="StatefulSet",
+    short_names=("sts",),
+    categories=("all",),
+    subresources=("scale", "status"),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=_validate_status,
+        warnings=_warnings,
+        name_rule=dns_label,
+        counts_generation=True,
+    ),
+    table=table("Name!, Ready, Age, +Containers, +Images", {"Ready": ready_of_desired}),
+    description="StatefulSet runs pods that have lasting names and storage, one after the other.",
 )

@@ -1,16 +1,15 @@
-"""The kinds of batch/v1: their strategies, one file a kind."""
+"""The kinds of batch/v1."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from situate.server.kinds.batch import cronjob, job
-from situate.server.kinds.strategy import Strategy
+from situate.server.kinds.kind import Kind
 
-__all__ = ["STRATEGIES"]
+__all__ = ["KINDS"]
 
-STRATEGIES: Final[Mapping[str, Strategy]] = {
-    "batch/CronJob": cronjob.STRATEGY,
-    "batch/Job": job.STRATEGY,
-}
+KINDS: Final[tuple[Kind, ...]] = (
+    cronjob.KIND,
+    job.KIND,
+)

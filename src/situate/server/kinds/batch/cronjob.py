@@ -12,12 +12,14 @@ from situate.core.reconcile.cron import ScheduleError, parse_schedule
 from situate.server.errors import Cause
 from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.batch.wording import schedule_problem
-from situate.server.kinds.states import name_warnings, reset_status
+from situate.server.kinds.field_errors import Causes, at_least_zero, invalid, not_supported, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.validating import Causes, at_least_zero, invalid, not_supported, required
-from situate.server.requests import Object
+from situate.server.objects import Object
+from situate.server.tables.columns import table
 
-__all__ = ["STRATEGY"]
+__all__ = ["KIND"]
 
 MAX_NAME: Final = 52
 """The controller adds up to 11 characters for the name of a Job."""
@@ -132,12 +134,28 @@ def _warnings(obj: Object) -> list[str]:
     return [*name_warnings(obj), *spec_warnings(job, "spec.jobTemplate.spec")]
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=reset_status(),
-    prepare_update=keep_status,
-    validate=_validate,
-    validate_update=_validate_update,
-    warnings=_warnings,
-    counts_generation=True,
+KIND: Final = Kind(
+    group="batch",
+    name="CronJob",
+    short_names=("cj",),
+    categories=("all",),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=reset_status(),
+        prepare_update=keep_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        warnings=_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        """
+        Name!, Schedule = spec.schedule, Timezone = spec.timeZone|<none>, Suspend? = text(spec.suspend)|<unset>,
+        Active# = count(status.active), Last Schedule = since(status.lastScheduleTime)|<none>, Age,
+        +Containers = containers(spec.jobTemplate.spec.template), +Images = images(spec.jobTemplate.spec.template),
+        +Selector = selector(spec.jobTemplate.spec.selector)
+        """
+    ),
+    description="CronJob starts a Job at the times of a schedule.",
 )

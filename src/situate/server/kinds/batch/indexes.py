@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situate.server.kinds.validating import quoted
+from situate.server.kinds.field_errors import quoted
 
 __all__ = ["IndexesError", "how_many_indexes", "overlap"]
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.server.errors import Cause
 from situate.server.kinds.batch.jobstatus import validate_status
 from situate.server.kinds.batch.spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
 from situate.server.kinds.conditions import is_true
-from situate.server.kinds.internals import FAILURE_POLICY, SUCCESS_POLICY, Shape, inside
+from situate.server.kinds.core.podtemplate import validate_template_update
+from situate.server.kinds.field_errors import IMMUTABLE, Causes, immutable, invalid, required
+from situate.server.kinds.go_structs import FAILURE_POLICY, SUCCESS_POLICY, Shape, inside
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, matches, template_labels, usable_selector
 from situate.server.kinds.naming import dns_label
-from situate.server.kinds.states import name_warnings
+from situate.server.kinds.status import name_warnings
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.kinds.templates import validate_template_update
-from situate.server.kinds.validating import IMMUTABLE, Causes, immutable, invalid, required
-from situate.server.requests import Object
+from situate.server.objects import Object
+from situate.server.tables.ages import between, since
+from situate.server.tables.cells import condition
+from situate.server.tables.columns import table
 
-__all__ = ["STRATEGY"]
+__all__ = ["KIND"]
 
 BACKOFF: Final = 6
 NO_LIMIT: Final = 2**31 - 1
@@ -206,14 +210,65 @@ def _warnings(obj: Object) -> list[str]:
     return [*name_warnings(obj), *spec_warnings(obj.get("spec", {}), "spec")]
 
 
-STRATEGY: Final = Strategy(
-    default=_default,
-    prepare_create=_prepare_create,
-    prepare_update=keep_status,
-    validate=_validate,
-    validate_update=_validate_update,
-    validate_status=validate_status,
-    selectable=_selectable,
-    warnings=_warnings,
-    counts_generation=True,
+def _status_shown(obj: Object) -> str:
+    conditions = (obj.get("status") or {}).get("conditions")
+    for kind in ("Complete", "Failed"):
+        if _true(conditions, kind):
+            return kind
+    if obj["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    for kind in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if _true(conditions, kind):
+            return kind
+    return "Running"
+
+
+def _true(conditions: Sequence[Object] | None, kind: str) -> bool:
+    found = condition(conditions, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def _completions_shown(obj: Object) -> str:
+    spec, succeeded = obj.get("spec") or {}, (obj.get("status") or {}).get("succeeded", 0)
+    if spec.get("completions") is not None:
+        return f"{succeeded}/{spec['completions']}"
+    parallelism = spec.get("parallelism") or 0
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _duration(obj: Object, now_ns: int) -> str:
+    status = obj.get("status") or {}
+    start, end = status.get("startTime"), status.get("completionTime")
+    if not start:
+        return ""
+    return between(start, end) if end else since(start, now_ns)
+
+
+KIND: Final = Kind(
+    group="batch",
+    name="Job",
+    categories=("all",),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=keep_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=validate_status,
+        selectable=_selectable,
+        warnings=_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        "Name!, Status, Completions, Duration, Age, +Containers, +Images, +Selector",
+        {"Status": _status_shown, "Completions": _completions_shown},
+        timed={"Duration": _duration},
+    ),
+    description="Job runs pods until enough of them have succeeded.",
+    words={
+        "JobSpec.backoffLimit": "How many pods may fail before the Job does; 6 if not given.",
+        "JobSpec.completions": "How many pods must succeed.",
+        "JobSpec.parallelism": "How many pods run at once.",
+    },
 )

@@ -15,9 +15,9 @@ from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, o
 from situate.server.kinds.batch.policies import invalid_as_a_whole
 from situate.server.kinds.batch.spec import INDEXED
 from situate.server.kinds.conditions import is_true
-from situate.server.kinds.states import counts
-from situate.server.kinds.validating import IMMUTABLE, Causes, duplicate, invalid, required
-from situate.server.requests import Object
+from situate.server.kinds.field_errors import IMMUTABLE, Causes, duplicate, invalid, required
+from situate.server.kinds.status import counts
+from situate.server.objects import Object
 
 __all__ = ["validate_status"]
 

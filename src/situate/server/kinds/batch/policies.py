@@ -8,7 +8,7 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.errors import Cause
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes
-from situate.server.kinds.validating import (
+from situate.server.kinds.field_errors import (
     Causes,
     at_least_zero,
     check,

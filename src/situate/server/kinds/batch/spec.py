@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.batch.policies import failure_policy, success_policy
-from situate.server.kinds.internals import SUCCESS_POLICY, inside
+from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
+from situate.server.kinds.field_errors import Causes, at_least_zero, invalid, not_supported, required, too_long
+from situate.server.kinds.go_structs import SUCCESS_POLICY, inside
 from situate.server.kinds.naming import pattern_text, subdomain
-from situate.server.kinds.templates import default_template, template_warnings, validate_template
-from situate.server.kinds.validating import Causes, at_least_zero, invalid, not_supported, required, too_long
 
 __all__ = ["INDEXED", "NON_INDEXED", "default_pods", "spec_warnings", "validate_spec"]
 

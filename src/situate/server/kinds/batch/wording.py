@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from situate.server.kinds.validating import quoted
+from situate.server.kinds.field_errors import quoted
 
 __all__ = ["schedule_problem"]
 

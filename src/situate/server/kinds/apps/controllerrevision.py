@@ -1,0 +1,55 @@
+"""ControllerRevisions: what was, kept by StatefulSets and DaemonSets; it may be renumbered and never changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes, at_least_zero, immutable, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.cells import NONE
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+
+def _default(obj: Object) -> None:
+    obj.setdefault("revision", 0)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    at_least_zero(obj.get("revision", 0), "revision", causes)
+    data = obj.get("data")
+    if data is None:
+        causes.append(required("data", "data is mandatory"))
+    elif not isinstance(data, dict):
+        causes.append(required("data", "data must be a valid JSON object"))
+    return causes
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    at_least_zero(new.get("revision", 0), "revision", causes)
+    immutable(new.get("data"), old.get("data"), "data", causes)
+    return causes
+
+
+def _controller(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = owner.get("apiVersion", "").rpartition("/")[0]
+            kind = f"{owner.get('kind', '')}.{group}" if group else owner.get("kind", "")
+            return f"{kind.lower()}/{owner.get('name', '')}"
+    return NONE
+
+
+KIND: Final = Kind(
+    group="apps",
+    name="ControllerRevision",
+    strategy=Strategy(default=_default, validate=_validate, validate_update=_validate_update),
+    table=table("Name!, Controller, Revision = revision|0, Age", {"Controller": _controller}),
+    description="ControllerRevision is a snapshot of a controller's template, kept to roll back to.",
+)

@@ -1,0 +1,26 @@
+"""The reviews of authentication.k8s.io, which identity/reviews.py answers. Nothing is stored."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.kinds.kind import Kind
+
+__all__ = ["SELF_SUBJECT_REVIEW", "TOKEN_REVIEW"]
+
+
+SELF_SUBJECT_REVIEW: Final = Kind(
+    group="authentication.k8s.io",
+    name="SelfSubjectReview",
+    namespaced=False,
+    verbs=("create",),
+    description="SelfSubjectReview says who the caller is.",
+)
+
+TOKEN_REVIEW: Final = Kind(
+    group="authentication.k8s.io",
+    name="TokenReview",
+    namespaced=False,
+    verbs=("create",),
+    description="TokenReview asks whose token it is.",
+)

@@ -1,0 +1,41 @@
+"""The reviews of authorization.k8s.io, which identity/reviews.py answers. Nothing is stored."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.kinds.kind import Kind
+
+__all__ = ["LOCAL_ACCESS_REVIEW", "SELF_ACCESS_REVIEW", "SELF_RULES_REVIEW", "ACCESS_REVIEW"]
+
+
+LOCAL_ACCESS_REVIEW: Final = Kind(
+    group="authorization.k8s.io",
+    name="LocalSubjectAccessReview",
+    verbs=("create",),
+    description="LocalSubjectAccessReview asks whether somebody may do something in a namespace.",
+)
+
+SELF_ACCESS_REVIEW: Final = Kind(
+    group="authorization.k8s.io",
+    name="SelfSubjectAccessReview",
+    namespaced=False,
+    verbs=("create",),
+    description="SelfSubjectAccessReview asks whether the caller may do something.",
+)
+
+SELF_RULES_REVIEW: Final = Kind(
+    group="authorization.k8s.io",
+    name="SelfSubjectRulesReview",
+    namespaced=False,
+    verbs=("create",),
+    description="SelfSubjectRulesReview lists what the caller may do in a namespace.",
+)
+
+ACCESS_REVIEW: Final = Kind(
+    group="authorization.k8s.io",
+    name="SubjectAccessReview",
+    namespaced=False,
+    verbs=("create",),
+    description="SubjectAccessReview asks whether somebody may do something.",
+)

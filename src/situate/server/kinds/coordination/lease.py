@@ -1,0 +1,58 @@
+"""coordination.k8s.io/v1: Leases."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+_NOT_OFFERED: Final = ("strategy", "preferredHolder")
+"""Elections that the API server takes part in: off by default in this release."""
+
+
+def _default(obj: Object) -> None:
+    obj.setdefault("spec", {})
+
+
+def _prepare_create(obj: Object) -> None:
+    for name in _NOT_OFFERED:
+        obj["spec"].pop(name, None)
+
+
+def _prepare_update(new: Object, _old: Object) -> None:
+    _prepare_create(new)
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if seconds is not None and seconds <= 0:
+        causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        causes.append(invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE))
+    return causes
+
+
+KIND: Final = Kind(
+    group="coordination.k8s.io",
+    name="Lease",
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate=_validate,
+        validate_update=again(_validate),
+        creates_on_update=True,
+        unconditional_update=False,
+    ),
+    table=table("Name!, Holder = spec.holderIdentity, Age"),
+    description="Lease says who holds something, and until when.",
+)

@@ -1,0 +1,31 @@
+"""Binding: a pod, and the node it shall run on. Answered, never stored."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.kinds.field_errors import Causes, not_supported, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+
+__all__ = ["KIND"]
+
+
+def _validate(binding: Object) -> Causes:
+    causes: Causes = []
+    target = binding.get("target", {})
+    kind = target.get("kind", "")
+    if kind not in ("", "Node"):
+        causes.append(not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not target.get("name"):
+        causes.append(required("target.name"))
+    return causes
+
+
+KIND: Final = Kind(
+    name="Binding",
+    verbs=("create",),
+    strategy=Strategy(validate=_validate),
+    description="Binding ties a pod to the node on which it is to run.",
+)

@@ -1,0 +1,72 @@
+"""ConfigMaps: keys that can be names of files, a size, and a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.kinds.field_errors import Causes, check, forbidden, invalid, too_long
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import config_key
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["LOCKED", "MAX_SIZE", "KIND", "decoded_size", "locked"]
+
+MAX_SIZE: Final = 1 << 20
+LOCKED: Final = "field is immutable when `immutable` is set"
+
+
+def decoded_size(text: str) -> int:
+    """Bytes that a base64 text stands for."""
+    return len(text) * 3 // 4 - text[-2:].count("=")
+
+
+def locked(new: Object, old: Object, keys: tuple[str, ...], causes: Causes) -> None:
+    """What was made immutable stays so, with what it holds."""
+    if not old.get("immutable"):
+        return
+    if not new.get("immutable"):
+        causes.append(forbidden("immutable", LOCKED))
+    for key in keys:
+        if (new.get(key) or {}) != (old.get(key) or {}):
+            causes.append(forbidden(key, LOCKED))
+
+
+def _validate(obj: Object) -> Causes:
+    causes: Causes = []
+    data: Mapping[str, Any] = obj.get("data") or {}
+    binary: Mapping[str, Any] = obj.get("binaryData") or {}
+    size = 0
+    for key, value in data.items():
+        check(config_key, key, f"data[{key}]", causes)
+        if key in binary:
+            causes.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        size += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    for key, value in binary.items():
+        check(config_key, key, f"binaryData[{key}]", causes)
+        size += decoded_size(value)
+    if size > MAX_SIZE:
+        causes.append(too_long("", MAX_SIZE))
+    return causes
+
+
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes: Causes = []
+    locked(new, old, ("data", "binaryData"), causes)
+    causes.extend(_validate(new))
+    return causes
+
+
+def _entries(obj: Object) -> int:
+    return len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
+
+
+KIND: Final = Kind(
+    name="ConfigMap",
+    short_names=("cm",),
+    strategy=Strategy(validate=_validate, validate_update=_validate_update),
+    table=table("Name!, Data, Age", {"Data": _entries}),
+    description="ConfigMap holds settings for pods to read.",
+)

@@ -1,0 +1,104 @@
+"""Namespaces: they go when everything in them has gone, which is what their own finalizer waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.kinds.field_errors import Causes, check, invalid
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.metadata import kube_finalizer
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.strategy import Strategy, again, keep_status
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["NAME_LABEL", "KIND", "validate_finalize"]
+
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+KUBERNETES: Final = "kubernetes"
+
+
+def _default(namespace: Object) -> None:
+    meta = namespace.setdefault("metadata", {})
+    if name := meta.get("name"):
+        meta.setdefault("labels", {})[NAME_LABEL] = name
+    namespace.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _prepare_create(namespace: Object) -> None:
+    namespace["status"] = {"phase": "Active"}
+    finalizers = namespace.setdefault("spec", {}).setdefault("finalizers", [])
+    if KUBERNETES not in finalizers:
+        finalizers.append(KUBERNETES)
+    _default(namespace)  # the name may have been generated only now
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    """Finalizers change by the `finalize` subresource only."""
+    keep_status(new, old)
+    spec, was = new.setdefault("spec", {}), old.get("spec", {})
+    if "finalizers" in was:
+        spec["finalizers"] = was["finalizers"]
+    else:
+        spec.pop("finalizers", None)
+
+
+def _validate(namespace: Object) -> Causes:
+    causes: Causes = []
+    for one in namespace.get("spec", {}).get("finalizers", ()):
+        _finalizer(one, "spec.finalizers", causes)
+    return causes
+
+
+def _finalizer(name: str, path: str, causes: Causes) -> None:
+    check(qualified_name_problems, name, path, causes)
+    kube_finalizer(name, path, causes)
+
+
+def _validate_status(new: Object, _old: Object) -> Causes:
+    causes: Causes = []
+    phase: Any = new.get("status", {}).get("phase", "")
+    going = "deletionTimestamp" in new.get("metadata", {})
+    if not going and phase != "Active":
+        detail = "may only be 'Active' if `deletionTimestamp` is empty"
+        causes.append(invalid("status.Phase", phase, detail))
+    elif going and phase != "Terminating":
+        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        causes.append(invalid("status.Phase", phase, detail))
+    return causes
+
+
+def validate_finalize(new: Object) -> Causes:
+    """Of the `finalize` subresource."""
+    causes: Causes = []
+    for index, one in enumerate(new.get("spec", {}).get("finalizers", ())):
+        _finalizer(one, f"spec.finalizers[{index}]", causes)
+    return causes
+
+
+def _selectable(namespace: Object) -> Mapping[str, str]:
+    name = namespace.get("metadata", {}).get("name", "")
+    return {"status.phase": namespace.get("status", {}).get("phase", ""), "name": name}
+
+
+KIND: Final = Kind(
+    name="Namespace",
+    namespaced=False,
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+    short_names=("ns",),
+    subresources=("finalize", "status"),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate=_validate,
+        validate_update=again(_validate),
+        validate_status=_validate_status,
+        selectable=_selectable,
+        name_rule=dns_label,
+    ),
+    table=table("Name!, Status = status.phase, Age"),
+    description="Namespace is a scope for names, and for rights and quotas.",
+)

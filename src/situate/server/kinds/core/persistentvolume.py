@@ -1,0 +1,290 @@
+"""PersistentVolumes: where storage is, who may claim it, which nodes reach it.
+
+Of the drivers that left Kubernetes' tree long ago only that there is one kind of source a volume is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from posixpath import normpath
+from typing import Any, Final
+
+from situate.server.kinds.core.persistentvolumeclaim import (
+    VOLUME_MODES,
+    access_modes,
+    modes_shown,
+    phase_shown,
+    storage_class,
+)
+from situate.server.kinds.core.pod.paths import no_backsteps
+from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
+from situate.server.kinds.field_errors import Causes, check, forbidden, immutable, invalid, not_supported, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import dns_label, subdomain
+from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amount, positive_amount
+from situate.server.kinds.selectors import node_selector
+from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+RECLAIM: Final = ("Delete", "Recycle", "Retain")
+_SOURCES: Final = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+)
+_SECRETS: Final = (
+    "controllerPublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)
+_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _default(volume: Object) -> None:
+    volume.setdefault("status", {}).setdefault("phase", "Pending")
+    spec = volume.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    amounts_rounded(spec.get("capacity"))
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
+    if "iscsi" in spec:
+        spec["iscsi"].setdefault("iscsiInterface", "default")
+
+
+def _prepare_create(volume: Object) -> None:
+    """`metadata.creationTimestamp`, if there, is the time of its first phase."""
+    status: dict[str, Any] = {"phase": "Pending"}
+    if now := volume.get("metadata", {}).get("creationTimestamp"):
+        status["lastPhaseTransitionTime"] = now
+    volume["status"] = status
+
+
+def _prepare_status(new: Object, old: Object) -> None:
+    keep_all_but_status(new, old)
+    status, was = new.get("status", {}), old.get("status", {})
+    same, since = status.get("phase") == was.get("phase"), was.get("lastPhaseTransitionTime")
+    if same and since is not None and "lastPhaseTransitionTime" not in status:
+        status["lastPhaseTransitionTime"] = since
+
+
+def _validate(volume: Object) -> Causes:
+    causes: Causes = []
+    spec = volume.get("spec", {})
+    modes = spec.get("accessModes", [])
+    if not modes:
+        causes.append(required("spec.accessModes"))
+    access_modes(modes, "spec.accessModes", causes)
+    _capacity(spec.get("capacity", {}), causes)
+    policy = spec.get("persistentVolumeReclaimPolicy", "Retain")
+    if policy not in RECLAIM:
+        causes.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, RECLAIM))
+    if "nodeAffinity" in spec:
+        if "required" in spec["nodeAffinity"]:
+            node_selector(spec["nodeAffinity"]["required"], "spec.nodeAffinity.required", causes)
+        else:
+            causes.append(required("spec.nodeAffinity.required", "must specify required node constraints"))
+    _source(spec, causes)
+    if policy == "Recycle" and normpath(spec.get("hostPath", {}).get("path") or "x") == "/":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        causes.append(forbidden("spec.persistentVolumeReclaimPolicy", detail))
+    if name := spec.get("storageClassName"):
+        check(subdomain, name, "spec.storageClassName", causes)
+    if spec.get("volumeMode", "Block") not in VOLUME_MODES:
+        causes.append(not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
+    if "volumeAttributesClassName" in spec:
+        _attributes_class(spec, causes)
+    return causes
+
+
+def _attributes_class(spec: Mapping[str, Any], causes: Causes) -> None:
+    name, where = spec["volumeAttributesClassName"], "spec.volumeAttributesClassName"
+    if not name:
+        causes.append(required(where, "an empty string is disallowed"))
+    else:
+        check(subdomain, name, where, causes)
+    if "csi" not in spec:
+        causes.append(required("spec.csi", "has to be specified when using volumeAttributesClassName"))
+
+
+def _capacity(capacity: Mapping[str, Any], causes: Causes) -> None:
+    if not capacity:
+        causes.append(required("spec.capacity"))
+    if STORAGE not in capacity or len(capacity) > 1:
+        causes.append(not_supported("spec.capacity", dict(capacity) or None, (STORAGE,)))
+    for name, raw in capacity.items():
+        basic_amount(raw, f"spec.capacity[{name}]", causes)
+        positive_amount(raw, f"spec.capacity[{name}]", causes)
+
+
+def _source(spec: Mapping[str, Any], causes: Causes) -> None:
+    count = 0
+    for key in _SOURCES:
+        if key not in spec:
+            continue
+        where = f"spec.{key}"
+        if count:
+            causes.append(forbidden(where, ONE_KIND))
+            continue
+        count += 1
+        if key == "hostPath":
+            host_path(spec[key], where, causes)
+        elif key == "nfs":
+            nfs(spec[key], where, causes)
+        elif key == "local":
+            _local(spec, where, causes)
+        elif key == "csi":
+            _csi(spec[key], where, causes)
+    if not count:
+        causes.append(required("spec", "must specify a volume type"))
+
+
+def _local(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
+    if not spec["local"].get("path"):
+        causes.append(required(f"{path}.path"))
+    else:
+        no_backsteps(spec["local"]["path"], f"{path}.path", causes)
+    if "nodeAffinity" not in spec:
+        causes.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+
+
+def _csi(source: Mapping[str, Any], path: str, causes: Causes) -> None:
+    csi_driver(source.get("driver", ""), f"{path}.driver", causes)
+    if not source.get("volumeHandle"):
+        causes.append(required(f"{path}.volumeHandle"))
+    for key in _SECRETS:
+        if key in source:
+            for part, rule in (("name", subdomain), ("namespace", dns_label)):
+                if value := source[key].get(part, ""):
+                    check(rule, value, f"{path}.{key}.{part}", causes)
+                else:
+                    causes.append(required(f"{path}.{key}.{part}"))
+
+
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = _validate(new)
+    spec, was = new["spec"], old["spec"]
+    if {key: spec[key] for key in _SOURCES if key in spec} != _with_new_secret(spec, was):
+        detail = "spec.persistentvolumesource is immutable after creation"
+        causes.append(forbidden("spec.persistentvolumesource", detail))
+    immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode", causes)
+    if "nodeAffinity" in was and _renamed(was["nodeAffinity"]) != _renamed(spec.get("nodeAffinity", {})):
+        detail = "field is immutable, except for updating from beta label to GA"
+        causes.append(invalid("nodeAffinity", _affinity_shown(spec.get("nodeAffinity")), detail))
+    if "volumeAttributesClassName" in was and "volumeAttributesClassName" not in spec:
+        detail = "update from non-nil value to nil is forbidden"
+        causes.append(forbidden("spec.volumeAttributesClassName", detail))
+    return causes
+
+
+def _with_new_secret(spec: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
+    """The old source; the secret for expanding may be added to it."""
+    source = {key: was[key] for key in _SOURCES if key in was}
+    secret = spec.get("csi", {}).get("controllerExpandSecretRef")
+    if secret is not None and "csi" in source and "controllerExpandSecretRef" not in source["csi"]:
+        source["csi"] = {**source["csi"], "controllerExpandSecretRef": secret}
+    return source
+
+
+def _renamed(affinity: Mapping[str, Any]) -> list[Any]:
+    """Terms, with labels under the names they have today."""
+    terms = []
+    for term in affinity.get("required", {}).get("nodeSelectorTerms", ()):
+        asked = [
+            {**one, "key": _LABELS.get(one.get("key", ""), one.get("key", ""))}
+            for one in term.get("matchExpressions", ())
+        ]
+        terms.append((asked, term.get("matchFields", [])))
+    return terms
+
+
+def _affinity_shown(affinity: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """As the API server shows it, under the names it has inside."""
+    if affinity is None:
+        return None
+    asked = affinity.get("required")
+    if asked is None:
+        return {"Required": None}
+    terms = asked.get("nodeSelectorTerms")
+    if terms is None:
+        return {"Required": {"NodeSelectorTerms": None}}
+    keys = ("matchExpressions", "matchFields")
+    shown = [{key[:1].upper() + key[1:]: _requirements(term.get(key)) for key in keys} for term in terms]
+    return {"Required": {"NodeSelectorTerms": shown}}
+
+
+def _requirements(found: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+    if found is None:
+        return None
+    return [
+        {"Key": one.get("key", ""), "Operator": one.get("operator", ""), "Values": one.get("values")} for one in found
+    ]
+
+
+def _selectable(volume: Object) -> Mapping[str, str]:
+    return {"name": volume.get("metadata", {}).get("name", "")}
+
+
+def _modes_shown(obj: Object) -> str:
+    return modes_shown((obj.get("spec") or {}).get("accessModes"))
+
+
+def _claim_shown(obj: Object) -> str:
+    claim = (obj.get("spec") or {}).get("claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+KIND: Final = Kind(
+    name="PersistentVolume",
+    namespaced=False,
+    short_names=("pv",),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=keep_status,
+        prepare_status=_prepare_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        selectable=_selectable,
+    ),
+    table=table(
+        """
+        Name!, Capacity = spec.capacity.storage|"0", Access Modes,
+        Reclaim Policy = spec.persistentVolumeReclaimPolicy, Status, Claim, StorageClass,
+        VolumeAttributesClass = spec.volumeAttributesClassName|<unset>, Reason = status.reason, Age,
+        +VolumeMode = spec.volumeMode|<unset>
+        """,
+        {"Access Modes": _modes_shown, "Status": phase_shown, "Claim": _claim_shown, "StorageClass": storage_class},
+    ),
+    description="PersistentVolume is a piece of storage in the cluster.",
+)

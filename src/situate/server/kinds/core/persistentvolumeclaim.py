@@ -1,0 +1,326 @@
+"""PersistentVolumeClaims, and templates of them: defaults, preparation and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.kinds.field_errors import (
+    Causes,
+    check,
+    forbidden,
+    immutable,
+    invalid,
+    label_selector,
+    labels,
+    not_supported,
+    required,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.metadata import validate_annotations
+from situate.server.kinds.naming import dns_label, subdomain
+from situate.server.kinds.quantities import (
+    STORAGE,
+    amount,
+    amounts_rounded,
+    basic_amount,
+    fractions,
+    is_native,
+    nanos,
+    positive_amount,
+)
+from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = [
+    "ACCESS_MODES",
+    "KIND",
+    "access_modes",
+    "claim_template",
+    "default_claim_spec",
+    "validate_claim_spec",
+    "modes_shown",
+    "phase_shown",
+    "storage_class",
+]
+
+OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_SHORT_MODES: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES: Final = ("Block", "Filesystem")
+CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+IMMUTABLE_SPEC: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+_OLD_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+_RESIZING: Final = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+
+
+def default_claim_spec(spec: dict[str, Any]) -> None:
+    """Of claims, and of templates of claims."""
+    spec.setdefault("volumeMode", "Filesystem")
+    resources = spec.get("resources", {})
+    amounts_rounded(resources.get("limits"))
+    amounts_rounded(resources.get("requests"))
+
+
+def _default(claim: Object) -> None:
+    default_claim_spec(claim.setdefault("spec", {}))
+    status = claim.setdefault("status", {})
+    status.setdefault("phase", "Pending")
+    amounts_rounded(status.get("capacity"))
+    amounts_rounded(status.get("allocatedResources"))
+
+
+def _prepare_create(claim: Object) -> None:
+    claim["status"] = {"phase": "Pending"}
+    _pair_sources(claim["spec"], {})
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    _pair_sources(new["spec"], old["spec"])
+
+
+def _pair_sources(spec: dict[str, Any], was: Mapping[str, Any]) -> None:
+    """dataSource and dataSourceRef say the same; the older one cannot name a namespace, nor anything but two kinds."""
+    source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    new = source is not None and ref is None and not was.get("dataSource")
+    if source is not None and new and (source.get("apiGroup", ""), source.get("kind", "")) not in _OLD_SOURCES:
+        del spec["dataSource"]
+        source = None
+    if source is not None and ref is None:
+        spec["dataSourceRef"] = dict(source)
+    elif ref is not None and source is None and not ref.get("namespace"):
+        spec["dataSource"] = dict(ref)
+
+
+def claim_template(template: Mapping[str, Any], path: str, causes: Causes) -> None:
+    """Of an ephemeral volume: labels, annotations and a claim's spec, nothing else."""
+    meta = template.get("metadata", {})
+    validate_annotations(meta.get("annotations", {}), f"{path}.metadata.annotations", causes)
+    labels(meta.get("labels", {}), f"{path}.metadata.labels", causes)
+    for key in meta:
+        if key not in ("annotations", "labels", "creationTimestamp"):
+            causes.append(forbidden(f"{path}.metadata.{key}", "cannot be set"))
+    validate_claim_spec(template.get("spec", {}), f"{path}.spec", causes)
+
+
+def access_modes(modes: list[str], path: str, causes: Causes) -> None:
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            causes.append(not_supported(path, mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and any(one in ACCESS_MODES[:3] for one in modes):
+        causes.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+
+
+def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, any_group: bool = False) -> None:
+    """`any_group`: the group of a data source that was there before is not looked at again."""
+    modes = spec.get("accessModes", [])
+    if not modes:
+        causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    label_selector(spec.get("selector"), f"{path}.selector", causes)
+    access_modes(modes, f"{path}.accessModes", causes)
+    asked, where = spec.get("resources", {}).get("requests", {}).get(STORAGE), f"{path}.resources[{STORAGE}]"
+    if asked is None:
+        causes.append(required(where))
+    else:
+        positive_amount(asked, where, causes)
+    if name := spec.get("storageClassName"):
+        check(subdomain, name, f"{path}.storageClassName", causes)
+    if spec.get("volumeMode", "Block") not in VOLUME_MODES:
+        causes.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
+    for key in ("dataSource", "dataSourceRef"):
+        if key in spec:
+            _source(spec[key], any_group, f"{path}.{key}", causes)
+    _sources_agree(spec, path, causes)
+    if name := spec.get("volumeAttributesClassName"):
+        check(subdomain, name, f"{path}.volumeAttributesClassName", causes)
+
+
+def _source(source: Mapping[str, Any], any_group: bool, path: str, causes: Causes) -> None:
+    for key in ("name", "kind"):
+        if not source.get(key):
+            causes.append(required(f"{path}.{key}"))
+    group, kind = source.get("apiGroup", ""), source.get("kind", "")
+    if not group and kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        causes.append(invalid(path, kind, detail))
+    if group and not any_group:
+        check(subdomain, group, f"{path}.apiGroup", causes)
+    if namespace := source.get("namespace"):
+        check(dns_label, namespace, f"{path}.namespace", causes)
+
+
+def _sources_agree(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
+    source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is None or ref is None:
+        return
+    if ref.get("namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        causes.append(invalid(path, {}, detail))
+    elif any(source.get(key) != ref.get(key) for key in ("apiGroup", "kind", "name")):
+        causes.append(invalid(path, {}, "must match dataSourceRef"))
+
+
+def _validate(claim: Object) -> Causes:
+    causes: Causes = []
+    validate_claim_spec(claim.get("spec", {}), "spec", causes)
+    return causes
+
+
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes: Causes = []
+    grouped = any("apiGroup" in old["spec"].get(key, {}) for key in ("dataSource", "dataSourceRef"))
+    validate_claim_spec(new.get("spec", {}), "spec", causes, any_group=grouped)
+    mine, was = dict(new.get("spec", {})), dict(old.get("spec", {}))
+    if not was.get("volumeName"):
+        was["volumeName"] = mine.get("volumeName")
+    _class_may_change(new, old, mine, causes)
+    size, before = _size(mine), _size(was)
+    if old.get("status", {}).get("phase") == "Bound":
+        if mine.get("resources", {}).get("requests"):
+            mine["resources"] = _with_size(mine["resources"], was.get("resources", {}))
+        mine["volumeAttributesClassName"] = was.get("volumeAttributesClassName")
+    if _said(mine) != _said(was):
+        causes.append(forbidden("spec", IMMUTABLE_SPEC))
+    if size < before and size <= nanos(old.get("status", {}).get("capacity", {}).get(STORAGE, 0)):
+        detail = "field can not be less than status.capacity"
+        causes.append(forbidden("spec.resources.requests.storage", detail))
+    immutable(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode", causes)
+    return causes
+
+
+def _class_may_change(new: Object, old: Object, mine: dict[str, Any], causes: Causes) -> None:
+    """A claim that named no class may be given one; nothing else."""
+    said = new["metadata"].get("annotations", {}).get(CLASS_ANNOTATION, "")
+    was_said = old["metadata"].get("annotations", {}).get(CLASS_ANNOTATION)
+    chosen, before = mine.get("storageClassName"), old["spec"].get("storageClassName")
+    if was_said is not None and before is None and chosen == was_said and said in ("", was_said):
+        mine["storageClassName"] = None
+        return
+    immutable(said, was_said or "", f"metadata.annotations.{CLASS_ANNOTATION}", causes)
+    if chosen is not None and before is None and was_said in (None, chosen):
+        mine["storageClassName"] = None
+
+
+def _size(spec: Mapping[str, Any]) -> int:
+    return nanos(spec.get("resources", {}).get("requests", {}).get(STORAGE, 0))
+
+
+def _with_size(resources: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
+    requests = {**resources.get("requests", {}), STORAGE: was.get("requests", {}).get(STORAGE)}
+    return {**resources, "requests": requests}
+
+
+def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+def _validate_status(new: Object, _old: Object) -> Causes:
+    causes: Causes = []
+    status = new.get("status", {})
+    for name, raw in status.get("capacity", {}).items():
+        basic_amount(raw, f"status.capacity[{name}]", causes)
+    for name, phase in status.get("allocatedResourceStatuses", {}).items():
+        _resource_key(name, "status.allocatedResourceStatuses", causes)
+        if phase not in _RESIZING:
+            causes.append(not_supported("status.allocatedResourceStatuses", name, _RESIZING))
+    for name, raw in status.get("allocatedResources", {}).items():
+        _resource_key(name, "status.allocatedResources", causes)
+        before = len(causes)
+        basic_amount(raw, f"status.allocatedResources[{name}]", causes)
+        if len(causes) == before:
+            amount(name, raw, f"status.allocatedResources[{name}]", causes)
+    return causes
+
+
+def _resource_key(name: str, path: str, causes: Causes) -> None:
+    before = len(causes)
+    check(qualified_name_problems, name, path, causes)
+    if len(causes) == before and is_native(name) and name != STORAGE:
+        causes.append(not_supported(path, name, (STORAGE,)))
+
+
+def _warnings(claim: Object) -> list[str]:
+    found: list[str] = []
+    fractions(claim.get("spec", {}).get("resources", {}), (STORAGE,), "spec.resources", found)
+    return found
+
+
+def _selectable(claim: Object) -> Mapping[str, str]:
+    return {"name": claim.get("metadata", {}).get("name", "")}
+
+
+def phase_shown(obj: Object) -> str:
+    """The phase of a claim or volume."""
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else (obj.get("status") or {}).get("phase", "")
+
+
+def modes_shown(modes: Sequence[str] | None) -> str:
+    return ",".join([short for mode, short in _SHORT_MODES.items() if mode in (modes or ())])
+
+
+def storage_class(obj: Object) -> str:
+    """The class of a claim or volume."""
+    annotations = obj["metadata"].get("annotations") or {}
+    return str(
+        annotations[OLD_CLASS] if OLD_CLASS in annotations else (obj.get("spec") or {}).get("storageClassName") or ""
+    )
+
+
+def _capacity_shown(obj: Object) -> str:
+    if not (obj.get("spec") or {}).get("volumeName"):
+        return ""
+    return str(((obj.get("status") or {}).get("capacity") or {}).get("storage", "0"))
+
+
+def _modes_shown(obj: Object) -> str:
+    return (
+        modes_shown((obj.get("status") or {}).get("accessModes")) if (obj.get("spec") or {}).get("volumeName") else ""
+    )
+
+
+KIND: Final = Kind(
+    name="PersistentVolumeClaim",
+    short_names=("pvc",),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        prepare_status=keep_all_but_status,
+        validate=_validate,
+        validate_update=_validate_update,
+        validate_status=_validate_status,
+        selectable=_selectable,
+        warnings=_warnings,
+    ),
+    table=table(
+        """
+        Name!, Status, Volume = spec.volumeName, Capacity, Access Modes, StorageClass,
+        VolumeAttributesClass = spec.volumeAttributesClassName|<unset>, Age, +VolumeMode = spec.volumeMode|<unset>
+        """,
+        {
+            "Status": phase_shown,
+            "Capacity": _capacity_shown,
+            "Access Modes": _modes_shown,
+            "StorageClass": storage_class,
+        },
+    ),
+    description="PersistentVolumeClaim asks for a piece of storage.",
+)

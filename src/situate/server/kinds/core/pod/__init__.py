@@ -1,0 +1,81 @@
+"""Pods: defaults, preparation, validation, selectable fields and grace.
+
+Nothing here decides where a pod goes, or knows any object but the one at hand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.kinds.core.pod.defaults import default_pod, default_spec
+from situate.server.kinds.core.pod.prepare import (
+    grace,
+    is_nameless,
+    prepare_create,
+    prepare_status,
+    prepare_update,
+    qos_class,
+    selectable,
+)
+from situate.server.kinds.core.pod.printer import TABLE
+from situate.server.kinds.core.pod.spec import pod_annotations, validate_spec
+from situate.server.kinds.core.pod.updates import validate, validate_status, validate_update
+from situate.server.kinds.core.pod.warnings import pod_warnings, template_warnings
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+
+__all__ = ["KIND", "default_spec", "pod_annotations", "qos_class", "template_warnings", "validate_spec"]
+
+KIND: Final = Kind(
+    name="Pod",
+    short_names=("po",),
+    categories=("all",),
+    subresources=("binding", "eviction", "log", "status"),
+    strategy=Strategy(
+        default=default_pod,
+        prepare_create=prepare_create,
+        prepare_update=prepare_update,
+        prepare_status=prepare_status,
+        validate=validate,
+        validate_update=validate_update,
+        validate_status=validate_status,
+        selectable=selectable,
+        grace=grace,
+        warnings=pod_warnings,
+        is_nameless=is_nameless,
+        counts_generation=True,
+    ),
+    table=TABLE,
+    description="Pod is a group of containers that run together on one node.",
+    words={
+        "Container": "A container of a pod: one program with its image, ports, mounts and resources.",
+        "PodSpec": "What a pod should be: its containers, volumes, and where it may run.",
+        "PodStatus": "What became of a pod: its phase, conditions, addresses and containers.",
+        "PodTemplateSpec": "The labels and the spec of pods to be made.",
+        "Container.args": "Arguments of the command; the image's own if empty.",
+        "Container.command": "What to run; the image's own if empty.",
+        "Container.env": "Environment variables.",
+        "Container.image": "The image to run.",
+        "Container.imagePullPolicy": "When to fetch the image: Always, IfNotPresent or Never.",
+        "Container.livenessProbe": "A check that has the container restarted when it fails.",
+        "Container.name": "Its name, unlike that of any other container of the pod.",
+        "Container.ports": "Ports that it listens on.",
+        "Container.readinessProbe": "A check that keeps traffic away while it fails.",
+        "Container.resources": "What the container asks for (requests), and what it gets at most (limits).",
+        "Container.volumeMounts": "Where the pod's volumes are to be seen.",
+        "PodSpec.affinity": "Which nodes, and which other pods, to be near or far.",
+        "PodSpec.containers": "The containers that run together.",
+        "PodSpec.initContainers": "Containers that run before the others, one after the other.",
+        "PodSpec.nodeName": "The node it runs on; set when the pod is bound.",
+        "PodSpec.nodeSelector": "Labels that the node must have.",
+        "PodSpec.priorityClassName": "The name of its priority.",
+        "PodSpec.restartPolicy": "Whether containers that end are started again: Always, OnFailure or Never.",
+        "PodSpec.schedulerName": "Which scheduler places the pod.",
+        "PodSpec.schedulingGates": "While there are any, the pod is not placed.",
+        "PodSpec.tolerations": "Taints that the pod puts up with.",
+        "PodSpec.topologySpreadConstraints": "How pods are to be spread over zones, nodes or other domains.",
+        "PodSpec.volumes": "What containers can mount.",
+        "PodStatus.conditions": "Whether it is scheduled, initialised, ready.",
+        "PodStatus.phase": "Pending, Running, Succeeded, Failed or Unknown.",
+    },
+)

@@ -1,0 +1,252 @@
+"""Containers of a pod, of every sort: what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from situate.server.kinds.core.pod.environment import environment, environment_from
+from situate.server.kinds.core.pod.handlers import lifecycle, probes
+from situate.server.kinds.core.pod.security import container_security
+from situate.server.kinds.core.pod.volumes import Volumes, devices, mounts
+from situate.server.kinds.field_errors import (
+    Causes,
+    check,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_many,
+)
+from situate.server.kinds.naming import dns_label, port_name, port_number
+from situate.server.kinds.quantities import resources
+
+__all__ = ["Surroundings", "containers", "ephemeral_containers", "init_containers", "images_trimmed"]
+
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
+RESTARTS: Final = ("Always", "Never", "OnFailure")
+_ACTIONS: Final = ("Restart", "RestartAllContainers")
+_MAX_RULES, _MAX_CODES = 20, 255
+_ONLY_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
+_NOT_EPHEMERAL: Final = [
+    "ports",
+    "resources",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+]
+_WHITESPACE: Final = "must not have leading or trailing whitespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container's correctness depends on, beside itself."""
+
+    volumes: Volumes
+    claims: Collection[str]
+    grace_s: int
+    restart: str
+    host_users: bool
+
+
+def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: str, causes: Causes) -> None:
+    if not found:
+        causes.append(required(path))
+        return
+    names: set[str] = set()
+    host_ports: set[str] = set()
+    for index, container in enumerate(found):
+        at = f"{path}[{index}]"
+        _common(container, around, at, causes)
+        name = container.get("name", "")
+        if name in names:
+            causes.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        if "lifecycle" in container:
+            lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
+        probes(container, around.grace_s, at, causes)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            _restarts(container, at, causes)
+    for index, container in enumerate(found):
+        if "ports" in container:
+            _host_ports(container["ports"], host_ports, f"{path}[{index}].ports", causes)
+
+
+def init_containers(
+    found: Sequence[Mapping[str, Any]], others: Collection[str], around: Surroundings, path: str, causes: Causes
+) -> None:
+    names = set(others)
+    for index, container in enumerate(found):
+        at = f"{path}[{index}]"
+        _common(container, around, at, causes)
+        sidecar = container.get("restartPolicy") == "Always"
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            _restarts(container, at, causes)
+        name = container.get("name", "")
+        if name in names:
+            causes.append(duplicate(f"{at}.name", name))
+        elif name:
+            names.add(name)
+        # The API server looks at one init container at a time here, and calls each of them the first.
+        _host_ports(container.get("ports", ()), set(), f"{path}[0].ports", causes)
+        if sidecar:
+            if "lifecycle" in container:
+                lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
+            probes(container, around.grace_s, at, causes)
+            continue
+        for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+            if key in container:
+                causes.append(forbidden(f"{at}.{key}", _ONLY_SIDECARS))
+        for place, policy in enumerate(container.get("resizePolicy", ())):
+            if policy.get("restartPolicy") == "RestartContainer":
+                detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                where = f"{at}.resizePolicy[{place}].restartPolicy"
+                causes.append(invalid(where, "RestartContainer", detail))
+
+
+def ephemeral_containers(
+    found: Sequence[Mapping[str, Any]], others: Collection[str], around: Surroundings, path: str, causes: Causes
+) -> None:
+    names = set(others)
+    for index, container in enumerate(found):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        _common(container, around, at, causes)
+        image_trimmed(container, at, causes)
+        if name in names:
+            causes.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        target = container.get("targetContainerName", "")
+        if target and target not in others:
+            causes.append(not_found(f"{at}.targetContainerName", target))
+        detail = "cannot be set for an Ephemeral Container"
+        causes.extend(forbidden(f"{at}.{key}", detail) for key in _NOT_EPHEMERAL if container.get(key))
+        for place, mount in enumerate(container.get("volumeMounts", ())):
+            for key in ("subPath", "subPathExpr"):
+                if mount.get(key):
+                    causes.append(forbidden(f"{at}.volumeMounts[{place}].{key}", detail))
+
+
+def images_trimmed(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    for index, container in enumerate(found):
+        image_trimmed(container, f"{path}[{index}]", causes)
+
+
+def image_trimmed(container: Mapping[str, Any], path: str, causes: Causes) -> None:
+    image = container.get("image", "")
+    if image != image.strip():
+        causes.append(invalid(f"{path}.image", image, _WHITESPACE))
+
+
+def _common(container: Mapping[str, Any], around: Surroundings, path: str, causes: Causes) -> None:
+    name = container.get("name", "")
+    if not name:
+        causes.append(required(f"{path}.name"))
+    elif problems := dns_label(name):
+        causes.extend(invalid(f"{path}.name", name, problem) for problem in problems)
+    if not container.get("image"):
+        causes.append(required(f"{path}.image"))
+    policy = container.get("terminationMessagePolicy", "")
+    if policy not in MESSAGE_POLICIES:
+        causes.append(not_supported(f"{path}.terminationMessagePolicy", policy, MESSAGE_POLICIES))
+    if "ports" in container:
+        _ports(container["ports"], f"{path}.ports", causes)
+    if "env" in container:
+        environment(container["env"], f"{path}.env", causes)
+    if "envFrom" in container:
+        environment_from(container["envFrom"], f"{path}.envFrom", causes)
+    if "volumeMounts" in container:
+        mounts(container, around.volumes, f"{path}.volumeMounts", causes)
+    if "volumeDevices" in container:
+        devices(container, around.volumes, f"{path}.volumeDevices", causes)
+    policy = container.get("imagePullPolicy", "")
+    if policy not in PULL_POLICIES:
+        causes.append(not_supported(f"{path}.imagePullPolicy", policy, PULL_POLICIES))
+    if asked := container.get("resources"):
+        resources(asked, f"{path}.resources", causes, around.claims)
+    if "resizePolicy" in container:
+        _resizing(container["resizePolicy"], around.restart, f"{path}.resizePolicy", causes)
+    if "securityContext" in container:
+        container_security(container["securityContext"], around.host_users, f"{path}.securityContext", causes)
+
+
+def _ports(ports: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        if name := port.get("name"):
+            if problems := port_name(name):
+                causes.extend(invalid(f"{path}[{index}].name", name, problem) for problem in problems)
+            elif name in names:
+                causes.append(duplicate(f"{path}[{index}].name", name))
+            else:
+                names.add(name)
+        number = port.get("containerPort", 0)
+        if not number:
+            causes.append(required(f"{path}[{index}].containerPort"))
+        elif problems := port_number(number):
+            causes.append(invalid(f"{path}[{index}].containerPort", number, problems[0]))
+        if host := port.get("hostPort"):
+            check(port_number, host, f"{path}[{index}].hostPort", causes)
+        protocol = port.get("protocol", "")
+        if not protocol:
+            causes.append(required(f"{path}[{index}].protocol"))
+        elif protocol not in PROTOCOLS:
+            causes.append(not_supported(f"{path}[{index}].protocol", protocol, PROTOCOLS))
+
+
+def _host_ports(ports: Sequence[Mapping[str, Any]], taken: set[str], path: str, causes: Causes) -> None:
+    for index, port in enumerate(ports):
+        if number := port.get("hostPort"):
+            key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
+            if key in taken:
+                causes.append(duplicate(f"{path}[{index}].hostPort", key))
+            taken.add(key)
+
+
+def _resizing(policies: Sequence[Mapping[str, Any]], restart: str, path: str, causes: Causes) -> None:
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        name, how = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            causes.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)
+        if not name:
+            causes.append(required(path))
+        elif name not in ("cpu", "memory"):
+            causes.append(not_supported(path, name, ("cpu", "memory")))
+        if not how:
+            causes.append(required(path))
+        elif how not in ("NotRequired", "RestartContainer"):
+            causes.append(not_supported(path, how, ("NotRequired", "RestartContainer")))
+        if restart == "Never" and how != "NotRequired":
+            causes.append(invalid(path, how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+
+
+def _restarts(container: Mapping[str, Any], path: str, causes: Causes) -> None:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", ())
+    if policy is None:
+        causes.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif policy not in RESTARTS:
+        causes.append(not_supported(f"{path}.restartPolicy", policy, RESTARTS))
+    if len(rules) > _MAX_RULES:
+        causes.append(too_many(f"{path}.restartPolicyRules", len(rules), _MAX_RULES))
+    for index, rule in enumerate(rules):
+        at = f"{path}.restartPolicyRules[{index}]"
+        if rule.get("action") not in _ACTIONS:
+            causes.append(not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS))
+        codes = rule.get("exitCodes")
+        if codes is None:
+            causes.append(required(f"{at}.exitCodes", "must be specified"))
+            continue
+        if codes.get("operator") not in ("In", "NotIn"):
+            causes.append(not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
+        if len(codes.get("values", ())) > _MAX_CODES:
+            causes.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), _MAX_CODES))

@@ -1,0 +1,87 @@
+"""Probes and lifecycle hooks: what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.kinds.field_errors import Causes, at_least_zero, check, forbidden, invalid, not_supported, required
+from situate.server.kinds.naming import header_name, port_name, port_number
+
+__all__ = ["lifecycle", "port_or_name", "probes"]
+
+_NUMBERS: Final = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
+_PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
+
+
+def probes(container: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
+    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if key in container:
+            _probe(container[key], key == "readinessProbe", grace_s, f"{path}.{key}", causes)
+
+
+def _probe(probe: Mapping[str, Any], readiness: bool, grace_s: int, path: str, causes: Causes) -> None:
+    _handler(probe, _PROBE_HANDLERS, grace_s, path, causes)
+    for key in _NUMBERS:
+        at_least_zero(probe.get(key, 0), f"{path}.{key}", causes)
+    termination = probe.get("terminationGracePeriodSeconds")
+    where = f"{path}.terminationGracePeriodSeconds"
+    if termination is not None and termination <= 0:
+        causes.append(invalid(where, termination, "must be greater than 0"))
+    if readiness:
+        if termination is not None:
+            causes.append(invalid(where, termination, "must not be set for readinessProbes"))
+    elif probe.get("successThreshold", 0) != 1:
+        causes.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
+
+
+def lifecycle(found: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
+    for key in ("postStart", "preStop"):
+        if key in found:
+            _handler(found[key], _HOOK_HANDLERS, grace_s, f"{path}.{key}", causes)
+
+
+def _handler(handler: Mapping[str, Any], kinds: tuple[str, ...], grace_s: int, path: str, causes: Causes) -> None:
+    count = 0
+    for kind in kinds:
+        if kind not in handler:
+            continue
+        if count:
+            causes.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
+            continue
+        count += 1
+        _action(kind, handler[kind], grace_s, f"{path}.{kind}", causes)
+    if not count:
+        causes.append(required(path, "must specify a handler type"))
+
+
+def _action(kind: str, action: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
+    if kind == "exec":
+        if not action.get("command"):
+            causes.append(required(f"{path}.command"))
+    elif kind == "sleep":
+        seconds = action.get("seconds", 0)
+        if seconds < 0 or seconds > grace_s:
+            detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
+            causes.append(invalid(path, seconds, detail))
+    elif kind == "httpGet":
+        if not action.get("path"):
+            causes.append(required(f"{path}.path"))
+        port_or_name(action.get("port", 0), f"{path}.port", causes)
+        if action.get("scheme") not in ("HTTP", "HTTPS"):
+            causes.append(not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+        for header in action.get("httpHeaders", ()):
+            check(header_name, header.get("name", ""), f"{path}.httpHeaders", causes)
+    else:
+        port_or_name(action.get("port", 0), f"{path}.port", causes)
+
+
+def port_or_name(port: int | str, path: str, causes: Causes) -> None:
+    check(port_name if isinstance(port, str) else port_number, port, path, causes)

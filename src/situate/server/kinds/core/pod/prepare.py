@@ -1,0 +1,163 @@
+"""What becomes of a pod on its way in: the state is the server's, its class of service is computed, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from situate.server.kinds.quantities import CPU, MEMORY, nanos
+from situate.server.kinds.strategy import keep_status
+from situate.server.objects import Object
+
+__all__ = ["grace", "is_nameless", "prepare_create", "prepare_status", "prepare_update", "qos_class", "selectable"]
+
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+_COMPUTE: Final = (CPU, MEMORY)
+
+
+def prepare_create(pod: Object) -> None:
+    """`metadata.creationTimestamp`, if there, is the time of the condition that a gated pod gets."""
+    spec = pod["spec"]
+    status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    pod["status"] = status
+    if spec.get("schedulingGates"):
+        status["conditions"] = [_gated(pod.get("metadata", {}).get("creationTimestamp"))]
+    _drop_stop_signals(spec)
+    if "affinity" in spec or "topologySpreadConstraints" in spec:
+        _merge_label_keys(spec, pod.get("metadata", {}).get("labels", {}))
+
+
+def is_nameless(pod: Object) -> bool:
+    """Claims of volumes may be named after their pod."""
+    return "volumes" not in pod["spec"]
+
+
+def prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    if not any("stopSignal" in one.get("lifecycle", ()) for one in old["spec"].get("containers", ())):
+        _drop_stop_signals(new["spec"])
+
+
+def prepare_status(new: Object, old: Object) -> None:
+    new["spec"] = old["spec"]
+    meta, was = new["metadata"], old["metadata"]
+    if "ownerReferences" in was:
+        meta["ownerReferences"] = was["ownerReferences"]
+    else:
+        meta.pop("ownerReferences", None)
+    status, before = new.setdefault("status", {}), old.get("status", {})
+    if "qosClass" not in status and "qosClass" in before:
+        status["qosClass"] = before["qosClass"]
+    if "observedGeneration" not in status and "observedGeneration" in before:
+        status["observedGeneration"] = before["observedGeneration"]
+    _keep_observed(status.get("conditions", ()), before.get("conditions", ()))
+
+
+def _keep_observed(conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]]) -> None:
+    """A client that does not know observedGeneration does not take it away."""
+    known = {one.get("type"): one["observedGeneration"] for one in before if "observedGeneration" in one}
+    for one in conditions:
+        if "observedGeneration" not in one and one.get("type") in known:
+            one["observedGeneration"] = known[one.get("type")]
+
+
+def _gated(now: str | None) -> dict[str, Any]:
+    condition: dict[str, Any] = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
+    condition["lastTransitionTime"] = now
+    condition["reason"] = "SchedulingGated"
+    condition["message"] = GATED
+    return condition
+
+
+def _drop_stop_signals(spec: Mapping[str, Any]) -> None:
+    """Their feature is off, as it is on a usual cluster."""
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        lifecycle = container.get("lifecycle")
+        if lifecycle is not None:
+            lifecycle.pop("stopSignal", None)
+
+
+def _merge_label_keys(spec: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    """matchLabelKeys become part of the selector when the pod is created: the scheduler reads only that."""
+    affinity = spec.get("affinity", {})
+    for one in (affinity.get("podAffinity"), affinity.get("podAntiAffinity")):
+        if one:
+            for weighted in one.get("preferredDuringSchedulingIgnoredDuringExecution", ()):
+                _merge(weighted.get("podAffinityTerm", {}), labels)
+            for term in one.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+                _merge(term, labels)
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        _merge(constraint, labels)
+
+
+def _merge(term: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    selector = term.get("labelSelector")
+    if selector is None:
+        return
+    for keys, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in term.get(keys, ()):
+            if key in labels:
+                one = {"key": key, "operator": operator, "values": [labels[key]]}
+                selector.setdefault("matchExpressions", []).append(one)
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Guaranteed, Burstable or BestEffort."""
+    own = spec.get("resources")
+    if own and (own.get("requests") or own.get("limits")):
+        return _class_of([own])
+    inits = spec.get("initContainers")
+    containers = spec.get("containers", ())
+    every = [one.get("resources") for one in (containers if not inits else (*containers, *inits))]
+    return _class_of(every)
+
+
+def _class_of(every: Iterable[Mapping[str, Any] | None]) -> str:
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    guaranteed = True
+    for found in every:
+        if not found:
+            guaranteed = False
+            continue
+        _sum(found.get("requests"), requests)
+        if _sum(found.get("limits"), limits) != len(_COMPUTE):
+            guaranteed = False
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _sum(listed: Mapping[str, Any] | None, total: dict[str, int]) -> int:
+    """Of cpu and memory, those that are more than nothing; returns how many there are."""
+    count = 0
+    if listed:
+        for name in _COMPUTE:
+            if name in listed and (asked := nanos(listed[name])) > 0:
+                total[name] = total.get(name, 0) + asked
+                count += 1
+    return count
+
+
+def selectable(pod: Object) -> Mapping[str, str]:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    ips = status.get("podIPs")
+    return {
+        "spec.nodeName": spec.get("nodeName", ""),
+        "spec.restartPolicy": spec.get("restartPolicy", ""),
+        "spec.schedulerName": spec.get("schedulerName", ""),
+        "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+        "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
+        "status.phase": status.get("phase", ""),
+        "status.podIP": ips[0].get("ip", "") if ips else status.get("podIP", ""),
+        "status.nominatedNodeName": status.get("nominatedNodeName", ""),
+    }
+
+
+def grace(pod: Object, asked: int | None) -> int:
+    """Nobody has to wait for a pod that was never on a node, or has ended."""
+    spec = pod.get("spec", {})
+    if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
+        return 0
+    period: int = spec.get("terminationGracePeriodSeconds", 0) if asked is None else asked
+    return period if period >= 0 else 1

@@ -1,0 +1,164 @@
+"""What a pod says about where it may go: affinity, spread, tolerations, gates. What is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.core.model.names import label_value_problems, qualified_name_problems
+from situate.server.kinds.field_errors import (
+    Causes,
+    check,
+    duplicate,
+    forbidden,
+    invalid,
+    label_key,
+    label_selector,
+    not_supported,
+    positive,
+    required,
+)
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.selectors import node_selector, preferred_terms
+
+__all__ = ["EFFECTS", "affinity", "gates", "spread", "taint_effect", "tolerations"]
+
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
+_ANY_KEY: Final = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+
+
+def affinity(found: Mapping[str, Any], path: str, causes: Causes) -> None:
+    if node := found.get("nodeAffinity"):
+        if REQUIRED in node:
+            node_selector(node[REQUIRED], f"{path}.nodeAffinity.{REQUIRED}", causes)
+        if PREFERRED in node:
+            preferred_terms(node[PREFERRED], f"{path}.nodeAffinity.{PREFERRED}", causes)
+    for key in ("podAffinity", "podAntiAffinity"):
+        if pods := found.get(key):
+            for index, term in enumerate(pods.get(REQUIRED, ())):
+                _term(term, f"{path}.{key}.{REQUIRED}[{index}]", causes)
+            for index, weighted in enumerate(pods.get(PREFERRED, ())):
+                _weighted(weighted, f"{path}.{key}.{PREFERRED}[{index}]", causes)
+
+
+def _weighted(weighted: Mapping[str, Any], path: str, causes: Causes) -> None:
+    weight = weighted.get("weight", 0)
+    if not 0 < weight <= 100:
+        causes.append(invalid(f"{path}.weight", weight, "must be in the range 1-100"))
+    _term(weighted.get("podAffinityTerm", {}), f"{path}.podAffinityTerm", causes)
+
+
+def _term(term: Mapping[str, Any], path: str, causes: Causes) -> None:
+    label_selector(term.get("labelSelector"), f"{path}.labelSelector", causes)
+    label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", causes)
+    for name in term.get("namespaces", ()):
+        check(dns_label, name, f"{path}.namespace", causes)
+    _label_keys(term, path, causes)
+    key = term.get("topologyKey", "")
+    if not key:
+        causes.append(required(f"{path}.topologyKey", "can not be empty"))
+    label_key(key, f"{path}.topologyKey", causes)
+
+
+def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
+    match, mismatch = term.get("matchLabelKeys", ()), term.get("mismatchLabelKeys", ())
+    if not match and not mismatch:
+        return
+    selector = term.get("labelSelector")
+    for key, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
+        if keys and selector is None:
+            causes.append(forbidden(f"{path}.{key}", _NO_SELECTOR))
+        elif keys:
+            for index, one in enumerate(keys):
+                label_key(one, f"{path}.{key}[{index}]", causes)
+    if selector is not None:
+        places = {key: index for index, key in enumerate(match)}
+        asked = set(selector.get("matchLabels", ()))
+        for expression in selector.get("matchExpressions", ()):
+            key = expression.get("key", "")
+            if key in places and key in asked:
+                detail = "exists in both matchLabelKeys and labelSelector"
+                causes.append(invalid(f"{path}[{places[key]}]", key, detail))
+            asked.add(key)
+    for index, key in enumerate(match):
+        if key in mismatch:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            causes.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
+
+
+def spread(constraints: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    for index, one in enumerate(constraints):
+        at = f"{path}[{index}]"
+        positive(one.get("maxSkew", 0), f"{at}.maxSkew", causes)
+        key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
+        if not key:
+            causes.append(required(f"{at}.topologyKey", "can not be empty"))
+        if action not in ("DoNotSchedule", "ScheduleAnyway"):
+            causes.append(not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
+        for other in constraints[index + 1 :]:
+            if other.get("topologyKey", "") == key and other.get("whenUnsatisfiable", "") == action:
+                causes.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+                break
+        if "minDomains" in one:
+            positive(one["minDomains"], f"{at}.minDomains", causes)
+            if action != "DoNotSchedule":
+                detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                causes.append(invalid(f"{at}.minDomains", one["minDomains"], detail))
+        for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            if one.get(policy, "Honor") not in ("Honor", "Ignore"):
+                causes.append(not_supported(f"{at}.{policy}", one[policy], ("Honor", "Ignore")))
+        _label_keys({**one, "mismatchLabelKeys": ()}, at, causes)
+        label_selector(one.get("labelSelector"), f"{at}.labelSelector", causes)
+
+
+def tolerations(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    for index, one in enumerate(found):
+        key, operator, value = one.get("key", ""), one.get("operator", ""), one.get("value", "")
+        effect = one.get("effect", "")
+        if key and qualified_name_problems(key):
+            label_key(key, f"{path}[{index}].key", causes)
+        if not key and operator != "Exists":
+            causes.append(invalid(f"{path}[{index}].operator", operator, _ANY_KEY))
+        if "tolerationSeconds" in one and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            causes.append(invalid(f"{path}[{index}].effect", effect, detail))
+        _toleration_value(operator, value, f"{path}[{index}]", causes)
+        if effect and effect not in EFFECTS:
+            causes.append(not_supported(f"{path}[{index}].effect", effect, EFFECTS))
+
+
+def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> None:
+    if operator in ("Equal", ""):
+        if problems := label_value_problems(value):
+            causes.append(invalid(f"{path}.operator", value, ";".join(problems)))
+    elif operator == "Exists":
+        if value:
+            detail = "value must be empty when `operator` is 'Exists'"
+            causes.append(invalid(f"{path}.operator", value, detail))
+    elif operator in ("Lt", "Gt"):
+        # Known, but their feature is off, as it is on a usual cluster.
+        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
+    else:
+        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+
+
+def taint_effect(effect: str, path: str, causes: Causes) -> None:
+    if not effect:
+        causes.append(required(path))
+    elif effect not in EFFECTS:
+        causes.append(not_supported(path, effect, EFFECTS))
+
+
+def gates(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    seen: set[str] = set()
+    for index, gate in enumerate(found):
+        name = gate.get("name", "")
+        check(qualified_name_problems, name, f"{path}[{index}]", causes)
+        if name in seen:
+            causes.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)

@@ -1,0 +1,79 @@
+"""Pod templates, wherever they are: defaults and validation, the same as of pods, but for what only a pod can say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.kinds.core.pod import default_spec, pod_annotations, template_warnings, validate_spec
+from situate.server.kinds.field_errors import Causes, forbidden, immutable, labels
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.metadata import validate_annotations
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND", "default_template", "template_warnings", "validate_template", "validate_template_update"]
+
+
+def default_template(template: dict[str, Any]) -> None:
+    """Fill in a PodTemplateSpec (`metadata` and `spec`) in place, as the API server does in Deployments."""
+    default_spec(template.setdefault("spec", {}))
+
+
+def validate_template(template: Mapping[str, Any], path: str, causes: Causes) -> None:
+    """What is wrong with a PodTemplateSpec at `path`, as `spec.template`: labels, annotations and the pod's spec.
+
+    Selectors, replicas and the restart policies that a controller allows are the caller's.
+    """
+    meta, spec = template.get("metadata", {}), template.get("spec", {})
+    if found := meta.get("labels"):
+        labels(found, f"{path}.labels", causes)
+    if annotations := meta.get("annotations"):
+        validate_annotations(annotations, f"{path}.annotations", causes)
+        pod_annotations(annotations, spec, f"{path}.annotations", causes)
+    validate_spec(spec, f"{path}.spec", causes)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+
+
+def validate_template_update(new: Mapping[str, Any], old: Mapping[str, Any], path: str, causes: Causes) -> None:
+    """A template that may not change: `field is immutable`."""
+    immutable(new, old, path, causes)
+
+
+# ── PodTemplate, the kind ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _default(obj: Object) -> None:
+    default_template(obj.setdefault("template", {}))
+
+
+def _validate(obj: Object) -> Causes:
+    causes: Causes = []
+    validate_template(obj.get("template", {}), "template", causes)
+    return causes
+
+
+def _warnings(obj: Object) -> list[str]:
+    return template_warnings(obj.get("template", {}), "template")
+
+
+KIND: Final = Kind(
+    name="PodTemplate",
+    strategy=Strategy(
+        default=_default,
+        validate=_validate,
+        validate_update=again(_validate),
+        warnings=_warnings,
+        counts_generation=True,
+    ),
+    table=table(
+        """
+        Name!, Containers = containers(template), Images = images(template),
+        Pod Labels = labels(template.metadata.labels)
+        """
+    ),
+    description="PodTemplate is a pod's description, kept for later.",
+)

@@ -1,0 +1,31 @@
+"""ServiceAccounts: a name, mostly. References to secrets keep only the name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+
+def _prepare(account: Object) -> None:
+    if account.get("secrets"):
+        account["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in account["secrets"]]
+
+
+def _prepare_update(new: Object, _old: Object) -> None:
+    _prepare(new)
+
+
+KIND: Final = Kind(
+    name="ServiceAccount",
+    short_names=("sa",),
+    subresources=("token",),
+    strategy=Strategy(prepare_create=_prepare, prepare_update=_prepare_update),
+    table=table("Name!, Age"),
+    description="ServiceAccount is an identity for what runs in pods.",
+)

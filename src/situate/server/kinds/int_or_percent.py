@@ -1,0 +1,35 @@
+"""Numbers that may be percentages, as in maxUnavailable: 3 or "25%"."""
+
+from __future__ import annotations
+
+from situate.server.kinds.field_errors import Causes, at_least_zero, invalid
+from situate.server.kinds.naming import percent
+
+__all__ = ["Portion", "at_most_all", "how_many", "portion"]
+
+Portion = int | str
+ALL = 100
+
+
+def portion(value: Portion, path: str, causes: Causes) -> None:
+    """A whole number or a percentage, not less than nothing."""
+    if isinstance(value, int):
+        at_least_zero(value, path, causes)
+    else:
+        causes.extend(invalid(path, value, problem) for problem in percent(value))
+
+
+def at_most_all(value: Portion, path: str, causes: Causes) -> None:
+    if isinstance(value, str) and not percent(value) and int(value[:-1]) > ALL:
+        causes.append(invalid(path, value, "must not be greater than 100%"))
+
+
+def how_many(value: Portion) -> int:
+    """The number in it, of pods or percent, to be compared with none; what is neither is none."""
+    if isinstance(value, int):
+        return value
+    digits = value[:-1] if not percent(value) else value
+    try:
+        return int(digits)
+    except ValueError:
+        return 0

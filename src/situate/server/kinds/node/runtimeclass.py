@@ -1,0 +1,65 @@
+"""node.k8s.io/v1: RuntimeClasses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.core.pod.scheduling import tolerations
+from situate.server.kinds.field_errors import Causes, check, duplicate, immutable, labels, required
+from situate.server.kinds.go_structs import TOLERATION, inside
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import dns_label
+from situate.server.kinds.quantities import resources
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+_KEY: Final = ("key", "operator", "value", "effect")
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    if obj.get("handler"):
+        check(dns_label, obj["handler"], "handler", causes)
+    else:
+        causes.append(required("handler"))
+    overhead = obj.get("overhead", {}).get("podFixed")
+    if overhead:
+        resources({"limits": overhead}, "overhead", causes)
+    scheduling = obj.get("scheduling", {})
+    labels(scheduling.get("nodeSelector", {}), "scheduling.nodeSelector", causes)
+    _tolerations(scheduling.get("tolerations", ()), causes)
+    return causes
+
+
+def _tolerations(these: Sequence[Mapping[str, Any]], causes: Causes) -> None:
+    tolerations(these, "scheduling.tolerations", causes)
+    seen: list[tuple[Any, ...]] = []
+    for index, one in enumerate(these):
+        key = tuple(one.get(name, "") for name in _KEY)
+        if key in seen:
+            causes.append(duplicate(f"scheduling.tolerations[{index}]", inside(one, TOLERATION)))
+        seen.append(key)
+
+
+def _validate_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    immutable(new.get("handler", ""), old.get("handler", ""), "handler", causes)
+    return causes
+
+
+KIND: Final = Kind(
+    group="node.k8s.io",
+    name="RuntimeClass",
+    plural="runtimeclasses",
+    namespaced=False,
+    strategy=Strategy(
+        validate=_validate, validate_update=_validate_update, creates_on_update=True, unconditional_update=False
+    ),
+    table=table("Name!, Handler = handler, Age"),
+    description="RuntimeClass names a way in which a node runs containers.",
+)

@@ -1,0 +1,77 @@
+"""policy/v1: PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.conditions import conditions
+from situate.server.kinds.field_errors import Causes, invalid, label_selector, not_supported
+from situate.server.kinds.int_or_percent import at_most_all, portion
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import path_segment
+from situate.server.kinds.status import counts, reset_status
+from situate.server.kinds.strategy import Strategy, again, keep_status
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
+
+
+def _validate(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        text = "minAvailable and maxUnavailable cannot be both set"
+        causes.append(invalid("spec", _shown(spec), text))
+    for name in ("minAvailable", "maxUnavailable"):
+        if name in spec:
+            portion(spec[name], f"spec.{name}", causes)
+            at_most_all(spec[name], f"spec.{name}", causes)
+    label_selector(spec.get("selector"), "spec.selector", causes)
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _UNHEALTHY:
+        causes.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY))
+    return causes
+
+
+def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+    return {name[0].upper() + name[1:]: spec.get(name) for name in names}
+
+
+def _validate_status(new: Object, _old: Object) -> list[Cause]:
+    causes: Causes = []
+    status = new.get("status", {})
+    conditions(status.get("conditions", ()), "status.conditions", causes)
+    counts(status, _COUNTS, causes)
+    return causes
+
+
+KIND: Final = Kind(
+    group="policy",
+    name="PodDisruptionBudget",
+    short_names=("pdb",),
+    subresources=("status",),
+    strategy=Strategy(
+        prepare_create=reset_status(*_COUNTS),
+        prepare_update=keep_status,
+        validate=_validate,
+        validate_update=again(_validate),
+        validate_status=_validate_status,
+        name_rule=path_segment,
+        counts_generation=True,
+        unconditional_update=False,
+    ),
+    table=table(
+        """
+        Name!, Min Available = text(spec.minAvailable)|N/A, Max Unavailable = text(spec.maxUnavailable)|N/A,
+        Allowed Disruptions# = status.disruptionsAllowed, Age
+        """
+    ),
+    description="PodDisruptionBudget bounds how many pods of a set may be evicted at once.",
+)

@@ -1,0 +1,86 @@
+"""Role and ClusterRole. identity/ checks who may grant what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes, invalid, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.matching import usable_selector
+from situate.server.kinds.naming import path_segment
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+
+__all__ = ["CLUSTER_KIND", "KIND"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+
+
+def _validate_role(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    for index, rule in enumerate(obj.get("rules") or ()):
+        _rule(rule, f"rules[{index}]", causes, namespaced=True)
+    return causes
+
+
+def _validate_cluster_role(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    for index, rule in enumerate(obj.get("rules") or ()):
+        _rule(rule, f"rules[{index}]", causes, namespaced=False)
+    if "aggregationRule" in obj:
+        _aggregation(obj["aggregationRule"].get("clusterRoleSelectors", ()), causes)
+    return causes
+
+
+def _rule(rule: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
+    if not rule.get("verbs"):
+        causes.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+    urls = rule.get("nonResourceURLs")
+    if urls:
+        at = f"{path}.nonResourceURLs"
+        if namespaced:
+            causes.append(invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"))
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            causes.append(invalid(at, urls, "rules cannot apply to both regular resources and non-resource URLs"))
+        return
+    if not rule.get("apiGroups"):
+        causes.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        causes.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+
+
+def _aggregation(selectors: Any, causes: Causes) -> None:
+    at = "aggregationRule.clusterRoleSelectors"
+    if not selectors:
+        causes.append(required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+    for index, selector in enumerate(selectors):
+        if not usable_selector(selector, f"{at}[{index}]", causes):
+            causes.append(invalid(f"{at}[{index}]", None, "invalid label selector."))
+
+
+CLUSTER_KIND: Final = Kind(
+    group="rbac.authorization.k8s.io",
+    name="ClusterRole",
+    namespaced=False,
+    strategy=Strategy(
+        validate=_validate_cluster_role,
+        validate_update=again(_validate_cluster_role),
+        name_rule=path_segment,
+        creates_on_update=True,
+    ),
+    description="ClusterRole is a list of rights, in all namespaces or on what has none.",
+)
+
+KIND: Final = Kind(
+    group="rbac.authorization.k8s.io",
+    name="Role",
+    strategy=Strategy(
+        validate=_validate_role,
+        validate_update=again(_validate_role),
+        name_rule=path_segment,
+        creates_on_update=True,
+    ),
+    description="Role is a list of rights within a namespace.",
+)

@@ -1,0 +1,142 @@
+"""RoleBinding and ClusterRoleBinding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes, check, invalid, not_supported, required
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import path_segment, subdomain
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["CLUSTER_KIND", "KIND"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+USER, USERS, ACCOUNT = "User", "Group", "ServiceAccount"
+
+
+def _default_binding(obj: Object) -> None:
+    reference = obj.setdefault("roleRef", {})
+    if not reference.get("apiGroup"):
+        reference["apiGroup"] = GROUP
+    reference.setdefault("kind", "")
+    reference.setdefault("name", "")
+    for subject in obj.get("subjects") or ():
+        if not subject.get("apiGroup") and subject.get("kind") in (USER, USERS):
+            subject["apiGroup"] = GROUP
+
+
+def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> list[Cause]:
+    causes: Causes = []
+    reference = obj.get("roleRef", {})
+    if reference.get("apiGroup", "") != GROUP:
+        causes.append(not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP]))
+    if reference.get("kind", "") not in kinds:
+        causes.append(not_supported("roleRef.kind", reference.get("kind", ""), kinds))
+    if reference.get("name"):
+        check(path_segment, reference["name"], "roleRef.name", causes)
+    else:
+        causes.append(required("roleRef.name"))
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        _subject(subject, f"subjects[{index}]", causes, namespaced=len(kinds) > 1)
+    return causes
+
+
+def _subject(subject: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
+    kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
+    if not name:
+        causes.append(required(f"{path}.name"))
+    if kind == ACCOUNT:
+        if name:
+            check(subdomain, name, f"{path}.name", causes)
+        if group:
+            causes.append(not_supported(f"{path}.apiGroup", group, [""]))
+        if not namespaced and not subject.get("namespace"):
+            causes.append(required(f"{path}.namespace"))
+    elif kind in (USER, USERS):
+        if group != GROUP:
+            causes.append(not_supported(f"{path}.apiGroup", group, [GROUP]))
+    else:
+        causes.append(not_supported(f"{path}.kind", kind, [ACCOUNT, USER, USERS]))
+
+
+def _validate_role_binding(obj: Object) -> list[Cause]:
+    return _validate_binding(obj, ("Role", "ClusterRole"))
+
+
+def _validate_cluster_role_binding(obj: Object) -> list[Cause]:
+    return _validate_binding(obj, ("ClusterRole",))
+
+
+def _same_role(new: Object, old: Object, causes: Causes) -> list[Cause]:
+    reference = new.get("roleRef", {})
+    if reference != old.get("roleRef", {}):
+        shown = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
+        value = {word: reference.get(key, "") for word, key in shown.items()}
+        causes.append(invalid("roleRef", value, "cannot change roleRef"))
+    return causes
+
+
+def _validate_role_binding_update(new: Object, old: Object) -> list[Cause]:
+    return _same_role(new, old, _validate_role_binding(new))
+
+
+def _validate_cluster_role_binding_update(new: Object, old: Object) -> list[Cause]:
+    return _same_role(new, old, _validate_cluster_role_binding(new))
+
+
+def _role(obj: Object) -> str:
+    role = obj.get("roleRef") or {}
+    return f"{role.get('kind', '')}/{role.get('name', '')}"
+
+
+def _subjects(kind: str, obj: Object) -> str:
+    found = [one for one in obj.get("subjects") or () if one.get("kind") == kind]
+    prefixes = [f"{one.get('namespace', '')}/" if kind == ACCOUNT else "" for one in found]
+    return ", ".join([f"{prefix}{one.get('name', '')}" for prefix, one in zip(prefixes, found, strict=True)])
+
+
+_TABLE: Final = table(
+    "Name!, Role, Age, +Users, +Groups, +ServiceAccounts",
+    {
+        "Role": _role,
+        "Users": partial(_subjects, USER),
+        "Groups": partial(_subjects, USERS),
+        "ServiceAccounts": partial(_subjects, ACCOUNT),
+    },
+)
+
+
+CLUSTER_KIND: Final = Kind(
+    group="rbac.authorization.k8s.io",
+    name="ClusterRoleBinding",
+    namespaced=False,
+    strategy=Strategy(
+        default=_default_binding,
+        validate=_validate_cluster_role_binding,
+        validate_update=_validate_cluster_role_binding_update,
+        name_rule=path_segment,
+        creates_on_update=True,
+    ),
+    table=_TABLE,
+    description="ClusterRoleBinding gives the rights of a cluster role, everywhere.",
+)
+
+KIND: Final = Kind(
+    group="rbac.authorization.k8s.io",
+    name="RoleBinding",
+    strategy=Strategy(
+        default=_default_binding,
+        validate=_validate_role_binding,
+        validate_update=_validate_role_binding_update,
+        name_rule=path_segment,
+        creates_on_update=True,
+    ),
+    table=_TABLE,
+    description="RoleBinding gives the rights of a role to users, groups or service accounts, within a namespace.",
+)

@@ -1,0 +1,62 @@
+"""DeviceClass: a kind of device that claims can ask for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import (
+    Causes,
+    too_many,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import MAX_SUBDOMAIN, subdomain, too_long_text
+from situate.server.kinds.resource.resourceclaim import (
+    MAX_CONFIGS,
+    config_problems,
+    selector_problems,
+)
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+
+def _default_class(obj: Object) -> None:
+    obj.setdefault("spec", {})
+
+
+def _class_name(name: str) -> tuple[str, ...]:
+    """As everywhere, but that its length is told in bytes."""
+    long = too_long_text(MAX_SUBDOMAIN)
+    return tuple(f"must be no more than {MAX_SUBDOMAIN} bytes" if one == long else one for one in subdomain(name))
+
+
+def _validate_class(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    selector_problems(spec.get("selectors", ()), "spec.selectors", causes)
+    configs = spec.get("config", ())
+    if len(configs) > MAX_CONFIGS:
+        causes.append(too_many("spec.config", len(configs), MAX_CONFIGS))
+    for index, config in enumerate(configs):
+        config_problems(config, f"spec.config[{index}]", causes)
+    return causes
+
+
+KIND: Final = Kind(
+    group="resource.k8s.io",
+    name="DeviceClass",
+    plural="deviceclasses",
+    namespaced=False,
+    strategy=Strategy(
+        default=_default_class,
+        validate=_validate_class,
+        validate_update=again(_validate_class),
+        name_rule=_class_name,
+        counts_generation=True,
+    ),
+    table=table("Name!, Age"),
+    description="DeviceClass names a kind of device that claims can ask for.",
+)

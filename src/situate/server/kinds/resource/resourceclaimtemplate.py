@@ -1,0 +1,53 @@
+"""ResourceClaimTemplate: the claim that is created for each pod."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import (
+    IMMUTABLE,
+    Causes,
+    invalid,
+)
+from situate.server.kinds.go_structs import CLAIM, inside
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.resource.resourceclaim import (
+    default_claim_spec,
+    validate_devices,
+)
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+
+def _default_template(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("metadata", {})
+    default_claim_spec(spec.setdefault("spec", {}))
+
+
+def _validate_template(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    validate_devices(obj.get("spec", {}).get("spec", {}).get("devices", {}), "spec.spec.devices", causes)
+    return causes
+
+
+def _validate_template_update(new: Object, old: Object) -> list[Cause]:
+    if new.get("spec") == old.get("spec"):
+        return []
+    spec = new.get("spec", {})
+    return [invalid("spec", {**spec.get("metadata", {}), "Spec": inside(spec.get("spec"), CLAIM)}, IMMUTABLE)]
+
+
+KIND: Final = Kind(
+    group="resource.k8s.io",
+    name="ResourceClaimTemplate",
+    strategy=Strategy(
+        default=_default_template, validate=_validate_template, validate_update=_validate_template_update
+    ),
+    table=table("Name!, Age"),
+    description="ResourceClaimTemplate describes claims that are made for each pod.",
+)

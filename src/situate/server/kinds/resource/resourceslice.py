@@ -1,0 +1,173 @@
+"""ResourceSlice: the devices that a node, or several nodes, offer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.errors import Cause
+from situate.server.kinds.core.pod.volumes import csi_driver
+from situate.server.kinds.field_errors import (
+    Causes,
+    check,
+    duplicate,
+    immutable,
+    invalid,
+    required,
+    too_long,
+    too_many,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import dns_label, subdomain
+from situate.server.kinds.selectors import node_selector
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+MAX_DEVICES: Final = 128
+MAX_POOL_NAME: Final = 253
+MAX_ATTRIBUTES: Final = 32
+MAX_TEXT: Final = 64
+
+
+ONE_PLACE: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+
+
+_VALUES: Final = {
+    "int": "IntValue",
+    "bool": "BoolValue",
+    "string": "StringValue",
+    "version": "VersionValue",
+    "ints": "IntValues",
+    "bools": "BoolValues",
+    "strings": "StringValues",
+    "versions": "VersionValues",
+}
+_IS_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+).fullmatch
+
+
+def _validate_slice(obj: Object) -> list[Cause]:
+    return _slice(obj.get("spec", {}), None)
+
+
+def _validate_slice_update(new: Object, old: Object) -> list[Cause]:
+    return _slice(new.get("spec", {}), old.get("spec", {}))
+
+
+def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> list[Cause]:
+    causes: Causes = []
+    csi_driver(spec.get("driver", ""), "spec.driver", causes)
+    _pool(spec.get("pool", {}), causes)
+    if was is not None:
+        immutable(spec.get("pool", {}).get("name"), was.get("pool", {}).get("name"), "spec.pool.name", causes)
+        for name in ("driver", "nodeName"):
+            immutable(spec.get(name), was.get(name), f"spec.{name}", causes)
+    _place(spec, causes)
+    if "sharedCounters" in spec and "devices" in spec:
+        causes.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
+    devices = spec.get("devices", ())
+    if len(devices) > MAX_DEVICES:
+        causes.append(too_many("spec.devices", len(devices), MAX_DEVICES))
+    seen: set[str] = set()
+    for index, device in enumerate(devices):
+        at, name = f"spec.devices[{index}]", device.get("name", "")
+        _device(device, at, causes)
+        if name in seen:
+            causes.append(duplicate(at, name))
+        seen.add(name)
+    return causes
+
+
+def _pool(pool: Mapping[str, Any], causes: Causes) -> None:
+    name, at = pool.get("name", ""), "spec.pool"
+    if not name:
+        causes.append(required(f"{at}.name"))
+    else:
+        if len(name) > MAX_POOL_NAME:
+            causes.append(too_long(f"{at}.name", MAX_POOL_NAME))
+        for part in name.split("/"):
+            check(subdomain, part, f"{at}.name", causes)
+    if pool.get("resourceSliceCount", 0) <= 0:
+        value = pool.get("resourceSliceCount", 0)
+        causes.append(invalid(f"{at}.resourceSliceCount", value, "must be greater than zero"))
+    if pool.get("generation", 0) < 0:
+        causes.append(invalid(f"{at}.generation", pool["generation"], "must be greater than or equal to zero"))
+
+
+def _place(spec: Mapping[str, Any], causes: Causes) -> None:
+    given = []
+    if "nodeName" in spec:
+        if spec["nodeName"]:
+            given.append("`nodeName`")
+            check(subdomain, spec["nodeName"], "spec.nodeName", causes)
+        else:
+            causes.append(invalid("spec.nodeName", "", "must be either unset or set to a non-empty string"))
+    if "nodeSelector" in spec:
+        given.append("`nodeSelector`")
+        node_selector(spec["nodeSelector"], "spec.nodeSelector", causes)
+    for name in ("allNodes", "perDeviceNodeSelection"):
+        if spec.get(name):
+            given.append(f"`{name}`")
+        elif name in spec:
+            causes.append(invalid(f"spec.{name}", False, "must be either unset or set to true"))
+    if not given:
+        causes.append(required("spec", ONE_PLACE))
+    elif len(given) > 1:
+        causes.append(invalid("spec", f"{{{', '.join(given)}}}", f"{ONE_PLACE}, but multiple fields are set"))
+
+
+def _device(device: Mapping[str, Any], path: str, causes: Causes) -> None:
+    check(dns_label, device.get("name", ""), f"{path}.name", causes)
+    attributes, capacity = device.get("attributes", {}), device.get("capacity", {})
+    total = len(attributes) + len(capacity)
+    if total > MAX_ATTRIBUTES:
+        text = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
+        causes.append(invalid(path, total, text))
+    for name, value in sorted(attributes.items()):
+        check(qualified_name_problems, name, f"{path}.attributes", causes)
+        _attribute(value, f"{path}.attributes[{name}]", causes)
+    for name in sorted(capacity):
+        check(qualified_name_problems, name, f"{path}.capacity", causes)
+
+
+def _attribute(value: Mapping[str, Any], path: str, causes: Causes) -> None:
+    text, version = value.get("string"), value.get("version")
+    if text is not None and len(text) > MAX_TEXT:
+        causes.append(too_long(f"{path}.string", MAX_TEXT))
+    if version is not None and not _IS_VERSION(version):
+        causes.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
+    given = [name for name in _VALUES if value.get(name) is not None]
+    if not given:
+        causes.append(invalid(path, "", "exactly one value must be specified"))
+    elif len(given) > 1:
+        shown = {word: value.get(name) for name, word in _VALUES.items()}
+        causes.append(invalid(path, shown, "exactly one value must be specified"))
+
+
+def _slice_selectable(obj: Object) -> Mapping[str, str]:
+    spec = obj.get("spec", {})
+    return {"spec.nodeName": spec.get("nodeName", ""), "spec.driver": spec.get("driver", "")}
+
+
+KIND: Final = Kind(
+    group="resource.k8s.io",
+    name="ResourceSlice",
+    namespaced=False,
+    strategy=Strategy(
+        validate=_validate_slice,
+        validate_update=_validate_slice_update,
+        selectable=_slice_selectable,
+        counts_generation=True,
+    ),
+    table=table("Name!, Node = spec.nodeName, Driver = spec.driver, Pool = spec.pool.name, Age"),
+    description="ResourceSlice lists devices of a node, or of several.",
+)

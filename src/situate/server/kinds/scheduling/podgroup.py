@@ -1,0 +1,215 @@
+"""PodGroup of scheduling.k8s.io, in either version: v1alpha2 has podGroupTemplateRef, v1beta1 has workloadRef.
+
+Unlike kube-apiserver with its default feature gates, groups keep what they say about topology, disruption and priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.errors import Cause
+from situate.server.kinds.conditions import conditions
+from situate.server.kinds.field_errors import (
+    IMMUTABLE,
+    Causes,
+    check,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.naming import NameRule, dns_label, subdomain
+from situate.server.kinds.status import reset_status
+from situate.server.kinds.strategy import Strategy, keep_status
+from situate.server.objects import Object
+from situate.server.tables.cells import NONE, condition
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+HIGHEST: Final = 1_000_000_000
+
+
+MAX_TOPOLOGIES: Final = 1
+MAX_CLAIMS: Final = 4
+_MODES: Final = ("Pod", "PodGroup")
+
+
+def _default_group(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("schedulingPolicy", {})
+    version = obj.get("apiVersion", "")
+    if version.endswith("/v1alpha2"):
+        spec.setdefault("disruptionMode", "Pod")
+    elif version.endswith("/v1beta1"):
+        spec.setdefault("disruptionMode", {"single": {}})
+
+
+def _validate_group(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    _workload(spec, causes)
+    _policy(spec.get("schedulingPolicy", {}), "spec.schedulingPolicy", causes)
+    _topology(spec.get("schedulingConstraints", {}).get("topology", ()), causes)
+    _claims(spec.get("resourceClaims", ()), causes)
+    mode = spec.get("disruptionMode")
+    if isinstance(mode, str) and mode not in _MODES:
+        causes.append(not_supported("spec.disruptionMode", mode, _MODES))
+    if spec.get("priorityClassName"):
+        check(subdomain, spec["priorityClassName"], "spec.priorityClassName", causes)
+    if spec.get("priority", 0) > HIGHEST:
+        causes.append(invalid("spec.priority", spec["priority"], f"must be less than or equal to {HIGHEST}"))
+    return causes
+
+
+def _workload(spec: Mapping[str, Any], causes: Causes) -> None:
+    if "podGroupTemplateRef" in spec:
+        named = spec["podGroupTemplateRef"].get("workload")
+        at, template = "spec.podGroupTemplateRef", "podGroupTemplateName"
+        if named is None:
+            causes.append(invalid(at, "", "must specify one of: `workload`"))
+            return
+        _named(named, "workloadName", subdomain, f"{at}.workload", causes)
+        _named(named, template, dns_label, f"{at}.workload", causes)
+    elif "workloadRef" in spec:
+        _named(spec["workloadRef"], "workloadName", subdomain, "spec.workloadRef", causes)
+        _named(spec["workloadRef"], "templateName", dns_label, "spec.workloadRef", causes)
+
+
+def _named(found: Mapping[str, Any], key: str, rule: NameRule, path: str, causes: Causes) -> None:
+    if found.get(key):
+        check(rule, found[key], f"{path}.{key}", causes)
+    else:
+        causes.append(required(f"{path}.{key}"))
+
+
+def _policy(policy: Mapping[str, Any], path: str, causes: Causes) -> None:
+    given = [name for name in ("basic", "gang") if policy.get(name) is not None]
+    if not given:
+        causes.append(invalid(path, "", "must specify one of: `basic`, `gang`"))
+    elif len(given) > 1:
+        causes.append(invalid(path, "{basic, gang}", "must specify exactly one of: `basic`, `gang`"))
+    if "gang" in given:
+        least = policy["gang"].get("minCount", 0)
+        if not least:
+            causes.append(required(f"{path}.gang.minCount"))
+        elif least < 1:
+            causes.append(invalid(f"{path}.gang.minCount", least, "must be greater than or equal to 1"))
+
+
+def _topology(constraints: Any, causes: Causes) -> None:
+    at = "spec.schedulingConstraints.topology"
+    if len(constraints) > MAX_TOPOLOGIES:
+        causes.append(too_many(at, len(constraints), MAX_TOPOLOGIES))
+        return
+    for index, one in enumerate(constraints):
+        if one.get("key"):
+            check(qualified_name_problems, one["key"], f"{at}[{index}].key", causes)
+        else:
+            causes.append(required(f"{at}[{index}].key"))
+
+
+def _claims(claims: Any, causes: Causes) -> None:
+    at = "spec.resourceClaims"
+    if len(claims) > MAX_CLAIMS:
+        causes.append(too_many(at, len(claims), MAX_CLAIMS))
+        return
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name, path = claim.get("name", ""), f"{at}[{index}]"
+        if name in seen:
+            causes.append(duplicate(path, {"name": name}))
+        seen.add(name)
+        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if key in claim]
+        if len(given) != 1:
+            words = "must specify exactly one of" if given else "must specify one of"
+            shown = f"{{{', '.join(given)}}}" if given else ""
+            causes.append(invalid(path, shown, f"{words}: `resourceClaimName`, `resourceClaimTemplateName`"))
+        _named(claim, "name", dns_label, path, causes)
+        for key in given:
+            check(subdomain, claim[key], f"{path}.{key}", causes)
+
+
+def _validate_group_update(new: Object, old: Object) -> list[Cause]:
+    """Nothing that was asked of a group may change; but, from v1beta1 on, how many make a gang."""
+    causes: Causes = []
+    spec, was = new.get("spec", {}), old.get("spec", {})
+    growing = new.get("apiVersion", "").endswith("/v1beta1")
+    for key in {**was, **spec}:
+        if spec.get(key) == was.get(key):
+            continue
+        if growing and key == "schedulingPolicy":
+            _policy_update(spec.get(key, {}), was.get(key, {}), causes)
+        else:
+            causes.append(Cause(f"spec.{key}", f"Invalid value: null: {IMMUTABLE}"))
+    return causes
+
+
+def _policy_update(policy: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
+    at = "spec.schedulingPolicy"
+    _policy(policy, at, causes)
+    if policy.get("basic") != was.get("basic"):
+        causes.append(Cause(f"{at}.basic", f"Invalid value: null: {IMMUTABLE}"))
+    if ("gang" in policy) != ("gang" in was):
+        text = "field cannot be set once created" if "gang" in policy else "field cannot be cleared once set"
+        causes.append(invalid(f"{at}.gang", None, text))
+
+
+def _validate_group_status(new: Object, _old: Object) -> list[Cause]:
+    causes: Causes = []
+    status = new.get("status", {})
+    conditions(status.get("conditions", ()), "status.conditions", causes)
+    known = [claim.get("name") for claim in new.get("spec", {}).get("resourceClaims", ())]
+    for index, one in enumerate(status.get("resourceClaimStatuses", ())):
+        if one.get("name", "") not in known:
+            text = "must match the name of an entry in `spec.resourceClaims`"
+            causes.append(invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), text))
+    return causes
+
+
+def _policy_shown(obj: Object) -> str:
+    gang = ((obj.get("spec") or {}).get("schedulingPolicy") or {}).get("gang")
+    return "Basic" if gang is None else "Gang"
+
+
+def _workload_shown(obj: Object) -> str:
+    spec = obj.get("spec") or {}
+    reference = spec.get("workloadRef")
+    if "podGroupTemplateRef" in spec:
+        reference = (spec["podGroupTemplateRef"] or {}).get("workload")
+    return NONE if reference is None else reference.get("workloadName", "")
+
+
+def _status_shown(obj: Object) -> str:
+    conditions = (obj.get("status") or {}).get("conditions")
+    scheduled, disrupted = condition(conditions, "PodGroupScheduled"), condition(conditions, "DisruptionTarget")
+    if disrupted is not None:
+        return str(disrupted.get("reason", ""))
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
+KIND: Final = Kind(
+    group="scheduling.k8s.io",
+    name="PodGroup",
+    versions=("v1beta1", "v1alpha2"),
+    subresources=("status",),
+    strategy=Strategy(
+        default=_default_group,
+        prepare_create=reset_status(),
+        prepare_update=keep_status,
+        validate=_validate_group,
+        validate_update=_validate_group_update,
+        validate_status=_validate_group_status,
+    ),
+    table=table(
+        "Name!, Policy, Workload, Status, Age",
+        {"Policy": _policy_shown, "Workload": _workload_shown, "Status": _status_shown},
+    ),
+    description="PodGroup is a set of pods that are scheduled together, or not at all.",
+)

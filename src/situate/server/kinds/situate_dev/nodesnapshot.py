@@ -1,0 +1,45 @@
+"""NodeSnapshot: a node's ledger. Only server/placing writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes, required
+from situate.server.kinds.kind import READ_ONLY, Kind
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+
+def _validate_snapshot(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    for index, pod in enumerate(obj.get("spec", {}).get("pods", ())):
+        for name in ("namespace", "name", "uid"):
+            if not pod.get(name):
+                causes.append(required(f"spec.pods[{index}].{name}"))
+    return causes
+
+
+KIND: Final = Kind(
+    group="situate.dev",
+    name="NodeSnapshot",
+    versions=("v1alpha1",),
+    namespaced=False,
+    verbs=READ_ONLY,
+    short_names=("nsnap",),
+    categories=("situate",),
+    strategy=Strategy(validate=_validate_snapshot, validate_update=again(_validate_snapshot)),
+    table=table("Name!, Version = metadata.resourceVersion, Pods# = count(spec.pods), Age"),
+    rights={"view": "R", "situate:node": "R", "situate:scheduler": "R"},
+    description="NodeSnapshot is a node's ledger: which pods are bound to it, and what is taken of its resources.",
+    words={
+        "BoundPod.bindingVersion": "The number of this binding of the pod, from 1.",
+        "BoundPod.gpus": "What it was given of single GPUs of the node: `3/500` is 500 thousandths of device 3.",
+        "BoundPod.hostPorts": "Ports of the node that are taken: `TCP/80`, or `TCP/80/10.0.0.1` on one address.",
+        "NodeSnapshotSpec.pods": "Who is bound to the node.",
+        "NodeSnapshotStatus.allocated": "The exact sum of what they ask for.",
+    },
+)

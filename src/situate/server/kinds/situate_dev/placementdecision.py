@@ -1,0 +1,72 @@
+"""PlacementDecision: where a pod was placed and why. Only server/placing writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes, at_least_zero, not_supported, required
+from situate.server.kinds.kind import READ_ONLY, Kind
+from situate.server.kinds.strategy import Strategy, again
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["PHASES", "KIND"]
+
+PHASES: Final = ("pending", "reserved", "bound", "running", "failed", "evicted", "rebinding")
+
+
+def _validate_decision(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    if not spec.get("podUID"):
+        causes.append(required("spec.podUID"))
+    at_least_zero(spec.get("bindingVersion", 0), "spec.bindingVersion", causes)
+    phase = obj.get("status", {}).get("phase")
+    if phase is not None and phase not in PHASES:
+        causes.append(not_supported("status.phase", phase, PHASES))
+    return causes
+
+
+KIND: Final = Kind(
+    group="situate.dev",
+    name="PlacementDecision",
+    versions=("v1alpha1",),
+    verbs=READ_ONLY,
+    short_names=("pld",),
+    categories=("situate",),
+    strategy=Strategy(validate=_validate_decision, validate_update=again(_validate_decision)),
+    table=table(
+        """
+        Name!, Node = spec.node||<none>, Phase = status.phase, Version# = spec.bindingVersion, Age,
+        +Score = text(status.score)|<none>, +Reason = status.reason||<none>
+        """
+    ),
+    rights={"view": "R", "situate:scheduler": "R"},
+    description="PlacementDecision says where a pod was placed and why, and where its binding stands.",
+    words={
+        "NodeRefusals.nodes": "How many nodes were refused; each counts once, for the first plugin that refused it.",
+        "NodeRefusals.plugin": "Who refused.",
+        "NodeRefusals.reason": "Why.",
+        "NodeScore.node": "The node.",
+        "NodeScore.plugins": "Each plugin's weighed part of the total.",
+        "NodeScore.total": "What the node was worth.",
+        "PlacementDecisionSpec.bindingVersion": "The number of this binding of the pod, from 1.",
+        "PlacementDecisionSpec.node": "Where the pod was placed.",
+        "PlacementDecisionSpec.podUID": "Which pod of this name it is about.",
+        "PlacementDecisionSpec.scheduler": "Who decided.",
+        "PlacementDecisionSpec.snapshotVersion": "The version of the NodeSnapshot that the bind was checked against.",
+        "PlacementDecisionStatus.alternatives": "The best of the other nodes.",
+        "PlacementDecisionStatus.attempts": "How often it was tried.",
+        "PlacementDecisionStatus.feasible": "How many nodes would have done.",
+        "PlacementDecisionStatus.message": "Why the pod waits, in words.",
+        "PlacementDecisionStatus.nodes": "How many nodes there were.",
+        "PlacementDecisionStatus.phase": "The phase of the binding, from pending to bound, running, failed or evicted.",
+        "PlacementDecisionStatus.phases": "The last phases, and when each began.",
+        "PlacementDecisionStatus.reason": "Why the pod waits, in a word.",
+        "PlacementDecisionStatus.refusals": "How many nodes were refused for which reason.",
+        "PlacementDecisionStatus.score": "Of the node that was chosen.",
+        "PlacementDecisionStatus.scores": "Of the best ten nodes, the best first.",
+        "PlacementDecisionStatus.wakesOn": "Which changes would have it tried again.",
+    },
+)

@@ -1,0 +1,112 @@
+"""The kinds that server/views computes for each request. Nothing is stored."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from situate.server.kinds.kind import Kind
+from situate.server.objects import Object
+from situate.server.tables.cells import size
+from situate.server.tables.columns import table
+
+__all__ = ["NAMESPACE_VIEW", "NODE_VIEW", "PLACEMENT_EVENT", "WORKLOAD_VIEW"]
+
+
+def _requested(resource: str, obj: Object) -> str:
+    status = obj.get("status") or {}
+    held, room = status.get("requested") or {}, status.get("allocatable") or {}
+    return f"{size(held.get(resource))}/{size(room.get(resource))}"
+
+
+NAMESPACE_VIEW: Final = Kind(
+    group="situate.dev",
+    name="NamespaceView",
+    versions=("v1alpha1",),
+    namespaced=False,
+    verbs=("get", "list"),
+    short_names=("nsv",),
+    categories=("situate",),
+    computed=True,
+    table=table(
+        """
+        Name!, Phase = status.phase, Workloads# = status.workloads, Pods# = status.pods, Running# = status.running,
+        Waiting# = status.waiting, Failed# = status.failed, +CPU = size(status.requested.cpu),
+        +Memory = size(status.requested.memory)
+        """
+    ),
+    rights={"view": "get,list"},
+    description="NamespaceView says how the pods of a namespace stand. It is worked out, and kept nowhere.",
+)
+
+NODE_VIEW: Final = Kind(
+    group="situate.dev",
+    name="NodeView",
+    versions=("v1alpha1",),
+    namespaced=False,
+    verbs=("get", "list"),
+    short_names=("nov",),
+    categories=("situate",),
+    computed=True,
+    table=table(
+        """
+        Name!, Ready? = status.ready, Schedulable? = status.schedulable, Pods# = status.pods,
+        Running# = status.running, CPU, Memory, +Version = status.snapshotVersion||<none>
+        """,
+        {"CPU": partial(_requested, "cpu"), "Memory": partial(_requested, "memory")},
+    ),
+    rights={"view": "get,list"},
+    description="NodeView says how a node stands, and what is taken of it. It is worked out, and kept nowhere.",
+    words={
+        "NodeViewStatus.requested": "The exact sum of what the pods bound to the node ask for.",
+        "NodeViewStatus.snapshotVersion": "The version of the node's snapshot that says so.",
+    },
+)
+
+PLACEMENT_EVENT: Final = Kind(
+    group="situate.dev",
+    name="PlacementEvent",
+    versions=("v1alpha1",),
+    verbs=("list", "watch"),
+    short_names=("ple",),
+    computed=True,
+    table=table(
+        """
+        Revision = metadata.resourceVersion, Time@ = time, Event = event, Pod! = pod.name, Node = node||<none>,
+        +Version# = bindingVersion, +Scheduler = scheduler||<none>, +Reason = reason||<none>
+        """
+    ),
+    rights={"view": "list,watch"},
+    description="PlacementEvent is one thing that happened to one placement, read off the store's log.",
+    words={
+        "PlacementEvent.event": "What happened: waiting, placed, bound, running, repaired, failed, evicted and so on.",
+        "PlacementEvent.phase": "Of the binding, from here on; of one that is gone, its last.",
+        "PlacementEvent.time": "When the phase began, by the server's clock, to the second.",
+        "PlacementEvent.was": "The phase before; none if nothing was ever decided about the pod.",
+    },
+)
+
+WORKLOAD_VIEW: Final = Kind(
+    group="situate.dev",
+    name="WorkloadView",
+    versions=("v1alpha1",),
+    verbs=("get", "list"),
+    short_names=("wlv",),
+    categories=("situate",),
+    computed=True,
+    table=table(
+        """
+        Name!, Kind = status.kind, Desired# = status.desired, Running# = status.running, Ready# = status.readyPods,
+        Waiting# = status.waiting, Succeeded# = status.succeeded, Failed# = status.failed, Nodes# = status.nodes,
+        +CPU = size(status.requested.cpu), +Memory = size(status.requested.memory), +Reason = status.reason||<none>
+        """
+    ),
+    rights={"view": "get,list"},
+    description="WorkloadView says how the pods of a workload stand. It is worked out, and kept nowhere.",
+    words={
+        "WorkloadViewStatus.desired": "How many pods there are to be.",
+        "WorkloadViewStatus.nodes": "How many nodes they are on.",
+        "WorkloadViewStatus.reason": "Why the first of those that wait does, in a word.",
+        "WorkloadViewStatus.waiting": "How many have no node.",
+    },
+)

@@ -1,0 +1,52 @@
+"""What the status of new objects says, and numbers in a status: counts that may not be negative, nor beyond others.
+
+A kind whose status has fields that are always written has them from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from situate.server.kinds.field_errors import Causes, at_least_zero, invalid
+from situate.server.kinds.naming import dns_label
+from situate.server.objects import Object
+
+__all__ = ["counts", "name_warnings", "never_less", "not_more", "reset_status"]
+
+
+def reset_status(*zeros: str) -> Callable[[Object], None]:
+    """On creation: what a client says about the state is not believed; the named numbers are 0."""
+
+    def reset(obj: Object) -> None:
+        obj["status"] = dict.fromkeys(zeros, 0)
+
+    return reset
+
+
+def counts(status: Mapping[str, Any], names: Sequence[str], causes: Causes) -> None:
+    for name in names:
+        at_least_zero(status.get(name, 0), f"status.{name}", causes)
+
+
+def not_more(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
+    """Each of these counts is within another one."""
+    for name in names:
+        if status.get(name, 0) > status.get(limit, 0):
+            causes.append(invalid(f"status.{name}", status.get(name, 0), text))
+
+
+def never_less(new: Mapping[str, Any], old: Mapping[str, Any], name: str, causes: Causes) -> None:
+    if name in old and new.get(name, -1) < old[name]:
+        causes.append(invalid(f"status.{name}", new.get(name, 0), "cannot be decremented"))
+
+
+def name_warnings(obj: Object) -> list[str]:
+    """A name that pods get theirs from had better be good for a hostname."""
+    problems = dns_label(obj.get("metadata", {}).get("name", ""))
+    if not problems:
+        return []
+    text = (
+        "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"
+    )
+    return [f"metadata.name: {text}: [{' '.join(problems)}]"]

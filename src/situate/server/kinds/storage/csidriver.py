@@ -1,0 +1,129 @@
+"""CSIDriver: how a CSI driver is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import (
+    Causes,
+    duplicate,
+    immutable,
+    invalid,
+    not_supported,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.cells import NONE, UNSET
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+SHORTEST_TOKEN_S: Final = 600
+LONGEST_TOKEN_S: Final = 2**32
+LEAST_PERIOD_S: Final = 10
+
+
+_FS_GROUP: Final = ("File", "None", "ReadWriteOnceWithFSType")
+_LIFECYCLE: Final = ("Persistent", "Ephemeral")
+
+
+def _default_driver(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("attachRequired", True)
+    for name in ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"):
+        spec.setdefault(name, False)
+    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+
+
+def _prepare_driver_update(new: Object, old: Object) -> None:
+    """A driver is not numbered till it first changes."""
+    was = old.get("metadata", {}).get("generation", 0)
+    if new.get("spec") != old.get("spec"):
+        new.setdefault("metadata", {})["generation"] = was + 1
+
+
+def _validate_driver(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    spec = obj.get("spec", {})
+    policy = spec.get("fsGroupPolicy")
+    if policy is not None and policy not in _FS_GROUP:
+        causes.append(not_supported("spec.fsGroupPolicy", policy, _FS_GROUP))
+    tokens = spec.get("tokenRequests", ())
+    _tokens(tokens, causes)
+    for mode in spec.get("volumeLifecycleModes", ()):
+        if mode not in _LIFECYCLE:
+            causes.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE))
+    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < LEAST_PERIOD_S:
+        text = f"must be greater than or equal to {LEAST_PERIOD_S} seconds"
+        causes.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
+    if "serviceAccountTokenInSecrets" in spec and not tokens:
+        text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        value = spec["serviceAccountTokenInSecrets"]
+        causes.append(invalid("spec.serviceAccountTokenInSecrets", value, text))
+    return causes
+
+
+def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
+    audiences: set[str] = set()
+    for index, request in enumerate(requests):
+        at, audience = f"spec.tokenRequests[{index}]", request.get("audience", "")
+        if audience in audiences:
+            causes.append(duplicate(f"{at}.audience", audience))
+            continue
+        audiences.add(audience)
+        seconds = request.get("expirationSeconds")
+        if seconds is None:
+            continue
+        if seconds < SHORTEST_TOKEN_S:
+            text = "may not specify a duration less than 10 minutes"
+            causes.append(invalid(f"{at}.expirationSeconds", seconds, text))
+        if seconds > LONGEST_TOKEN_S:
+            text = "may not specify a duration larger than 2^32 seconds"
+            causes.append(invalid(f"{at}.expirationSeconds", seconds, text))
+
+
+def _validate_driver_update(new: Object, old: Object) -> list[Cause]:
+    causes = _validate_driver(new)
+    spec, was = new.get("spec", {}), old.get("spec", {})
+    immutable(spec.get("attachRequired"), was.get("attachRequired"), "spec.attachedRequired", causes)
+    modes = spec.get("volumeLifecycleModes")
+    immutable(modes, was.get("volumeLifecycleModes"), "spec.volumeLifecycleModes", causes)
+    return causes
+
+
+def _audiences(obj: Object) -> str:
+    requests = (obj.get("spec") or {}).get("tokenRequests")
+    return UNSET if requests is None else ",".join([one.get("audience", "") for one in requests])
+
+
+def _modes_shown(obj: Object) -> str:
+    return ",".join((obj.get("spec") or {}).get("volumeLifecycleModes") or ()) or NONE
+
+
+KIND: Final = Kind(
+    group="storage.k8s.io",
+    name="CSIDriver",
+    namespaced=False,
+    strategy=Strategy(
+        default=_default_driver,
+        prepare_update=_prepare_driver_update,
+        validate=_validate_driver,
+        validate_update=_validate_driver_update,
+        unconditional_update=False,
+    ),
+    table=table(
+        """
+        Name!, AttachRequired? = spec.attachRequired|true, PodInfoOnMount? = spec.podInfoOnMount,
+        StorageCapacity? = spec.storageCapacity, TokenRequests, RequiresRepublish? = spec.requiresRepublish, Modes,
+        Age
+        """,
+        {"TokenRequests": _audiences, "Modes": _modes_shown},
+    ),
+    description="CSIDriver says how a storage driver wants to be used.",
+)

@@ -1,0 +1,86 @@
+"""CSINode: the CSI drivers of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.errors import Cause
+from situate.server.kinds.core.pod.volumes import csi_driver
+from situate.server.kinds.field_errors import (
+    Causes,
+    at_least_zero,
+    check,
+    duplicate,
+    immutable,
+    invalid,
+    required,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND"]
+
+MAX_NODE_ID: Final = 256
+
+
+def _validate_node(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    seen: set[str] = set()
+    for index, driver in enumerate(obj.get("spec", {}).get("drivers") or ()):
+        at, name = f"spec.drivers[{index}]", driver.get("name", "")
+        csi_driver(name, f"{at}.name", causes)
+        _node_id(driver.get("nodeID", ""), f"{at}.nodeID", causes)
+        at_least_zero(driver.get("allocatable", {}).get("count", 0), f"{at}.allocatable.count", causes)
+        if name in seen:
+            causes.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        _topology_keys(driver.get("topologyKeys") or (), at, causes)
+    return causes
+
+
+def _node_id(node: str, path: str, causes: Causes) -> None:
+    if not node:
+        causes.append(required(path))
+    if len(node) > MAX_NODE_ID:
+        causes.append(invalid(path, node, f"must be {MAX_NODE_ID} characters or less"))
+
+
+def _topology_keys(keys: Sequence[str], path: str, causes: Causes) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if not key:
+            causes.append(required(path))
+        if key in seen:
+            causes.append(duplicate(path, key))
+        seen.add(key)
+        check(qualified_name_problems, key, path, causes)
+
+
+def _validate_node_update(new: Object, old: Object) -> list[Cause]:
+    causes = _validate_node(new)
+    mine = [_driver(one) for one in new.get("spec", {}).get("drivers") or ()]
+    for was in map(_driver, old.get("spec", {}).get("drivers") or ()):
+        for one in mine:
+            if one["Name"] == was["Name"]:
+                immutable(one, was, "spec.drivers", causes)
+    return causes
+
+
+def _driver(one: Mapping[str, Any]) -> dict[str, Any]:
+    """All that may not change: how many volumes it takes may."""
+    name, node = one.get("name", ""), one.get("nodeID", "")
+    return {"Name": name, "NodeID": node, "TopologyKeys": one.get("topologyKeys"), "Allocatable": None}
+
+
+KIND: Final = Kind(
+    group="storage.k8s.io",
+    name="CSINode",
+    namespaced=False,
+    strategy=Strategy(validate=_validate_node, validate_update=_validate_node_update, unconditional_update=False),
+    table=table("Name!, Drivers# = count(spec.drivers), Age"),
+    description="CSINode says which storage drivers a node has, and how many volumes they can attach.",
+)

@@ -1,0 +1,115 @@
+"""StorageClass: a way to provision volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from situate.core.model.names import qualified_name_problems
+from situate.server.errors import Cause
+from situate.server.kinds.field_errors import (
+    Causes,
+    check,
+    duplicate,
+    immutable,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from situate.server.kinds.kind import Kind
+from situate.server.kinds.selectors import topology_selector_term
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import table
+
+__all__ = ["KIND", "size_of"]
+
+MAX_PARAMETERS: Final = 512
+MAX_PARAMETERS_SIZE: Final = 256 * 1024
+
+
+DEFAULT_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_RECLAIM: Final = ("Delete", "Retain")
+_BINDING: Final = ("Immediate", "WaitForFirstConsumer")
+
+
+def size_of(found: Mapping[str, str]) -> int:
+    """Bytes of all keys and values."""
+    return sum(len(key.encode()) + len(value.encode("utf-8", "surrogatepass")) for key, value in found.items())
+
+
+def _default_class(obj: Object) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def _validate_class(obj: Object) -> list[Cause]:
+    causes: Causes = []
+    provisioner = obj.get("provisioner", "")
+    if provisioner:
+        check(qualified_name_problems, provisioner.lower(), "provisioner", causes)
+    else:
+        causes.append(required("provisioner"))
+    _parameters(obj.get("parameters", {}), causes)
+    policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
+    if policy and policy not in _RECLAIM:
+        causes.append(not_supported("reclaimPolicy", policy, _RECLAIM))
+    if mode is None:
+        causes.append(required("volumeBindingMode"))
+    elif mode not in _BINDING:
+        causes.append(not_supported("volumeBindingMode", mode, _BINDING))
+    _topologies(obj.get("allowedTopologies", ()), causes)
+    return causes
+
+
+def _parameters(found: Mapping[str, str], causes: Causes) -> None:
+    if len(found) > MAX_PARAMETERS:
+        causes.append(too_long("parameters", MAX_PARAMETERS))
+        return
+    if "" in found:
+        causes.append(invalid("parameters", "", "field can not be empty."))
+    if size_of(found) > MAX_PARAMETERS_SIZE:
+        causes.append(too_long("parameters", MAX_PARAMETERS_SIZE))
+
+
+def _topologies(terms: Sequence[Mapping[str, Any]], causes: Causes) -> None:
+    seen: list[dict[str, frozenset[str]]] = []
+    for index, term in enumerate(terms):
+        asked = topology_selector_term(term, f"allowedTopologies[{index}]", causes)
+        if asked in seen:
+            causes.append(duplicate(f"allowedTopologies[{index}].matchLabelExpressions", ""))
+        seen.append(asked)
+
+
+def _validate_class_update(new: Object, old: Object) -> list[Cause]:
+    causes: Causes = []
+    for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+        immutable(new.get(name), old.get(name), name, causes)
+    return causes
+
+
+def _name_shown(obj: Object) -> str:
+    annotations, name = obj["metadata"].get("annotations") or {}, obj["metadata"]["name"]
+    return f"{name} (default)" if any(annotations.get(key) == "true" for key in DEFAULT_CLASS) else name
+
+
+KIND: Final = Kind(
+    group="storage.k8s.io",
+    name="StorageClass",
+    plural="storageclasses",
+    namespaced=False,
+    short_names=("sc",),
+    strategy=Strategy(default=_default_class, validate=_validate_class, validate_update=_validate_class_update),
+    table=table(
+        """
+        Name!, Provisioner = provisioner, ReclaimPolicy = reclaimPolicy|Delete,
+        VolumeBindingMode = volumeBindingMode|Immediate, AllowVolumeExpansion = allowVolumeExpansion|false, Age
+        """,
+        {"Name": _name_shown},
+    ),
+    description="StorageClass names a way to make volumes.",
+)

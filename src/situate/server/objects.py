@@ -1,0 +1,10 @@
+"""The type of an object: a dict with the fields of its JSON."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+__all__ = ["Object"]
+
+Object: TypeAlias = dict[str, Any]
+"""An object under Kubernetes' field names. A function that stores one must not change it."""
