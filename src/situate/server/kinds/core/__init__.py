@@ -1,4 +1,4 @@
-"""The kinds of core/v1, and Event of events.k8s.io."""
+"""The kinds of core/v1."""
 
 from __future__ import annotations
 
@@ -43,5 +43,4 @@ KINDS: Final[tuple[Kind, ...]] = (
     secret.KIND,
     serviceaccount.KIND,
     service.KIND,
-    event.EVENTS_KIND,
 )
