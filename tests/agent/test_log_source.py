@@ -13,7 +13,7 @@ from situate.agent.runtime import Run
 from situate.server.errors import StatusError
 from situate.server.http.ports import LogOptions
 from situate.server.placing.bind_transaction import NODES
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
 
 
@@ -44,7 +44,7 @@ def asked(
         await world.node()
         await world.pod(nodeName="n1")
 
-        def change(obj: Object, _held: Held) -> Object:
+        def change(obj: Object, _held: StoredObject) -> Object:
             return {**obj, "status": {**obj["status"], "nodeInfo": {"containerRuntimeVersion": runtime}}}
 
         await world.registry.modify(Target(NODES, "", "n1"), change, SYSTEM)

@@ -26,7 +26,7 @@ from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BINDING_VERSION
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND
@@ -54,7 +54,7 @@ class LocalControlPlane:
         name, said = node["metadata"]["name"], with_report(node, report)
         caller = _caller(name)
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             meta = found["metadata"]
             labels = {**meta.get("labels", {}), **said["metadata"].get("labels", {})}
             annotations = {**meta.get("annotations", {}), **node["metadata"].get("annotations", {})}
@@ -73,7 +73,7 @@ class LocalControlPlane:
     async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
         taken = AcquiredLease(max(least, 1))
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             nonlocal taken
             taken = taken_after(found.get("spec", {}), least)
             return {**found, "spec": _lease(node, LeaseRenewal(taken.term, lease_s))["spec"]}
@@ -91,7 +91,7 @@ class LocalControlPlane:
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         body = _lease(node, renewal)
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             term = found.get("spec", {}).get("leaseTransitions", 0)
             if term != renewal.term:
                 raise LeaseLostError(f"the lease of node {node} is in term {term}, and was taken in {renewal.term}")
@@ -111,26 +111,26 @@ class LocalControlPlane:
     async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         fields = f"spec.nodeName={node}" if node else BOUND
         async for event in self._watch(Target(PODS), fields):
-            if event.held is not None:
-                body = None if event.type == "DELETED" else event.held.shown(PODS)
-                yield PodUpdate(event.held.namespace, event.held.name, body, version=event.revision)
+            if event.stored is not None:
+                body = None if event.type == "DELETED" else event.stored.to_json(PODS)
+                yield PodUpdate(event.stored.namespace, event.stored.name, body, version=event.revision)
             elif event.initial_end:
                 yield PodUpdate("", "", None, listed=True)
 
     async def watch_snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotUpdate]:
         async for event in self._watch(Target(SNAPSHOTS, "", node), since=since):
-            if event.held is not None:
-                body = None if event.type == "DELETED" else event.held.shown(SNAPSHOTS)
-                yield SnapshotUpdate(event.held.name, event.revision, body)
+            if event.stored is not None:
+                body = None if event.type == "DELETED" else event.stored.to_json(SNAPSHOTS)
+                yield SnapshotUpdate(event.stored.name, event.revision, body)
 
     async def watch_nodes(self, node: str = "") -> AsyncIterator[NodeUpdate]:
         seen = False
         async for event in self._watch(Target(NODES, "", node)):
             if event.initial_end and node and not seen:
                 yield NodeUpdate(node, None)
-            if event.held is not None:
+            if event.stored is not None:
                 seen = True
-                yield NodeUpdate(event.held.name, None if event.type == "DELETED" else event.held.shown(NODES))
+                yield NodeUpdate(event.stored.name, None if event.type == "DELETED" else event.stored.to_json(NODES))
 
     async def _watch(self, target: Target, fields: str = "", since: int = 0) -> AsyncIterator[WatchEvent]:
         """From that revision, or from all that there is; the latter also if that revision is gone."""
@@ -158,7 +158,7 @@ class LocalControlPlane:
     async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
         meta = pod["metadata"]
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != pod["spec"]["nodeName"]:
                 raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another, or was bound anew")
             made = with_report(_about(found, about.version), about.report)
@@ -184,7 +184,7 @@ class LocalControlPlane:
             if error.code != HTTPStatus.CONFLICT:
                 raise ControlPlaneError(error.message) from None
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             return {**found, "count": found.get("count", 1) + 1, "lastTimestamp": event["lastTimestamp"]}
 
         try:

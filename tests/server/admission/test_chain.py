@@ -98,7 +98,7 @@ def test_nothing_slips_into_a_namespace_that_is_asked_to_go_meanwhile() -> None:
             if action == "create" and target.namespace == "t":
                 await worlds[0].registry.delete(Target(NAMESPACE, "", "t"), ANN)
 
-        def basis(self, target: Target) -> int | None:
+        def version(self, target: Target) -> int | None:
             return None
 
     async def story(world: World) -> None:
@@ -227,7 +227,7 @@ def test_admission_is_asked_again_when_a_write_lost_a_race() -> None:
             if len(asked) == 2:  # somebody else is quicker, once
                 await world_of[0].registry.modify(target, _label, ANN)
 
-        def basis(self, target: Target) -> int | None:
+        def version(self, target: Target) -> int | None:
             return None
 
     def _label(obj: Object, _: object) -> Object:
@@ -241,7 +241,7 @@ def test_admission_is_asked_again_when_a_write_lost_a_race() -> None:
         await world.create(pod("a"))
         target = Target(POD, "default", "a")
         done = await world.registry.patch(target, "merge", {"metadata": {"annotations": {"x": "y"}}}, ANN)
-        metadata = done.held.object(POD)["metadata"]
+        metadata = done.stored.object(POD)["metadata"]
         assert (metadata["labels"], metadata["annotations"]) == ({"by": "other"}, {"x": "y"})
         assert asked == ["create", "update", "update"]
 

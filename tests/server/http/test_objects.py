@@ -94,7 +94,7 @@ def test_lists_go_on_where_they_ended() -> None:
 def test_a_long_list_is_made_in_slices_and_is_the_same(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "SLICE", 2)
     for module in (rendering, stored_object):
-        monkeypatch.setattr(module, "TOGETHER", 2)
+        monkeypatch.setattr(module, "ITEMS_PER_CHUNK", 2)
 
     async def story() -> None:
         async with world() as here:

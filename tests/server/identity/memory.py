@@ -22,8 +22,8 @@ class Kept:
 
 
 @dataclass
-class Shelf:
-    changed: int = 0
+class ResourceState:
+    last_change: int = 0
 
 
 class Memory:
@@ -32,7 +32,7 @@ class Memory:
     def __init__(self, *objects: Object) -> None:
         self.revision = 0
         self.kept: dict[tuple[str, str, str], Kept] = {}
-        self.shelves: dict[str, Shelf] = {}
+        self.states: dict[str, ResourceState] = {}
         for thing in objects:
             self.put(thing)
 
@@ -47,13 +47,13 @@ class Memory:
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         held = Kept(namespace, name, self.revision, deepcopy({**thing, "metadata": metadata}))
         self.kept[resource.stored_as, namespace, name] = held
-        self.shelf(resource).changed = self.revision
+        self.of(resource).last_change = self.revision
         return held
 
     def remove(self, resource: Resource, namespace: str, name: str) -> None:
         self.revision += 1
         del self.kept[resource.stored_as, namespace, name]
-        self.shelf(resource).changed = self.revision
+        self.of(resource).last_change = self.revision
 
     def get(self, resource: Resource, namespace: str, name: str) -> Kept | None:
         return self.kept.get((resource.stored_as, namespace, name))
@@ -70,8 +70,8 @@ class Memory:
             if stored_as == "/pods" and held.value.get("spec", {}).get("nodeName") == node
         ]
 
-    def shelf(self, resource: Resource) -> Shelf:
-        return self.shelves.setdefault(resource.stored_as, Shelf())
+    def of(self, resource: Resource) -> ResourceState:
+        return self.states.setdefault(resource.stored_as, ResourceState())
 
     async def create(self, target: Target, obj: Object, caller: Caller) -> Any:
         name = obj["metadata"]["name"]

@@ -73,7 +73,7 @@ def test_a_ledger_that_does_not_add_up_is_found() -> None:
         assert held is not None
         identity, ledger = decoded(held.value)
         await world.store.commit([], [Put(held.key, encoded(identity, type(ledger)()))])
-        await world.registry.cache.fresh()
+        await world.registry.cache.wait_until_fresh()
         assert audit(world.registry.cache) == [
             "node n1: its snapshot has 0 pods, and it has 1",
             "node n1: its snapshot says {}, and its pods ask for {'pods': 1, 'cpu': 1000, 'memory': 1073741824}",

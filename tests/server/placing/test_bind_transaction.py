@@ -13,7 +13,7 @@ from server.placing.world import World, pod_object
 from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
-from situate.server.registry.stored_object import Held, hold
+from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.requests import SYSTEM, Object, Target
 
 
@@ -56,7 +56,7 @@ def test_what_is_told_of_a_snapshot_and_a_decision_is_what_would_be_read(tell: T
             await world.report(name, "Running")
             cache = world.registry.cache
             for held in (*cache.all(NODE_SNAPSHOTS), *cache.all(PLACEMENT_DECISIONS)):
-                read = hold(held.key, held.value, held.revision)
+                read = read_stored(held.key, held.value, held.revision)
                 assert read.uid
                 assert astuple(held) == astuple(read)
 
@@ -172,7 +172,7 @@ def test_a_pod_that_grows_where_it_is_needs_room_for_that(tell: Tell) -> None:
         await world.pod("b", cpu="1", nodeName="n1")
 
         def asking(cpu: str) -> Any:
-            def change(pod: Object, _held: Held) -> Object:
+            def change(pod: Object, _held: StoredObject) -> Object:
                 pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
                 return pod
 
@@ -341,7 +341,7 @@ def test_what_a_crash_leaves_is_whole(tell: Tell) -> None:
         assert "no room" in (await refusal(other.pod("c", nodeName="n1"))).message
         await other.report("a", "Succeeded")
         await other.registry.aclose()
-        await world.registry.cache.fresh()
+        await world.registry.cache.wait_until_fresh()
         assert world.on() == ["b"]
         assert (await witnessed(world.store)).problems == []
 

@@ -13,7 +13,7 @@ from situate.server.errors import StatusError
 from situate.server.http.ports import Asked
 from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
 from situate.server.placing.specials import specials
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 
@@ -27,7 +27,7 @@ async def refusal(call: Awaitable[object]) -> StatusError:
 
 
 async def lease(world: World, term: int) -> None:
-    def change(obj: Object, _held: Held) -> Object:
+    def change(obj: Object, _held: StoredObject) -> Object:
         obj["spec"]["leaseTransitions"] = term
         return obj
 
@@ -74,7 +74,7 @@ def test_a_bind_clears_the_nomination_and_what_was_said_of_waiting(tell: Tell) -
         await world.node()
         await world.pod()
 
-        def waits(pod: Object, _held: Held) -> Object:
+        def waits(pod: Object, _held: StoredObject) -> Object:
             said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
             pod["status"] = {**pod["status"], "nominatedNodeName": "n1", "conditions": [said]}
             return pod
@@ -110,7 +110,7 @@ def test_only_what_will_be_bound_is_remembered_as_it_was_written(tell: Tell) -> 
     async def story(world: World) -> None:
         node = await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         pod = await world.pod()
-        recent = world.registry._means.recent
+        recent = world.registry._context.recent_creates
         assert recent.take(node) is None
         assert recent.take(pod) == pod.object(PODS)
 
@@ -292,7 +292,7 @@ def test_two_servers_on_one_store_do_not_overfill_a_node(tell: Tell) -> None:
         await other.registry.start()
         await world.node(cpu="8")
         await asyncio.gather(*[world.pod(f"p{at}") for at in range(20)])
-        await other.registry.cache.fresh()
+        await other.registry.cache.wait_until_fresh()
         asked = [(world if at % 2 else other).binder.bind("default", f"p{at}", "n1") for at in range(20)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         bound = [one for one in answers if not isinstance(one, BaseException)]
@@ -309,7 +309,7 @@ def test_a_pod_that_the_cache_has_not_seen_yet_has_every_check_of_a_bind(tell: T
         other = World(world.store)
         await other.registry.start()
         await world.node(unschedulable=True)
-        await other.registry.cache.fresh()
+        await other.registry.cache.wait_until_fresh()
         await world.pod()
         no = await refusal(other.binder.bind("default", "p", "n1"))
         assert "it is unschedulable" in no.message

@@ -12,7 +12,7 @@ from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import with_condition
 from situate.server.placing.eviction import BUDGETS, EVICTED
 from situate.server.placing.specials import specials
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -30,7 +30,7 @@ async def budget(world: World, allowed: int, name: str = "pdb", **status: Any) -
     meta = {"name": name, "namespace": "default"}
     await world.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
 
-    def change(obj: Object, _held: Held) -> Object:
+    def change(obj: Object, _held: StoredObject) -> Object:
         obj["status"] = {
             "observedGeneration": obj["metadata"].get("generation", 0),
             "disruptionsAllowed": allowed,
@@ -112,7 +112,7 @@ def test_a_pod_that_was_marked_and_not_deleted_is_asked_about_again_when_its_bud
         await running(world, "a", "b")
         await budget(world, 1)
 
-        def marked(pod: Object, _held: Held) -> Object:
+        def marked(pod: Object, _held: StoredObject) -> Object:
             with_condition(pod["status"], EVICTED, "2023-11-14T22:13:20Z")
             return pod
 

@@ -15,7 +15,7 @@ from situate.server.placing.ledger import Ledger
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_decoded
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.store.contract import Store
@@ -41,35 +41,35 @@ class World:
     def wall_ns(self) -> int:
         return self.now_ns
 
-    async def create(self, obj: Object, namespace: str = "") -> Held:
+    async def create(self, obj: Object, namespace: str = "") -> StoredObject:
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         return await self.registry.create(Target(resource, obj["metadata"].get("namespace", "")), obj, SYSTEM)
 
-    async def node(self, name: str = "n1", cpu: str = "4", **fields: Any) -> Held:
+    async def node(self, name: str = "n1", cpu: str = "4", **fields: Any) -> StoredObject:
         """A node with room; `allocatable` adds to it, the rest goes into its spec, and labels into its metadata."""
         room = {"cpu": cpu, "memory": "8Gi", "pods": "10", **fields.pop("allocatable", {})}
         meta = {"name": name, "labels": fields.pop("labels", {})}
         await self.create({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": fields})
         return await self.report_node(name, room)
 
-    async def report_node(self, name: str, room: dict[str, str]) -> Held:
-        def change(obj: Object, _held: Held) -> Object:
+    async def report_node(self, name: str, room: dict[str, str]) -> StoredObject:
+        def change(obj: Object, _held: StoredObject) -> Object:
             obj["status"] = {**obj.get("status", {}), "allocatable": room, "capacity": room}
             return obj
 
         return await self.registry.modify(Target(NODES, "", name), change, SYSTEM)
 
-    async def change_node(self, name: str, **spec: Any) -> Held:
-        def change(obj: Object, _held: Held) -> Object:
+    async def change_node(self, name: str, **spec: Any) -> StoredObject:
+        def change(obj: Object, _held: StoredObject) -> Object:
             obj["spec"] = {**obj.get("spec", {}), **spec}
             return obj
 
         return await self.registry.modify(Target(NODES, "", name), change, SYSTEM)
 
-    async def pod(self, name: str = "p", cpu: str = "1", **fields: Any) -> Held:
+    async def pod(self, name: str = "p", cpu: str = "1", **fields: Any) -> StoredObject:
         return await self.create(pod_object(name, cpu, **fields))
 
-    async def report(self, name: str, phase: str, **status: Any) -> Held:
+    async def report(self, name: str, phase: str, **status: Any) -> StoredObject:
         """A status write, as an agent makes it."""
         held = await self.registry.get(Target(PODS, "default", name))
         obj = held.object(PODS)
@@ -81,7 +81,7 @@ class World:
     async def delete_pod(self, name: str, grace_s: int | None = 0) -> None:
         await self.registry.delete(Target(PODS, "default", name), SYSTEM, DeleteOptions(grace_s=grace_s))
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str) -> StoredObject:
         found = self.registry.cache.get(PODS, "default", name)
         assert found is not None
         return found

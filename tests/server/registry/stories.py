@@ -11,7 +11,7 @@ from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.registry import Registry
-from situate.server.registry.watchers import WatchEvent, Watching
+from situate.server.registry.watchers import ObjectWatch, WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.resources import BY_KIND, Resource
 from situate.store.contract import Store
@@ -64,7 +64,9 @@ class World:
         listing = await self.registry.list(Target(resource, namespace), ListOptions(**options))
         return [held.name for held in listing.items]
 
-    async def watch(self, resource: Resource, namespace: str = "default", name: str = "", **options: Any) -> Watching:
+    async def watch(
+        self, resource: Resource, namespace: str = "default", name: str = "", **options: Any
+    ) -> ObjectWatch:
         return await self.registry.watch(Target(resource, namespace, name), WatchOptions(**options))
 
 
@@ -125,17 +127,17 @@ async def no(asked: Awaitable[Any]) -> tuple[int, str, str]:
     return refused(caught)
 
 
-async def heard(watching: Watching, count: int) -> list[tuple[str, str]]:
+async def heard(watching: ObjectWatch, count: int) -> list[tuple[str, str]]:
     """The next events: what happened, and to whom. Bookmarks and errors are to nobody."""
     return [_said(await anext(watching)) for _ in range(count)]
 
 
-def ready(watching: Watching) -> list[tuple[str, str]]:
+def ready(watching: ObjectWatch) -> list[tuple[str, str]]:
     return [_said(event) for event in watching.ready()]
 
 
 def _said(event: WatchEvent) -> tuple[str, str]:
-    return event.type, event.held.name if event.held else ""
+    return event.type, event.stored.name if event.stored else ""
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------

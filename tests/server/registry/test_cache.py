@@ -8,7 +8,7 @@ import pytest
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, no, ready, tell
 from situate.server.registry import cache as cache_module
 from situate.server.registry.cache import Cache
-from situate.server.registry.selectable_fields import plain
+from situate.server.registry.selectable_fields import uid_only
 from situate.server.requests import Target
 from situate.store.entries import Batch, Page, Revision
 from situate.store.errors import (
@@ -95,7 +95,7 @@ class BrokenStore(MemoryStore):
 
 @pytest.mark.parametrize("page", [1, 2, 2_000])
 def test_everything_is_loaded_page_by_page_at_one_revision(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "PAGE", page)
+    monkeypatch.setattr(cache_module, "LOAD_PAGE", page)
 
     async def story(world: World) -> None:
         for name in "cab":
@@ -107,7 +107,7 @@ def test_everything_is_loaded_page_by_page_at_one_revision(page: int, monkeypatc
         assert (other.count(CONFIG_MAP), other.count(CONFIG_MAP, "other")) == (3, 0)
         assert other.revision == await world.store.revision()
         await world.create(config_map("d"))
-        await other.fresh()
+        await other.wait_until_fresh()
         assert other.get(CONFIG_MAP, "default", "d") is not None
         await other.aclose()
 
@@ -118,14 +118,14 @@ def test_everything_is_loaded_page_by_page_at_one_revision(page: int, monkeypatc
 def test_loading_begins_again_when_it_was_too_slow_but_not_for_ever(
     hasty: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_module, "PAGE", 1)
+    monkeypatch.setattr(cache_module, "LOAD_PAGE", 1)
 
     async def story() -> None:
         store = HastyStore(hasty)
         keys = [f"/objects/core/configmaps/default/{name}" for name in "abc"]
         await store.commit([], [Put(key, b'{"metadata":{"name":"x"}}') for key in keys])
         cache = Cache(store)
-        if hasty < cache_module.LOADS:
+        if hasty < cache_module.MAX_LOADS:
             await cache.start()
             assert [held.name for held in cache.all(CONFIG_MAP)] == ["a", "b", "c"]
         else:
@@ -179,7 +179,7 @@ def test_when_the_store_fails_nobody_waits_in_vain() -> None:
 
     async def story(world: World) -> None:
         watching = await world.watch(CONFIG_MAP)
-        waiting = asyncio.create_task(world.cache.at_least(999))
+        waiting = asyncio.create_task(world.cache.wait_for(999))
         await asyncio.sleep(0)
         store.fail(FailedError("fsync failed"))
         [event] = [event async for event in watching]
@@ -243,7 +243,7 @@ def test_an_object_that_is_too_large_for_the_store_is_refused() -> None:
 def test_who_waits_for_a_revision_is_woken_in_its_order() -> None:
     async def story(world: World) -> None:
         first = world.cache.revision
-        waiting = [asyncio.create_task(world.cache.at_least(first + ahead)) for ahead in (2, 1, 3)]
+        waiting = [asyncio.create_task(world.cache.wait_for(first + ahead)) for ahead in (2, 1, 3)]
         await world.create(config_map("a"))
         await asyncio.sleep(0)
         assert [task.done() for task in waiting] == [False, True, False]
@@ -251,8 +251,8 @@ def test_who_waits_for_a_revision_is_woken_in_its_order() -> None:
         await world.create(config_map("c"))
         await asyncio.gather(*waiting)
         with pytest.raises(TimeoutError):
-            await world.cache.reach(first + 9, within_s=0.001)
-        assert world.cache._waiting == []
+            await world.cache.catch_up(first + 9, within_s=0.001)
+        assert world.cache._waiters == []
 
     tell(story)
 
@@ -280,13 +280,13 @@ def seen(world: World, name: str) -> tuple[str, Mapping[str, str]]:
 
 async def put(world: World, key: str, value: bytes) -> None:
     await world.store.commit([], [Put(key, value)])
-    await world.cache.fresh()
+    await world.cache.wait_until_fresh()
 
 
 def test_an_expected_value_is_taken_as_told_and_any_other_is_read() -> None:
     async def story(world: World) -> None:
-        world.cache.expect(A, VALUE, plain("told"))
-        world.cache.expect(B, VALUE[:-1] + b',"data":{}}', plain("told"))
+        world.cache.expect(A, VALUE, uid_only("told"))
+        world.cache.expect(B, VALUE[:-1] + b',"data":{}}', uid_only("told"))
         for key in (A, B):
             await put(world, key, VALUE)
         assert (seen(world, "a"), seen(world, "b")) == (("told", {}), ("read", {"k": "v"}))
@@ -297,11 +297,11 @@ def test_an_expected_value_is_taken_as_told_and_any_other_is_read() -> None:
 
 
 def test_no_more_is_expected_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "EXPECTED", 1)
+    monkeypatch.setattr(cache_module, "MAX_EXPECTED", 1)
 
     async def story(world: World) -> None:
         for key in (A, B):
-            world.cache.expect(key, VALUE, plain("told"))
+            world.cache.expect(key, VALUE, uid_only("told"))
         for key in (A, B):
             await put(world, key, VALUE)
         assert (seen(world, "a")[0], seen(world, "b")[0]) == ("read", "told")

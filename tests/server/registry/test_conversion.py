@@ -37,9 +37,9 @@ def test_an_event_is_the_same_in_both_groups() -> None:
         assert (event["apiVersion"], event["note"], event["deprecatedCount"]) == ("events.k8s.io/v1", "assigned", 2)
         assert event["regarding"]["name"] == "p"
         assert event["deprecatedSource"] == {"component": "default-scheduler"}
-        assert b'"note":"assigned"' in held.shown(EVENT)
-        assert b'"message":"assigned"' in held.shown(CORE_EVENT)
-        assert held.item(EVENT).startswith(b'{"metadata":{')
+        assert b'"note":"assigned"' in held.to_json(EVENT)
+        assert b'"message":"assigned"' in held.to_json(CORE_EVENT)
+        assert held.to_item(EVENT).startswith(b'{"metadata":{')
         target = Target(EVENT, "default", "e")
         series = {"count": 3, "lastObservedTime": "2026-01-02T12:00:01.000000Z"}
         await world.registry.patch(target, "merge", {"series": series}, ANN, WriteOptions())

@@ -7,7 +7,7 @@ import msgspec
 
 from server.registry.stories import ANN, CONFIG_MAP, NOON_S, POD, World, config_map, no, pod, tell
 from situate.server.registry.registry import collecting
-from situate.server.registry.transaction import RETRIES
+from situate.server.registry.transaction import MAX_ATTEMPTS
 from situate.server.requests import Caller, Object, Target
 from situate.wire.patching import Writer, updated
 
@@ -100,7 +100,7 @@ def test_names_are_not_generated_for_ever() -> None:
         await world.create(config_map("a-one"))
         assert (await no(world.create(config_map(generateName="a-"))))[:2] == (409, "Conflict")
 
-    tell(story, suffixes=["one"] * RETRIES)
+    tell(story, suffixes=["one"] * MAX_ATTEMPTS)
 
 
 def test_an_object_must_say_the_same_as_the_url() -> None:

@@ -11,10 +11,10 @@ from msgspec.structs import astuple
 
 from server.registry.stories import ANN, CONFIG_MAP, POD, World, no, pod, tell
 from situate.server.admission.chain import chain
-from situate.server.registry.create_cache import LONGEST_BODY, MOST, Alike, alike
-from situate.server.registry.normalize import own
+from situate.server.registry.create_cache import MAX_BODY_BYTES, MAX_TEMPLATES, SplitBody, split_body
+from situate.server.registry.normalize import normalize
 from situate.server.registry.registry import collecting, warn
-from situate.server.registry.stored_object import hold
+from situate.server.registry.stored_object import read_stored
 from situate.server.requests import Caller, Object, Target, WriteOptions
 
 _encode = msgspec.json.Encoder().encode
@@ -22,8 +22,8 @@ PODS_OF = Target(POD, "default")
 NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
 
-def like(body: bytes, target: Target = PODS_OF, caller: Caller = ANN, **options: Any) -> Alike | None:
-    return alike(target, body, caller, WriteOptions(**options))
+def like(body: bytes, target: Target = PODS_OF, caller: Caller = ANN, **options: Any) -> SplitBody | None:
+    return split_body(target, body, caller, WriteOptions(**options))
 
 
 def shape(body: bytes, target: Target = PODS_OF, caller: Caller = ANN, **options: Any) -> object:
@@ -54,7 +54,7 @@ def test_bodies_are_alike_if_nothing_but_the_name_differs() -> None:
         b'{"metadata":{"name":"a"}',
         b"[1]",
         b"\xff",
-        b'{"metadata":{"name":"a","annotations":{"x":"' + b"y" * LONGEST_BODY + b'"}}}',
+        b'{"metadata":{"name":"a","annotations":{"x":"' + b"y" * MAX_BODY_BYTES + b'"}}}',
     ],
 )
 def test_what_is_not_easily_taken_apart_is_like_nothing(body: bytes) -> None:
@@ -153,7 +153,9 @@ def test_what_is_cast_is_what_would_have_been_made(kind: str) -> None:
                 made = await world.create(_named(given, name))
                 held = world.cache.get(POD, "default", made["metadata"]["name"])
                 assert held is not None
-                assert astuple(held) == astuple(hold(held.key, held.value, held.revision)), "seen as it would be read"
+                assert astuple(held) == astuple(read_stored(held.key, held.value, held.revision)), (
+                    "seen as it would be read"
+                )
                 values[first].append(held.value)
                 world.later(5)
 
@@ -173,9 +175,9 @@ def test_only_the_first_of_its_shape_is_decoded() -> None:
 
             def decode(body: bytes = body) -> Object:
                 decoded.append(body)
-                return own(POD, body)
+                return normalize(POD, body)
 
-            await world.registry.create_sent(PODS_OF, body, decode, ANN, WriteOptions())
+            await world.registry.create_body(PODS_OF, body, decode, ANN, WriteOptions())
         assert await world.names(POD) == ["x", "y", "z"]
 
     tell(story)
@@ -206,7 +208,7 @@ def test_what_was_warned_of_is_warned_of_again() -> None:
                 await world.create(made)
             assert len(warnings) == 1
             with collecting() as warnings:
-                await world.registry.create_sent(
+                await world.registry.create_body(
                     PODS_OF, b'{"metadata":{"name":"x%b"}}' % name.encode(), _warns(f"x{name}"), ANN, WriteOptions()
                 )
             assert warnings == ['unknown field "spec.typo"']
@@ -217,7 +219,7 @@ def test_what_was_warned_of_is_warned_of_again() -> None:
 def _warns(name: str) -> Any:
     def decode() -> Object:
         warn(['unknown field "spec.typo"'])
-        return own(POD, _encode(pod(name)))
+        return normalize(POD, _encode(pod(name)))
 
     return decode
 
@@ -246,7 +248,7 @@ def test_who_only_refuses_is_asked_each_time() -> None:
                 asked.append(new["metadata"]["name"])
                 assert new["spec"]["tolerations"]
 
-        def basis(self, target: Target) -> int | None:
+        def version(self, target: Target) -> int | None:
             return None
 
     async def story(world: World) -> None:
@@ -275,11 +277,11 @@ def test_what_a_client_says_of_managed_fields_is_no_mould() -> None:
 
 def test_no_more_moulds_are_kept_than_the_limit() -> None:
     async def story(world: World) -> None:
-        for number in range(MOST + 10):
+        for number in range(MAX_TEMPLATES + 10):
             await world.create(pod("a", labels={"n": str(number)}), dry_run=True)
-        kept = world.registry._means.moulds._known
-        assert len(kept) == MOST
-        newest = like(_encode(pod("b", labels={"n": str(MOST + 9)})))
+        kept = world.registry._context.templates._templates
+        assert len(kept) == MAX_TEMPLATES
+        newest = like(_encode(pod("b", labels={"n": str(MAX_TEMPLATES + 9)})))
         assert newest is not None
         assert newest.shape in kept
 
@@ -291,6 +293,6 @@ def test_other_kinds_have_none() -> None:
         for name in ("a", "b"):
             await world.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
         assert await world.names(CONFIG_MAP) == ["a", "b"]
-        assert not world.registry._means.moulds._known
+        assert not world.registry._context.templates._templates
 
     tell(story)

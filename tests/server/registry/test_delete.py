@@ -18,18 +18,18 @@ from server.registry.stories import (
     tell,
 )
 from situate.server.registry.registry import collecting
-from situate.server.registry.stored_object import Deleted
+from situate.server.registry.stored_object import DeleteResult
 from situate.server.requests import DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import Resource
 
 
-async def delete(world: World, resource: Resource, name: str, **options: Any) -> Deleted:
+async def delete(world: World, resource: Resource, name: str, **options: Any) -> DeleteResult:
     target = Target(resource, "default" if resource.namespaced else "", name)
     return await world.registry.delete(target, ANN, DeleteOptions(**options))
 
 
-def metadata_of(deleted: Deleted, resource: Resource) -> Object:
-    found: Object = deleted.held.object(resource)["metadata"]
+def metadata_of(deleted: DeleteResult, resource: Resource) -> Object:
+    found: Object = deleted.stored.object(resource)["metadata"]
     return found
 
 
@@ -38,8 +38,8 @@ def test_an_object_that_nothing_keeps_is_gone_at_once() -> None:
         await world.create(config_map("a"))
         done = await delete(world, CONFIG_MAP, "a")
         assert done.gone
-        assert done.held.uid == "uid-1"
-        assert done.held.revision == await world.store.revision()
+        assert done.stored.uid == "uid-1"
+        assert done.stored.revision == await world.store.revision()
         missing = (404, "NotFound", 'configmaps "a" not found')
         assert await no(world.get(CONFIG_MAP, "a")) == missing
         assert await no(delete(world, CONFIG_MAP, "a")) == missing
@@ -81,14 +81,14 @@ def test_a_pod_on_a_node_has_its_grace_which_can_only_be_shortened() -> None:
         assert metadata["deletionGracePeriodSeconds"] == 30
         assert metadata["generation"] == 2
 
-        labelled = asked.held.object(POD)
+        labelled = asked.stored.object(POD)
         labelled["metadata"]["labels"] = {"x": "y"}
         assert await world.update(labelled) == await world.get(POD, "a")
 
         world.later(2)
         again = await delete(world, POD, "a")
         longer = await delete(world, POD, "a", grace_s=60)
-        assert again.held.revision == longer.held.revision == await world.store.revision()
+        assert again.stored.revision == longer.stored.revision == await world.store.revision()
 
         shorter = metadata_of(await delete(world, POD, "a", grace_s=5), POD)
         assert shorter["deletionTimestamp"] == "2026-01-02T12:00:05Z"
@@ -120,9 +120,9 @@ def test_finalizers_keep_an_object_until_the_last_is_removed() -> None:
         asked = await delete(world, CONFIG_MAP, "a")
         assert not asked.gone
         assert metadata_of(asked, CONFIG_MAP)["deletionGracePeriodSeconds"] == 0
-        assert (await delete(world, CONFIG_MAP, "a")).held.revision == asked.held.revision
+        assert (await delete(world, CONFIG_MAP, "a")).stored.revision == asked.stored.revision
 
-        left = asked.held.object(CONFIG_MAP)
+        left = asked.stored.object(CONFIG_MAP)
         left["metadata"]["finalizers"] = ["x.io/b"]
         left = await world.update(left)
         refusal = await no(world.update({**left, "metadata": {**left["metadata"], "finalizers": ["x.io/b", "x.io/c"]}}))
@@ -144,7 +144,7 @@ def test_what_shall_become_of_dependents_is_a_finalizer() -> None:
         await world.create(config_map("d", finalizers=["orphan", "x.io/a"]))
         asked = await delete(world, CONFIG_MAP, "d")
         assert metadata_of(asked, CONFIG_MAP)["finalizers"] == ["orphan", "x.io/a"]
-        assert (await delete(world, CONFIG_MAP, "d", propagation="Orphan")).held.revision == asked.held.revision
+        assert (await delete(world, CONFIG_MAP, "d", propagation="Orphan")).stored.revision == asked.stored.revision
         orphaned = await delete(world, CONFIG_MAP, "a", propagation="Orphan")
         foreground = await delete(world, CONFIG_MAP, "b", propagation="Foreground")
         both = await delete(world, CONFIG_MAP, "c", propagation="Foreground")
@@ -175,11 +175,11 @@ def test_a_namespace_goes_when_it_is_finalized() -> None:
         made = await world.create(namespace("t"))
         assert made["spec"]["finalizers"] == ["kubernetes"]
         asked = await delete(world, NAMESPACE, "t")
-        going = asked.held.object(NAMESPACE)
+        going = asked.stored.object(NAMESPACE)
         assert not asked.gone
         assert going["status"]["phase"] == "Terminating"
         assert "deletionGracePeriodSeconds" not in going["metadata"]
-        assert (await delete(world, NAMESPACE, "t")).held.revision == asked.held.revision
+        assert (await delete(world, NAMESPACE, "t")).stored.revision == asked.stored.revision
         going["metadata"]["labels"]["x"] = "y"
         going = await world.update(going)
         assert (await world.get(NAMESPACE, "t")) == going

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.registry.stories import CONFIG_MAP, NODE
-from situate.server.registry.keys import Place, key_of, place_of, prefix_of
-from situate.server.registry.sorted_keys import LONGEST, OrderedKeys
+from situate.server.registry.keys import ObjectKey, key_of, parse_key, prefix_of
+from situate.server.registry.sorted_keys import MAX_CHUNK, SortedKeys
 from situate.server.resources import BY_KIND, Resource
 
 KEYS = st.text(alphabet="abc/-", min_size=1, max_size=6)
@@ -30,12 +30,12 @@ KEYS = st.text(alphabet="abc/-", min_size=1, max_size=6)
 def test_a_key_says_where_an_object_is(resource: Resource, key: str) -> None:
     assert key_of(resource, "ns", "a") == key
     assert key.startswith(prefix_of(resource, "ns" if resource.namespaced else ""))
-    assert place_of(key) == Place(resource.stored_as, "ns" if resource.namespaced else "", "a")
+    assert parse_key(key) == ObjectKey(resource.stored_as, "ns" if resource.namespaced else "", "a")
 
 
 @given(st.lists(st.tuples(st.booleans(), KEYS), max_size=60), KEYS, KEYS)
 def test_ordered_keys_are_a_sorted_set(steps: list[tuple[bool, str]], one: str, other: str) -> None:
-    keys, expected = OrderedKeys(), set[str]()
+    keys, expected = SortedKeys(), set[str]()
     for add, key in steps:
         if add and key not in expected:
             keys.add(key)
@@ -53,14 +53,14 @@ def test_ordered_keys_are_a_sorted_set(steps: list[tuple[bool, str]], one: str, 
 @settings(max_examples=5)
 @given(st.integers(0, 1_000))
 def test_ordered_keys_stay_in_order_when_parts_are_split_and_emptied(seed: int) -> None:
-    names = [f"{number:05}" for number in range(3 * LONGEST)]
+    names = [f"{number:05}" for number in range(3 * MAX_CHUNK)]
     first, rest = names[::3], names[1::3] + names[2::3]
     Random(seed).shuffle(rest)
-    keys = OrderedKeys(first)
+    keys = SortedKeys(first)
     for key in rest:
         keys.add(key)
     assert list(keys.between("", "a")) == names
-    for key in names[LONGEST : 2 * LONGEST]:
+    for key in names[MAX_CHUNK : 2 * MAX_CHUNK]:
         keys.remove(key)
-    assert list(keys.between("", "a")) == names[:LONGEST] + names[2 * LONGEST :]
-    assert keys.count(names[10], names[-10]) == 2 * LONGEST - 20
+    assert list(keys.between("", "a")) == names[:MAX_CHUNK] + names[2 * MAX_CHUNK :]
+    assert keys.count(names[10], names[-10]) == 2 * MAX_CHUNK - 20

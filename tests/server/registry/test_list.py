@@ -9,15 +9,15 @@ import pytest
 from server.registry.stories import ANN, CONFIG_MAP, NODE, POD, World, config_map, no, pod, tell
 from situate.server.errors import StatusError
 from situate.server.registry import list as listing_module
-from situate.server.registry import stored_object as held_module
-from situate.server.registry.list import listed
-from situate.server.registry.stored_object import Listing, item_parts
+from situate.server.registry import stored_object
+from situate.server.registry.list import list_objects
+from situate.server.registry.stored_object import ListResult, item_chunks
 from situate.server.requests import DeleteOptions, ListOptions, Target
 from situate.store.entries import Revision
 from situate.store.transactions import Put
 
 
-async def ask(world: World, namespace: str = "default", **options: Any) -> Listing:
+async def ask(world: World, namespace: str = "default", **options: Any) -> ListResult:
     return await world.registry.list(Target(CONFIG_MAP, namespace), ListOptions(**options))
 
 
@@ -26,7 +26,7 @@ async def fill(world: World, *names: str, namespace: str = "default") -> None:
         await world.create(config_map(name, namespace=namespace, labels={"first": name[0]}))
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: ListResult) -> list[str]:
     return [held.name for held in listing.items]
 
 
@@ -218,7 +218,7 @@ def test_a_revision_that_is_not_there_yet_is_waited_for_and_then_refused() -> No
         await fill(world, "b")
         assert names(await waiting) == ["a", "b"]
         with pytest.raises(StatusError) as caught:
-            await listed(world.cache, world.store, target, ListOptions(resource_version="999"), wait_s=0.01)
+            await list_objects(world.cache, world.store, target, ListOptions(resource_version="999"), wait_s=0.01)
         current = await world.store.revision()
         status = caught.value.status()
         assert status["code"] == 504
@@ -270,10 +270,10 @@ def test_what_is_shown_is_the_object_in_json(together: int, monkeypatch: pytest.
     async def story(world: World) -> None:
         await fill(world, "a", "b", "c")
         listing = await ask(world)
-        shown = [msgspec.json.decode(held.shown(CONFIG_MAP)) for held in listing.items]
+        shown = [msgspec.json.decode(held.to_json(CONFIG_MAP)) for held in listing.items]
         assert shown == [held.object(CONFIG_MAP) for held in listing.items]
-        monkeypatch.setattr(held_module, "TOGETHER", together)
-        items = msgspec.json.decode(b"[" + b"".join(item_parts(CONFIG_MAP, listing.items)) + b"]")
+        monkeypatch.setattr(stored_object, "ITEMS_PER_CHUNK", together)
+        items = msgspec.json.decode(b"[" + b"".join(item_chunks(CONFIG_MAP, listing.items)) + b"]")
         assert items == [{key: one[key] for key in one if key not in ("kind", "apiVersion")} for one in shown]
 
     tell(story)

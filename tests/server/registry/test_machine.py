@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, tell
 from situate.server.errors import StatusError
-from situate.server.registry.stored_object import Held
-from situate.server.registry.watchers import Watching
+from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import DeleteOptions, ListOptions, Target, WatchOptions
 
 NAMES = st.sampled_from("abcde")
@@ -50,7 +50,7 @@ State = dict[tuple[str, str], tuple[str, int]]
 @dataclass
 class Watcher:
     scope: dict[str, str]
-    watching: Watching
+    watching: ObjectWatch
     state: State
     revision: int
 
@@ -58,13 +58,13 @@ class Watcher:
         for event in self.watching.ready(10_000):
             assert event.revision > self.revision or event.type == "ADDED"
             self.revision = max(self.revision, event.revision)
-            assert event.held is not None
-            place = event.held.namespace, event.held.name
+            assert event.stored is not None
+            place = event.stored.namespace, event.stored.name
             if event.type == "DELETED":
                 del self.state[place]
             else:
                 assert (event.type == "ADDED") == (place not in self.state)
-                self.state[place] = _seen(event.held)
+                self.state[place] = _seen(event.stored)
 
 
 @dataclass
@@ -158,7 +158,7 @@ class Bench:
             assert watcher.state == _selected(newest, watcher.scope)
 
 
-def _seen(held: Held) -> tuple[str, int]:
+def _seen(held: StoredObject) -> tuple[str, int]:
     return held.labels["colour"], held.revision
 
 

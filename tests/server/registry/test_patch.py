@@ -7,14 +7,14 @@ from server.registry.stories import ANN, CONFIG_MAP, POD, World, config_map, no,
 from situate.server.errors import MODIFIED
 from situate.server.registry.patch import PatchType
 from situate.server.registry.registry import collecting
-from situate.server.registry.stored_object import Patched
+from situate.server.registry.stored_object import WriteResult
 from situate.server.requests import Target, WriteOptions
 
 TARGET = Target(CONFIG_MAP, "default", "a")
 POD_A = Target(POD, "default", "a")
 
 
-async def patch(world: World, how: PatchType, body: Any, target: Target = TARGET, **options: Any) -> Patched:
+async def patch(world: World, how: PatchType, body: Any, target: Target = TARGET, **options: Any) -> WriteResult:
     return await world.registry.patch(target, how, body, ANN, WriteOptions(**options))
 
 
@@ -79,7 +79,7 @@ def test_only_an_apply_creates_and_it_needs_a_name_and_a_manager() -> None:
         first = await patch(world, "apply", applied(x="1"), field_manager="me")
         again = await patch(world, "apply", applied(x="2"), field_manager="me")
         assert (first.created, again.created) == (True, False)
-        [entry] = again.held.object(CONFIG_MAP)["metadata"]["managedFields"]
+        [entry] = again.stored.object(CONFIG_MAP)["metadata"]["managedFields"]
         assert (entry["manager"], entry["operation"]) == ("me", "Apply")
 
     tell(story)
@@ -92,7 +92,7 @@ def test_an_apply_does_not_take_what_others_own_unless_forced() -> None:
         assert (code, reason) == (409, "Conflict")
         assert message == 'Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.k'
         done = await patch(world, "apply", applied(k="2"), field_manager="me", force=True)
-        assert done.held.object(CONFIG_MAP)["data"] == {"k": "2"}
+        assert done.stored.object(CONFIG_MAP)["data"] == {"k": "2"}
 
     tell(story)
 
@@ -148,7 +148,7 @@ def test_a_patch_of_the_status_leaves_the_rest_alone() -> None:
         await world.create(pod("a"))
         body = {"spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
         done = await patch(world, "strategic", body, Target(POD, "default", "a", "status"))
-        obj = done.held.object(POD)
+        obj = done.stored.object(POD)
         assert obj["status"]["phase"] == "Running"
         assert "nodeName" not in obj["spec"]
 
@@ -160,7 +160,7 @@ def test_a_dry_run_of_a_patch_shows_and_writes_nothing() -> None:
         await world.create(config_map("a"))
         before = await world.store.revision()
         done = await patch(world, "merge", {"data": {"x": "1"}}, dry_run=True)
-        assert done.held.object(CONFIG_MAP)["data"] == {"k": "v", "x": "1"}
+        assert done.stored.object(CONFIG_MAP)["data"] == {"k": "v", "x": "1"}
         assert await world.store.revision() == before
 
     tell(story)

@@ -5,10 +5,10 @@ import pytest
 from server.registry.stories import CONFIG_MAP, JOB, NODE, POD, refused
 from situate.core.model.labels import Selector
 from situate.server.errors import StatusError
-from situate.server.registry.codec import encoded
-from situate.server.registry.selectable_fields import names_of
+from situate.server.registry.codec import encode
+from situate.server.registry.selectable_fields import field_names
 from situate.server.registry.selectors import parse_labels, selection
-from situate.server.registry.stored_object import Held, hold
+from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.resources import BY_KIND, Resource
 
 EVENT = BY_KIND["v1", "Event"]
@@ -83,10 +83,10 @@ def test_what_is_no_label_selector_is_refused_in_kubernetes_words(text: str, mes
     assert refused(caught) == (400, "BadRequest", message)
 
 
-def _held(resource: Resource, obj: dict[str, object]) -> Held:
+def _held(resource: Resource, obj: dict[str, object]) -> StoredObject:
     place = "ns/x" if resource.namespaced else "x"
     group, plural = resource.stored_as.split("/")
-    return hold(f"/objects/{group or 'core'}/{plural}/{place}", encoded(obj), 7)
+    return read_stored(f"/objects/{group or 'core'}/{plural}/{place}", encode(obj), 7)
 
 
 BOUND: dict[str, object] = {
@@ -172,7 +172,7 @@ FULL_EVENT: dict[str, object] = {
 def test_each_value_stands_under_its_own_name(
     resource: Resource, obj: dict[str, object], others: dict[str, str]
 ) -> None:
-    assert _held(resource, obj).fields == {name: name for name in names_of(resource.stored_as)} | others
+    assert _held(resource, obj).fields == {name: name for name in field_names(resource.stored_as)} | others
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from server.registry.stories import ANN, CONFIG_MAP, config_map, no
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.store.contract import Store
 from situate.store.etcd.settings import EtcdSettings
@@ -79,7 +79,7 @@ async def servers(stores: Stores, count: int) -> AsyncIterator[list[Registry]]:
         yield opened
 
 
-def one_more(obj: Object, _: Held) -> Object:
+def one_more(obj: Object, _: StoredObject) -> Object:
     obj["data"]["n"] = str(int(obj["data"]["n"]) + 1)
     return obj
 
@@ -134,7 +134,7 @@ def test_every_server_tells_its_watches_the_same_story(stores: Stores) -> None:
             told = []
             for watching in watches:
                 events = [await anext(watching) for _ in range(13)]
-                told.append([(event.type, event.revision, event.held and event.held.name) for event in events])
+                told.append([(event.type, event.revision, event.stored and event.stored.name) for event in events])
             assert told[0] == told[1]
             assert [revision for _, revision, _ in told[0]] == sorted(revision for _, revision, _ in told[0])
 

@@ -17,7 +17,7 @@ from server.registry.stories import (
 )
 from situate.server.errors import MODIFIED, StatusError, bad_request
 from situate.server.registry.cache import Cache
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.store.transactions import Committed, Delete, Guard, Put, Write
@@ -69,7 +69,7 @@ def test_what_is_not_there_is_not_replaced_unless_its_kind_allows() -> None:
         lease = BY_KIND["coordination.k8s.io/v1", "Lease"]
         made = await world.registry.replace(Target(lease, "default", "l"), LEASE, ANN)
         assert made.created
-        assert made.held.uid
+        assert made.stored.uid
 
     tell(story)
 
@@ -177,7 +177,7 @@ def test_modify_reads_changes_and_writes_until_it_was_first() -> None:
         await world.create(config_map("a", data={"n": "0"}))
         tried = []
 
-        def one_more(obj: Object, held: Held) -> Object:
+        def one_more(obj: Object, held: StoredObject) -> Object:
             tried.append(held.revision)
             obj["data"]["n"] = str(int(obj["data"]["n"]) + 1)
             return obj
@@ -195,10 +195,10 @@ def test_modify_knows_which_object_and_which_version_is_meant() -> None:
         await world.create(config_map("a"))
         target = Target(CONFIG_MAP, "default", "a")
 
-        def refuse(obj: Object, held: Held) -> Object:
+        def refuse(obj: Object, held: StoredObject) -> Object:
             raise bad_request("not like this")
 
-        def leave(obj: Object, held: Held) -> Object:
+        def leave(obj: Object, held: StoredObject) -> Object:
             return obj
 
         before = await world.store.revision()

@@ -20,10 +20,10 @@ from server.registry.stories import (
     ready,
     tell,
 )
-from situate.server.registry import resource_cache as shelf_module
+from situate.server.registry import resource_cache
 from situate.server.registry.selectors import Selection
-from situate.server.registry.watch import watched
-from situate.server.registry.watchers import WatchEvent, Watching
+from situate.server.registry.watch import open_watch
+from situate.server.registry.watchers import ObjectWatch, WatchEvent
 from situate.server.requests import DeleteOptions, Object, Target, WatchOptions
 
 NOW = DeleteOptions(grace_s=0)
@@ -66,8 +66,8 @@ def test_what_is_deleted_is_told_as_it_was_at_the_revision_of_its_end() -> None:
         watching = await world.watch(CONFIG_MAP, resource_version=str(await world.store.revision()))
         await remove(world, "a")
         event = await anext(watching)
-        assert event.held is not None
-        obj = event.held.object(CONFIG_MAP)
+        assert event.stored is not None
+        obj = event.stored.object(CONFIG_MAP)
         assert obj["data"] == {"k": "last"}
         assert obj["metadata"]["resourceVersion"] == str(await world.store.revision())
 
@@ -85,7 +85,7 @@ def test_what_goes_out_of_sight_is_told_as_deleted_and_what_comes_in_as_added() 
         await world.create(config_map("b"))
         events = watching.ready()
         assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
-        gone = events[2].held
+        gone = events[2].stored
         assert gone is not None
         assert gone.labels == {"x": "1", "y": "1"}
         assert gone.revision == events[2].revision
@@ -227,7 +227,7 @@ def test_bookmarks_come_to_those_who_asked() -> None:
         event = await anext(asked)
         while event.revision < world.cache.revision:
             event = await anext(asked)
-        assert (event.type, event.held, event.initial_end) == ("BOOKMARK", None, False)
+        assert (event.type, event.stored, event.initial_end) == ("BOOKMARK", None, False)
         assert ready(not_asked) == []
 
     tell(story, bookmarks_s=0.001)
@@ -235,7 +235,7 @@ def test_bookmarks_come_to_those_who_asked() -> None:
 
 @pytest.mark.parametrize("limit", ["WINDOW_EVENTS", "WINDOW_BYTES"])
 def test_what_is_too_old_is_expired_and_nothing_is_told(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf_module, limit, 3 if limit == "WINDOW_EVENTS" else 1_500)
+    monkeypatch.setattr(resource_cache, limit, 3 if limit == "WINDOW_EVENTS" else 1_500)
 
     async def story(world: World) -> None:
         for name in "abcdefgh":
@@ -261,11 +261,11 @@ def test_what_is_too_old_is_expired_and_nothing_is_told(limit: str, monkeypatch:
 def test_a_watch_that_nobody_reads_is_closed_and_misses_nothing_in_the_middle() -> None:
     async def story(world: World) -> None:
         target = Target(CONFIG_MAP, "default")
-        slow = await watched(world.cache, target, WatchOptions(), backlog=2)
+        slow = await open_watch(world.cache, target, WatchOptions(), backlog=2)
         quick = await world.watch(CONFIG_MAP)
         for name in "abcd":
             await world.create(config_map(name))
-        assert [event.held.name async for event in slow if event.held] == ["a", "b"]
+        assert [event.stored.name async for event in slow if event.stored] == ["a", "b"]
         assert len(ready(quick)) == 4
 
     tell(story)
@@ -273,18 +273,18 @@ def test_a_watch_that_nobody_reads_is_closed_and_misses_nothing_in_the_middle() 
 
 def test_a_watch_ends_after_its_time() -> None:
     async def story(world: World) -> None:
-        watching = await watched(world.cache, Target(CONFIG_MAP, "default"), WatchOptions())
-        watching.end_in(0.001)
+        watching = await open_watch(world.cache, Target(CONFIG_MAP, "default"), WatchOptions())
+        watching.end_after(0.001)
         await world.create(config_map("a"))
         assert [event.type async for event in watching] in ([], ["ADDED"])
-        assert len(world.cache.shelf(CONFIG_MAP).hub) == 0
+        assert len(world.cache.of(CONFIG_MAP).broadcaster) == 0
 
     tell(story)
 
 
 def test_a_closed_watch_is_forgotten() -> None:
     async def story(world: World) -> None:
-        hub = world.cache.shelf(CONFIG_MAP).hub
+        hub = world.cache.of(CONFIG_MAP).broadcaster
         watches = [await world.watch(CONFIG_MAP, name=name) for name in ("", "a", "b")]
         assert len(hub) == 3
         waiting = asyncio.create_task(anext(watches[0], None))
@@ -316,7 +316,7 @@ def test_a_watch_that_joins_in_the_middle_of_a_burst_has_no_gap() -> None:
                 await world.create(config_map(f"m-{number:02}"))
 
         task = asyncio.create_task(writing())
-        watches: list[Watching] = []
+        watches: list[ObjectWatch] = []
         while not task.done():
             watches.append(await world.watch(CONFIG_MAP))
             await asyncio.sleep(0)
@@ -329,7 +329,7 @@ def test_a_watch_that_joins_in_the_middle_of_a_burst_has_no_gap() -> None:
 
 
 def test_a_status_is_told_as_an_error() -> None:
-    watching = Watching(CONFIG_MAP, Selection(), lambda _: None)
+    watching = ObjectWatch(CONFIG_MAP, Selection(), lambda _: None)
     watching.end(WatchEvent("ERROR", 5, status={"kind": "Status", "code": 410}))
     [event] = watching.ready()
     assert event.line(CONFIG_MAP) == b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n'

@@ -47,7 +47,7 @@ def test_two_servers_with_a_scheduler_each_on_one_store_overfill_nothing() -> No
         await other.registry.start()
         await asyncio.gather(*[world.node(f"n{at}", cpu="4") for at in range(10)])
         await asyncio.gather(*[world.pod(f"p{at:02}") for at in range(80)])
-        await other.registry.cache.fresh()
+        await other.registry.cache.wait_until_fresh()
         async with scheduling(world), scheduling(other):
             await until(lambda: sum(len(world.on(f"n{at}")) for at in range(10)) == 40)
         await other.registry.aclose()

@@ -14,7 +14,7 @@ from situate.core.effects import Bind, Nominate, SetCondition
 from situate.core.engine.engine import Engine
 from situate.loop.metrics import Metrics
 from situate.server.placing.bind_transaction import PODS
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
@@ -311,7 +311,7 @@ def test_the_metrics_of_a_scheduler_count_what_it_does() -> None:
     tell(story)
 
 
-async def broken(*_: object, **__: object) -> Held:
+async def broken(*_: object, **__: object) -> StoredObject:
     raise RuntimeError("a fault")
 
 

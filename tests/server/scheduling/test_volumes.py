@@ -5,7 +5,7 @@ from typing import Any
 from server.placing.world import World
 from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import events, node_of
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
 from situate.server.resources import BY_KIND
 
@@ -44,7 +44,7 @@ async def claim(world: World) -> None:
 
 
 def _with(**fields: Any) -> Any:
-    def change(obj: Object, _held: Held) -> Object:
+    def change(obj: Object, _held: StoredObject) -> Object:
         return {**obj, **fields}
 
     return change
@@ -95,7 +95,7 @@ def test_a_claim_that_is_to_be_provisioned_is_waited_for() -> None:
             assert reserved is not None
             assert (reserved.phase, reserved.spec.node, node_of(world, "p")) == ("reserved", "n1", "")
 
-            def provisioned(obj: Object, _held: Held) -> Object:
+            def provisioned(obj: Object, _held: StoredObject) -> Object:
                 obj["spec"]["volumeName"] = "made"
                 obj["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
                 return obj
@@ -121,7 +121,7 @@ def test_a_claim_that_is_provisioned_elsewhere_fails_the_attempt_with_the_reason
 
             await until(noted)
 
-            def elsewhere(obj: Object, _held: Held) -> Object:
+            def elsewhere(obj: Object, _held: StoredObject) -> Object:
                 obj["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = "n9"
                 return obj
 

@@ -6,7 +6,7 @@ import pytest
 
 from situate.server.placing.decisions import Decision, Details, decided, moved
 from situate.server.placing.life import Phase
-from situate.server.views.placement_events import happened, held, with_reason
+from situate.server.views.placement_events import happened, stored_event, with_reason
 
 POD = {"metadata": {"name": "web-0", "namespace": "default", "uid": "u1"}}
 OTHER = {"metadata": {"name": "web-0", "namespace": "default", "uid": "u2"}}
@@ -106,6 +106,6 @@ def test_what_is_gone_has_the_time_at_which_it_was_asked_to_go() -> None:
 def test_an_event_is_an_object_of_its_own_revision() -> None:
     found = happened(None, BOUND)
     assert found is not None
-    one = held(found, "default", 17)
+    one = stored_event(found, "default", 17)
     assert (one.namespace, one.name, one.revision) == ("default", "web-0.17", 17)
     assert one.value.startswith(b'{"metadata":{"name":"web-0.17"')

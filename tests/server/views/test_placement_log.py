@@ -23,8 +23,8 @@ async def told(views: Views, since: str, target: Target = ALL) -> list[Line]:
     async for event in following:
         if event.initial_end:
             break
-        assert event.held is not None
-        obj = event.held.object(PLACEMENT_EVENTS)
+        assert event.stored is not None
+        obj = event.stored.object(PLACEMENT_EVENTS)
         found.append((event.revision, obj["event"], obj["pod"]["name"]))
     await following.aclose()
     return found
@@ -80,12 +80,12 @@ def test_what_happens_while_it_is_followed_is_told_as_it_happens(story: Story) -
         await world.pod("a")
         await world.binder.bind("default", "a", "n1")
         event = await anext(following)
-        assert event.held is not None
-        assert event.held.object(PLACEMENT_EVENTS)["event"] == "bound"
+        assert event.stored is not None
+        assert event.stored.object(PLACEMENT_EVENTS)["event"] == "bound"
         await world.report("a", "Running")
         await world.report("a", "Succeeded")
         found = [await anext(following), await anext(following)]
-        assert [one.held.object(PLACEMENT_EVENTS)["event"] for one in found if one.held] == ["running", "succeeded"]
+        assert [one.stored.object(PLACEMENT_EVENTS)["event"] for one in found if one.stored] == ["running", "succeeded"]
         await following.aclose()
 
     story(work)

@@ -7,7 +7,7 @@ from typing import Final
 from situate.server.errors import Cause, StatusError, forbidden, not_found
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
-from situate.server.registry.selectable_fields import names_of
+from situate.server.registry.selectable_fields import field_names
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
@@ -19,7 +19,7 @@ TERMINATING: Final = "Terminating"
 STAYS: Final = "this namespace may not be deleted"
 GOING: Final = "unable to create new content in namespace {namespace} because it is being terminated"
 GOING_CAUSE: Final = "namespace {namespace} is being terminated"
-_PHASE: Final = names_of(NAMESPACE.stored_as).index("status.phase")
+_PHASE: Final = field_names(NAMESPACE.stored_as).index("status.phase")
 
 
 class NamespaceLifecycle:
@@ -41,7 +41,7 @@ class NamespaceLifecycle:
         if action == "create" and found.values[_PHASE] == TERMINATING:
             raise _going(target, (new or {}).get("metadata", {}).get("name", ""))
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         return None
 
 

@@ -45,14 +45,14 @@ class Priority:
             spec, was = new.get("spec", {}), old.get("spec", {})
             new["spec"] = {**{name: was[name] for name in _KEPT if name in was}, **spec}
 
-    def basis(self, target: Target) -> int | None:
-        return self._cache.shelf(CLASS).changed if target.resource is POD else None
+    def version(self, target: Target) -> int | None:
+        return self._cache.of(CLASS).last_change if target.resource is POD else None
 
     def _newest(self) -> PriorityClasses:
         """Read again only when a class has changed."""
-        changed = self._cache.shelf(CLASS).changed
+        changed = self._cache.of(CLASS).last_change
         if changed != self._read_at:
-            found = [msgspec.json.decode(held.value, type=PriorityClass) for held in self._cache.all(CLASS)]
+            found = [msgspec.json.decode(stored.value, type=PriorityClass) for stored in self._cache.all(CLASS)]
             self._classes, self._read_at = priority_classes(found), changed
         return self._classes
 

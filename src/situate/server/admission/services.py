@@ -37,7 +37,7 @@ class ServiceAddresses:
             raise invalid("Service", "", new["metadata"].get("name", ""), [Cause("spec.clusterIPs", said)])
         allocate(new, addresses, ports)
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         """What is allocated to one cannot be to another."""
         return self._cache.revision if target.resource is SERVICE else None
 
@@ -45,10 +45,10 @@ class ServiceAddresses:
         """By all others."""
         addresses: set[str] = set()
         ports: set[int] = set()
-        for held in self._cache.all(SERVICE):
-            if (held.namespace, held.name) == (namespace, name):
+        for stored in self._cache.all(SERVICE):
+            if (stored.namespace, stored.name) == (namespace, name):
                 continue
-            spec = held.object(SERVICE).get("spec", {})
+            spec = stored.object(SERVICE).get("spec", {})
             addresses.update(spec.get("clusterIPs", ()))
             ports.update(port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort"))
             if spec.get("healthCheckNodePort"):

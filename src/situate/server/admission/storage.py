@@ -31,16 +31,16 @@ class DefaultStorageClass:
         if not named and (name := self._default()):
             spec["storageClassName"] = name
 
-    def basis(self, target: Target) -> int | None:
-        return self._cache.shelf(CLASS).changed if target.resource is CLAIM else None
+    def version(self, target: Target) -> int | None:
+        return self._cache.of(CLASS).last_change if target.resource is CLAIM else None
 
     def _default(self) -> str:
         """Of several, the newest; of those of one second, the first by name."""
         found: list[tuple[str, str]] = []
-        for held in self._cache.all(CLASS):
-            metadata = held.object(CLASS)["metadata"]
+        for stored in self._cache.all(CLASS):
+            metadata = stored.object(CLASS)["metadata"]
             annotations = metadata.get("annotations", {})
             if any(annotations.get(name) == "true" for name in IS_DEFAULT):
-                found.append((metadata["creationTimestamp"], held.name))
+                found.append((metadata["creationTimestamp"], stored.name))
         newest = max((time for time, _ in found), default="")
         return min((name for time, name in found if time == newest), default="")

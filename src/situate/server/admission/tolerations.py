@@ -25,5 +25,5 @@ class DefaultTolerations:
         if new is not None and target.resource is POD and not target.subresource:
             new["spec"] = with_default_tolerations(new.get("spec", {}), self._seconds)
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         return self._seconds if target.resource is POD else None

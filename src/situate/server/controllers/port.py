@@ -22,7 +22,7 @@ from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.runner import RefusedError, Written
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Target
 from situate.server.resources import BY_KIND, RESOURCES
 from situate.wire.bodies import seconds_time
@@ -72,7 +72,7 @@ class RegistryPort:
             case UpdateObject(ref=ref, resource_version=version, patch=patch):
                 expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
                 asked = {**patch, "metadata": expected}
-                held = (await registry.patch(_target(ref), "merge", asked, CONTROLLERS)).held
+                held = (await registry.patch(_target(ref), "merge", asked, CONTROLLERS)).stored
             case UpdateStatus(ref=ref, resource_version=version, status=status):
                 held = await registry.modify(
                     _target(ref, "status"),
@@ -103,7 +103,7 @@ class RegistryPort:
                 assert_never(effect)
         return Written(effect.ref, held.revision)
 
-    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> Held:
+    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> StoredObject:
         for resource in UNTOLD:
             if resource.namespaced:
                 everything = Target(resource, ref.name)

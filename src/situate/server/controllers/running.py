@@ -64,8 +64,8 @@ class RegistryControllers:
             listed: dict[tuple[str, str], None] | None = {}
             try:
                 async for event in watching:
-                    if event.held is not None:
-                        key = (event.held.namespace, event.held.name)
+                    if event.stored is not None:
+                        key = (event.stored.namespace, event.stored.name)
                         if event.type == "DELETED":
                             known.pop(key, None)
                             self.runner.gone(served, *key, event.revision)
@@ -73,7 +73,7 @@ class RegistryControllers:
                             known[key] = None
                             if listed is not None:
                                 listed[key] = None
-                            self.runner.seen(served, event.held.shown(resource))
+                            self.runner.seen(served, event.stored.to_json(resource))
                     elif event.initial_end and listed is not None:
                         for key in [key for key in known if key not in listed]:
                             del known[key]
@@ -98,8 +98,8 @@ class RegistryControllers:
             listed: dict[str, None] | None = {}
             try:
                 async for event in watching:
-                    if event.held is not None:
-                        name = event.held.name
+                    if event.stored is not None:
+                        name = event.stored.name
                         if event.type == "DELETED":
                             known.pop(name, None)
                             runner.lease_gone(name)
@@ -107,7 +107,7 @@ class RegistryControllers:
                         known[name] = None
                         if listed is not None:
                             listed[name] = None
-                        runner.renewed(event.held.shown(LEASES))
+                        runner.renewed(event.stored.to_json(LEASES))
                     elif event.initial_end and listed is not None:
                         for name in [name for name in known if name not in listed]:
                             del known[name]

@@ -34,7 +34,7 @@ from situate.server.http.routing import Routing
 from situate.server.http.settings import Limits
 from situate.server.http.urls import NO_PLACE, Place, located, verb_of
 from situate.server.identity.attributes import Attributes
-from situate.server.registry.store_errors import failed
+from situate.server.registry.store_errors import status_error
 from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
 from situate.store.errors import StoreError
@@ -135,7 +135,7 @@ class Front:
         except StatusError as error:
             answer = of_status(error)
         except StoreError as error:
-            answer = of_status(failed(error))
+            answer = of_status(status_error(error))
         except (RequestPayloadError, HttpProcessingError) as error:
             answer = of_status(bad_request(f"the body of the request could not be read: {error}"))
             answer.close = True

@@ -57,8 +57,8 @@ class Objects:
 
     async def get(self, asked: Incoming) -> Answer:
         shower = self.shower(asked)
-        held = await self._registry.get(asked.target, asked.query.get("resourceVersion", ""))
-        return Answer(HTTPStatus.OK, (shower.one(held), NEWLINE))
+        stored = await self._registry.get(asked.target, asked.query.get("resourceVersion", ""))
+        return Answer(HTTPStatus.OK, (shower.one(stored), NEWLINE))
 
     async def list(self, asked: Incoming) -> Answer:
         shower = self.shower(asked)
@@ -80,16 +80,16 @@ class Objects:
         body, content_type = await asked.read(), asked.content_type
         decode = partial(bodies.object_of, body, content_type, resource.api_version, resource.kind, options)
         sent = body if body_type(content_type) == "json" else b""
-        held = await self._registry.create_sent(asked.target, sent, decode, asked.caller, options)
-        return Answer(HTTPStatus.CREATED, (shower.one(held), NEWLINE))
+        stored = await self._registry.create_body(asked.target, sent, decode, asked.caller, options)
+        return Answer(HTTPStatus.CREATED, (shower.one(stored), NEWLINE))
 
     async def update(self, asked: Incoming) -> Answer:
         shower, resource = self.shower(asked), asked.resource
         options = query.write_options(asked.query, "UpdateOptions")
         obj = bodies.object_of(await asked.read(), asked.content_type, resource.api_version, resource.kind, options)
         check_names(asked, obj)
-        held = await self._registry.update(asked.target, obj, asked.caller, options)
-        return Answer(HTTPStatus.OK, (shower.one(held), NEWLINE))
+        stored = await self._registry.update(asked.target, obj, asked.caller, options)
+        return Answer(HTTPStatus.OK, (shower.one(stored), NEWLINE))
 
     async def patch(self, asked: Incoming, how: str) -> Answer:
         shower = self.shower(asked)
@@ -97,7 +97,7 @@ class Objects:
         patch = bodies.patch_of(await asked.read(), how)
         done = await self._registry.patch(asked.target, cast(PatchType, how), patch, asked.caller, options)
         code = HTTPStatus.CREATED if done.created else HTTPStatus.OK
-        return Answer(code, (shower.one(done.held), NEWLINE))
+        return Answer(code, (shower.one(done.stored), NEWLINE))
 
     async def delete(self, asked: Incoming) -> Answer:
         shower, resource = self.shower(asked), asked.resource
@@ -108,8 +108,8 @@ class Objects:
         if not done.gone and options.propagation == "Orphan":
             code = HTTPStatus.ACCEPTED
         if done.gone and resource.plural not in RETURNS_DELETED:
-            return of_object(code, deletion(asked, done.held.uid))
-        return Answer(code, (shower.one(done.held), NEWLINE))
+            return of_object(code, deletion(asked, done.stored.uid))
+        return Answer(code, (shower.one(done.stored), NEWLINE))
 
     async def delete_collection(self, asked: Incoming) -> Answer:
         shower = self.shower(asked)

@@ -51,8 +51,8 @@ class PodLogs:
     async def answer(self, asked: Incoming, headers: str) -> Answer:
         options = query.log_options(asked.query)
         target = asked.target
-        held = await self._registry.get(Target(target.resource, target.namespace, target.name))
-        pod = held.object(target.resource)
+        stored = await self._registry.get(Target(target.resource, target.namespace, target.name))
+        pod = stored.object(target.resource)
         container = container_of(pod, asked.query.get("container", ""))
         if not (pod.get("spec") or {}).get("nodeName"):
             return Answer(HTTPStatus.OK, b"", TEXT)

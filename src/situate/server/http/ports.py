@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 from situate.server.identity.attributes import Attributes
-from situate.server.registry.stored_object import Held, Listing
+from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.resources import Resource
@@ -65,9 +65,9 @@ class Followed(Protocol):
 class Computed(Protocol):
     """Resources that are worked out when they are asked for; situate.server.views.views.Views is one."""
 
-    async def get(self, target: Target) -> Held: ...
+    async def get(self, target: Target) -> StoredObject: ...
 
-    async def list(self, target: Target, options: ListOptions) -> Listing: ...
+    async def list(self, target: Target, options: ListOptions) -> ListResult: ...
 
     async def watch(self, target: Target, options: WatchOptions) -> Followed: ...
 

@@ -14,7 +14,7 @@ from situate.server.http.negotiation import Form, not_acceptable
 from situate.server.http.ports import Tables
 from situate.server.http.responses import encode
 from situate.server.registry.conversion import from_stored
-from situate.server.registry.stored_object import TOGETHER, Held, Listing, item_parts
+from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
@@ -62,16 +62,16 @@ class Shower:
 
     # -- single objects ------------------------------------------------------------------------------------------
 
-    def one(self, held: Held) -> bytes:
+    def one(self, stored: StoredObject) -> bytes:
         form = self._form
         if not form.shape:
-            return held.shown(self._resource)
+            return stored.to_json(self._resource)
         if form.shape == "PartialObjectMetadataList":
             raise _not_a_list(form, self._resource.kind)
-        obj = held.object(self._resource)
+        obj = stored.object(self._resource)
         if form.shape == "PartialObjectMetadata":
             return encode(self._partial(obj))
-        return encode(self._table([obj], {"resourceVersion": str(held.revision)}))
+        return encode(self._table([obj], {"resourceVersion": str(stored.revision)}))
 
     def _partial(self, obj: Object) -> Object:
         version = f"{META}/{self._form.version}"
@@ -79,7 +79,7 @@ class Shower:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    async def many(self, listing: Listing) -> list[bytes] | Iterator[bytes]:
+    async def many(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
         """In pieces. A long list is not made at one go: others want to be answered, too.
 
         Of objects as they are, pieces are made as they are taken, so that a long list need not be held.
@@ -100,8 +100,8 @@ class Shower:
         else:
             start += b',"items":['
         if not form.shape:
-            flow = chain((start,), item_parts(resource, listing.items), (_END,))
-            return flow if len(listing.items) > TOGETHER else list(flow)
+            flow = chain((start,), item_chunks(resource, listing.items), (_END,))
+            return flow if len(listing.items) > ITEMS_PER_CHUNK else list(flow)
         pieces = [start]
         for first in range(0, len(listing.items), SLICE):
             if first:
@@ -111,8 +111,8 @@ class Shower:
         pieces.append(_END)
         return pieces
 
-    def _items(self, some: Sequence[Held]) -> Iterable[bytes]:
-        objects = [held.object(self._resource) for held in some]
+    def _items(self, some: Sequence[StoredObject]) -> Iterable[bytes]:
+        objects = [stored.object(self._resource) for stored in some]
         if self._form.shape == "Table":
             return [encode(row) for row in self._rows(objects)]
         return [encode(self._partial(obj)) for obj in objects]
@@ -150,14 +150,14 @@ class Shower:
 
     def line(self, event: WatchEvent) -> bytes:
         """One event of a watch, with its newline. Of objects as they are, the same bytes for all who watch."""
-        if not self._form.shape or (event.held is None and event.type == "ERROR"):
+        if not self._form.shape or (event.stored is None and event.type == "ERROR"):
             return event.line(self._resource)
-        if event.held is None:
+        if event.stored is None:
             shown = self._bookmark(event)
         else:
             if self._form.shape == "PartialObjectMetadata" and event.type != "DELETED" and self._as_stored:
-                return self._partial_line(event.type, event.held)
-            obj = event.held.object(self._resource)
+                return self._partial_line(event.type, event.stored)
+            obj = event.stored.object(self._resource)
             if event.type == "DELETED":
                 obj["metadata"]["resourceVersion"] = str(event.revision)
             if self._form.shape == "Table":
@@ -168,11 +168,11 @@ class Shower:
                 shown = self._partial(obj)
         return encode({"type": event.type, "object": shown}) + b"\n"
 
-    def _partial_line(self, event_type: str, held: Held) -> bytes:
+    def _partial_line(self, event_type: str, stored: StoredObject) -> bytes:
         """The metadata as it is stored, with what goes in front: nothing of the object is decoded."""
         start = f'{{"type":"{event_type}","object":{{"kind":"PartialObjectMetadata","apiVersion":"{META}/'
-        version = f'{self._form.version}","metadata":{{"resourceVersion":"{held.revision}",'
-        return f"{start}{version}".encode() + bytes(_metadata(held.value).metadata)[1:] + b"}}\n"
+        version = f'{self._form.version}","metadata":{{"resourceVersion":"{stored.revision}",'
+        return f"{start}{version}".encode() + bytes(_metadata(stored.value).metadata)[1:] + b"}}\n"
 
     def _bookmark(self, event: WatchEvent) -> Object:
         """How far the watch has come, in the form that was asked for."""

@@ -11,7 +11,7 @@ from situate.server.http import bodies, query
 from situate.server.http.request import Incoming
 from situate.server.http.responses import Answer, of_object
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
 from situate.server.tables.cells import selector
 from situate.wire.patching import PatchError, json_patched, merge_patched
@@ -29,7 +29,7 @@ class Scale:
         self._registry = registry
 
     async def get(self, asked: Incoming) -> Answer:
-        return of_object(HTTPStatus.OK, scale_of(await self._held(asked), asked))
+        return of_object(HTTPStatus.OK, scale_of(await self._stored(asked), asked))
 
     async def update(self, asked: Incoming) -> Answer:
         options = query.write_options(asked.query, "UpdateOptions")
@@ -39,7 +39,7 @@ class Scale:
     async def patch(self, asked: Incoming, how: str) -> Answer:
         query.write_options(asked.query, "PatchOptions", how=how)
         patch = bodies.patch_of(await asked.read(), how)
-        before = scale_of(await self._held(asked), asked)
+        before = scale_of(await self._stored(asked), asked)
         # A patch without a version must not fail because somebody else wrote meanwhile.
         metadata = patch.get("metadata") if isinstance(patch, dict) else None
         given = isinstance(metadata, dict) and "resourceVersion" in metadata
@@ -52,7 +52,7 @@ class Scale:
             scale.get("metadata", {}).pop("resourceVersion", None)
         return await self._set(asked, scale, "PatchOptions", how)
 
-    async def _held(self, asked: Incoming) -> Held:
+    async def _stored(self, asked: Incoming) -> StoredObject:
         return await self._registry.get(_whole(asked.target))
 
     async def _set(self, asked: Incoming, scale: Object, kind: str, how: str) -> Answer:
@@ -67,12 +67,12 @@ class Scale:
         if version := metadata.get("resourceVersion"):
             patch["metadata"] = {"resourceVersion": version}
         if uid := metadata.get("uid"):
-            held = await self._held(asked)
-            if held.uid != uid:
-                why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held.uid}"
+            stored = await self._stored(asked)
+            if stored.uid != uid:
+                why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored.uid}"
                 raise conflict(asked.resource.plural, asked.resource.group, asked.place.name, why)
         done = await self._registry.patch(asked.target, "merge", patch, asked.caller, options)
-        return of_object(HTTPStatus.OK, scale_of(done.held, asked))
+        return of_object(HTTPStatus.OK, scale_of(done.stored, asked))
 
 
 def _whole(target: Target) -> Target:
@@ -88,8 +88,8 @@ def _check(asked: Incoming, metadata: Mapping[str, Any]) -> None:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({place.name})")
 
 
-def scale_of(held: Held, asked: Incoming) -> Object:
-    obj = held.object(asked.resource)
+def scale_of(stored: StoredObject, asked: Incoming) -> Object:
+    obj = stored.object(asked.resource)
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     wanted = spec.get("selector")
     if asked.resource.plural == "replicationcontrollers":

@@ -48,7 +48,7 @@ class NoEscalation:
         if why:
             raise forbidden(target.resource.plural, GROUP, name, why)
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         return None
 
     def _role(self, target: Target, new: Object, old: Object | None, caller: Caller) -> str:

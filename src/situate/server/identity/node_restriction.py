@@ -65,7 +65,7 @@ class NodeRestriction:
         if why:
             raise _forbidden(target, new, why)
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         return None
 
     def admit_token(self, target: Target, request: Object, caller: Caller) -> None:

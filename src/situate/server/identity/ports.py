@@ -28,7 +28,7 @@ class Shelf(Protocol):
     """All of one resource."""
 
     @property
-    def changed(self) -> int:
+    def last_change(self) -> int:
         """The revision at which something of it was last written or deleted."""
         ...
 
@@ -46,7 +46,7 @@ class Objects(Protocol):
         """The pods that are bound to it."""
         ...
 
-    def shelf(self, resource: Resource) -> Shelf: ...
+    def of(self, resource: Resource) -> Shelf: ...
 
 
 def served(api_version: str, plural: str) -> Resource:

@@ -57,12 +57,12 @@ class Rbac:
         # Here each part of a microsecond is paid for by every request.
         if MASTERS in caller.groups:
             return YES
-        shelf = self._objects.shelf
+        shelf = self._objects.of
         seen = (
-            shelf(CLUSTER_ROLES).changed,
-            shelf(ROLES).changed,
-            shelf(CLUSTER_BINDINGS).changed,
-            shelf(BINDINGS).changed,
+            shelf(CLUSTER_ROLES).last_change,
+            shelf(ROLES).last_change,
+            shelf(CLUSTER_BINDINGS).last_change,
+            shelf(BINDINGS).last_change,
         )
         if seen != self._seen:
             self._read(seen)
@@ -101,7 +101,7 @@ class Rbac:
         return aggregated(name, {**self._book.cluster_roles, name: role})
 
     def _fresh(self) -> None:
-        seen = tuple(self._objects.shelf(kind).changed for kind in KINDS)
+        seen = tuple(self._objects.of(kind).last_change for kind in KINDS)
         if seen != self._seen:
             self._read(seen)
 

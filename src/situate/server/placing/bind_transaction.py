@@ -63,8 +63,8 @@ from situate.server.placing.refusing import (
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry.keys import key_of
-from situate.server.registry.selectable_fields import plain
-from situate.server.registry.stored_object import Held
+from situate.server.registry.selectable_fields import uid_only
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND, Resource
 from situate.store.entries import ABSENT, Revision
@@ -201,7 +201,7 @@ class BindTransactions:
     def new_uid(self) -> str:
         return self._new_uid()
 
-    def ledger(self, held: Held) -> tuple[Identity, Ledger]:
+    def ledger(self, held: StoredObject) -> tuple[Identity, Ledger]:
         """A snapshot, decoded: most were encoded here, and are only recognised."""
         known = self._ledgers.get(held.name)
         if known is not None and known[0] == held.value:
@@ -215,12 +215,12 @@ class BindTransactions:
         if len(self._ledgers) > REMEMBERED:
             self._ledgers.popitem(last=False)
 
-    def term(self, lease: Held) -> int:
+    def term(self, lease: StoredObject) -> int:
         if self._lease[0] != lease.revision:
             self._lease = (lease.revision, lease.object(LEASES).get("spec", {}).get("leaseTransitions", 0))
         return self._lease[1]
 
-    def node(self, held: Held) -> _Seen:
+    def node(self, held: StoredObject) -> _Seen:
         seen = self._nodes.get(held.name)
         if seen is None or seen.revision != held.revision:
             node = decode_node(held.value)
@@ -400,7 +400,7 @@ class _PodWrite:
         value = snapshots.encoded(identity, ledger, self._transactions.configuration)
         self._guards.append(At(key, revision))
         self._writes.append(Put(key, value))
-        self._cache.expect(key, value, plain(identity.uid))
+        self._cache.expect(key, value, uid_only(identity.uid))
         self._transactions.remember(node, value, identity, ledger)
 
     # -- the decision ------------------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ class _PodWrite:
         key, value = key_of(PLACEMENT_DECISIONS, self._namespace, self._name), decisions.encoded(decision)
         self._guards.append(At(key, self._revision))
         self._writes.append(Put(key, value))
-        self._cache.expect(key, value, plain(decision.metadata.uid))
+        self._cache.expect(key, value, uid_only(decision.metadata.uid))
 
     def _end_decision(self) -> None:
         """A decision goes with its pod; unless that failed or was evicted, and another of its name is to come."""

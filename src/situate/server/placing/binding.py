@@ -23,7 +23,7 @@ from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusing import already_assigned, being_deleted, gated, other_revision, other_uid
 from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.wire.bodies import seconds_time
 
@@ -47,7 +47,7 @@ _OURS: Final = (BINDING_VERSION, TERM)
 class _SameError(Exception):
     """The bind that is asked for has been carried out before."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: StoredObject) -> None:
         super().__init__()
         self.held = held
 
@@ -78,10 +78,10 @@ class Binder:
         labels: Mapping[str, str] | None = None,
         extra_writes: ExtraWrites = no_extra_writes,
         dry_run: bool = False,
-    ) -> Held:
+    ) -> StoredObject:
         """Bind; the pod as it was written. Raises StatusError: 404, or 409 that says which check failed."""
 
-        def change(obj: Object, held: Held) -> Object:
+        def change(obj: Object, held: StoredObject) -> Object:
             self._check(obj, held, node, uid, resource_version, binding_version)
             return self._bound(obj, node, annotations or {}, labels or {})
 
@@ -96,7 +96,7 @@ class Binder:
                 return same.held
 
     def _check(
-        self, pod: Object, held: Held, node: str, uid: str, resource_version: str, binding_version: int | None
+        self, pod: Object, held: StoredObject, node: str, uid: str, resource_version: str, binding_version: int | None
     ) -> None:
         """What can be said of the pod alone. Raises StatusError, or _SameError."""
         if uid and uid != held.uid:
@@ -113,7 +113,7 @@ class Binder:
         if pod.get("spec", {}).get("schedulingGates"):
             raise gated(held.name)
 
-    def _is_version(self, pod: Held, binding_version: int) -> bool:
+    def _is_version(self, pod: StoredObject, binding_version: int) -> bool:
         held = self._registry.cache.get(PLACEMENT_DECISIONS, pod.namespace, pod.name)
         if held is None:
             return False

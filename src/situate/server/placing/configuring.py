@@ -12,7 +12,7 @@ from situate.server.placing import snapshots
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
 
 __all__ = ["configure"]
@@ -27,7 +27,7 @@ async def configure(registry: Registry, transactions: BindTransactions) -> int:
         held.name for held in registry.cache.all(NODE_SNAPSHOTS) if snapshots.configuration_of(held.value) != wanted
     ]
 
-    def change(found: Object, _held: Held) -> Object:
+    def change(found: Object, _held: StoredObject) -> Object:
         return {**found, "spec": {**found.get("spec", {}), "configuration": msgspec.json.decode(wanted)}}
 
     for name in others:

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 
 from situate.core.model.base import EMPTY
 from situate.server.placing.life import Phase
-from situate.server.registry.codec import kept
+from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = [
@@ -128,7 +128,7 @@ _decode: Final = msgspec.json.Decoder(Decision).decode
 
 
 def encoded(decision: Decision) -> bytes:
-    return kept(decision)
+    return encode_compact(decision)
 
 
 def decoded(value: bytes) -> Decision:

@@ -27,7 +27,7 @@ from situate.server.placing.refusing import other_revision, other_uid
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry import codec
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.store.entries import Revision
@@ -74,7 +74,7 @@ class Evictor:
 
         marks: list[bool] = []
 
-        def change(pod: Object, held: Held) -> Object:
+        def change(pod: Object, held: StoredObject) -> Object:
             _check(held, options)
             marks.append(with_condition(pod.setdefault("status", {}), EVICTED, seconds_time(self._wall_ns())))
             return pod
@@ -86,7 +86,7 @@ class Evictor:
         version = str(marked.revision) if options.resource_version else ""
         await self._registry.delete(target, caller, replace(options, uid=marked.uid, resource_version=version))
 
-    async def _pay_again(self, pod: Held, caller: Caller) -> None:
+    async def _pay_again(self, pod: StoredObject, caller: Caller) -> None:
         """It was marked before and is there still: unless its budget waits for it yet, it is asked once more."""
         guards, writes = self._judge(self._registry.cache, pod.object(PODS), None)
         for budget in [one for one in self._registry.cache.all(BUDGETS, pod.namespace) if writes]:
@@ -95,7 +95,7 @@ class Evictor:
             if pod.name in budget.object(BUDGETS).get("status", {}).get("disruptedPods", {}):
                 return
 
-            def change(obj: Object, _held: Held) -> Object:
+            def change(obj: Object, _held: StoredObject) -> Object:
                 one = msgspec.convert(obj, Budget)
                 answer = decide_eviction(msgspec.convert(pod.object(PODS), ManagedPod), [one])
                 if answer.code != OK:
@@ -122,7 +122,7 @@ class Evictor:
         status = granted(one, pod.metadata.name, self._wall_ns() // MILLION)
         body = held.object(BUDGETS)
         body["status"] = dict(to_json(status, *NUMBERS))
-        return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encoded(body))]
+        return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encode(body))]
 
     async def create_eviction(self, asked: Asked) -> Object:
         """POST of an Eviction of policy/v1 to a pod."""
@@ -160,7 +160,7 @@ class _Budgets:
         return [msgspec.json.decode(one.value, type=kind) for one in self.held.values()]
 
 
-def _check(held: Held, options: DeleteOptions) -> None:
+def _check(held: StoredObject, options: DeleteOptions) -> None:
     if options.uid and options.uid != held.uid:
         raise other_uid(held.name, options.uid, held.uid)
     if options.resource_version and options.resource_version != str(held.revision):

@@ -28,7 +28,7 @@ from situate.server.placing.binding import with_condition
 from situate.server.placing.lags import Lags
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import SYSTEM, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND, Resource
@@ -128,7 +128,7 @@ class SnapshotLag:
             await watching.aclose()
 
     def _leased(self, event: WatchEvent) -> None:
-        held = event.held
+        held = event.stored
         if held is None:
             return
         if event.type == "DELETED":
@@ -144,8 +144,8 @@ class SnapshotLag:
             self._lags.begun(held.name, newest.revision, self._clock())
 
     def _snapped(self, event: WatchEvent) -> None:
-        if event.held is not None and event.type != "DELETED":
-            self._lags.committed(event.held.name, event.revision, self._clock())
+        if event.stored is not None and event.type != "DELETED":
+            self._lags.committed(event.stored.name, event.revision, self._clock())
 
     # -- who is late -------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class SnapshotLag:
         """Whether that is settled, by us or by another server."""
         changed = False
 
-        def change(found: Object, held: Held) -> Object:
+        def change(found: Object, held: StoredObject) -> Object:
             nonlocal changed
             held_one = _condition(found)
             changed = (held_one is None and status == "True") or (held_one is not None and held_one["status"] != status)

@@ -13,7 +13,7 @@ from situate.core.model.base import EMPTY
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
-from situate.server.registry.codec import kept
+from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = ["NODE_SNAPSHOTS", "Identity", "configuration", "configuration_of", "decoded", "encoded"]
@@ -52,12 +52,12 @@ def configuration(profile: NodeProfile) -> msgspec.Raw:
     """What agents go by."""
     lease_s, renew_s = profile.lease_ms // SECOND, profile.renew_ms // SECOND
     said = {"profile": profile.name, "leaseDurationSeconds": lease_s, "renewIntervalSeconds": renew_s}
-    return msgspec.Raw(kept(said))
+    return msgspec.Raw(encode_compact(said))
 
 
 def encoded(identity: Identity, ledger: Ledger, config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET) -> bytes:
     allocated = {resource: quantity(resource, amount) for resource, amount in sorted(ledger.allocated.items())}
-    return kept(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
+    return encode_compact(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
 
 
 def configuration_of(value: bytes) -> bytes:

@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from situate.server.placing.decisions import Details
-from situate.server.registry.selectable_fields import Seen
-from situate.server.registry.stored_object import Held
+from situate.server.registry.selectable_fields import SelectorValues
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.store.transactions import Guard, Write
@@ -28,11 +28,11 @@ ExtraWrites: TypeAlias = Callable[["CacheReader", Object | None, Object | None],
 class CacheReader(Protocol):
     """The part of the registry's cache that a transaction needs. It never waits."""
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Held | None: ...
+    def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None: ...
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]: ...
+    def all(self, resource: Resource, namespace: str = "") -> Iterator[StoredObject]: ...
 
-    def expect(self, key: str, value: bytes, seen: Seen) -> None: ...
+    def expect(self, key: str, value: bytes, seen: SelectorValues) -> None: ...
 
 
 def no_extra_writes(

@@ -16,11 +16,11 @@ from itertools import count, groupby
 from typing import Final
 
 from situate.server.errors import expired
-from situate.server.registry.keys import OBJECTS, Place, key_of, place_of, prefix_of
-from situate.server.registry.resource_cache import Shelf
-from situate.server.registry.selectable_fields import PODS, Seen
-from situate.server.registry.store_errors import failed, took_too_long
-from situate.server.registry.stored_object import Held, hold, hold_at
+from situate.server.registry.keys import OBJECTS, ObjectKey, key_of, parse_key, prefix_of
+from situate.server.registry.resource_cache import ResourceCache
+from situate.server.registry.selectable_fields import PODS, SelectorValues
+from situate.server.registry.store_errors import stale_cache, status_error
+from situate.server.registry.stored_object import StoredObject, read_stored, read_stored_at
 from situate.server.registry.watchers import Change, WatchEvent
 from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store, Watch
@@ -29,17 +29,17 @@ from situate.store.errors import ClosedError, CompactedError, StoreError
 
 __all__ = ["Cache"]
 
-PAGE: Final = 2_000
+LOAD_PAGE: Final = 2_000
 """Entries read at once while loading."""
-LOADS: Final = 5
+MAX_LOADS: Final = 5
 """How often loading is begun, if the store compacts faster than it is read."""
 PROGRESS_S: Final = 0.05
 """How long to wait for a bookmark of the store before asking for another."""
-FRESH_WITHIN_S: Final = 10.0
-RECALLED: Final = 10_000
+FRESH_TIMEOUT_S: Final = 10.0
+HISTORY_REVISIONS: Final = 10_000
 """Revisions before the newest whose changes are known from the start: whoever watched the server that was here before,
 and comes again, goes on where they were."""
-EXPECTED: Final = 1_024
+MAX_EXPECTED: Final = 1_024
 """How many values are expected at most. One that is not is read."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
 
@@ -50,12 +50,12 @@ class Cache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._revision = 0
-        self._shelves: dict[str, Shelf] = {}
-        self._expected: OrderedDict[str, tuple[bytes, Seen]] = OrderedDict()
+        self._resources: dict[str, ResourceCache] = {}
+        self._expected: OrderedDict[str, tuple[bytes, SelectorValues]] = OrderedDict()
         self._watch: Watch | None = None
         self._following: asyncio.Task[None] | None = None
         self._failed: StoreError | None = None
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._tickets = count()
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -70,46 +70,46 @@ class Cache:
         """Why nothing more is answered, in one line; "" if that is not so."""
         return "" if self._failed is None else str(self._failed)
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Held | None:
+    def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
         """The object as of `revision`; None: there is none. Never waits."""
-        return self._shelves[resource.stored_as].get(key_of(resource, namespace, name))
+        return self._resources[resource.stored_as].get(key_of(resource, namespace, name))
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterator[Held]:
+    def all(self, resource: Resource, namespace: str = "") -> Iterator[StoredObject]:
         """Objects of a resource in the order of their keys, of one namespace or of all. Do not await meanwhile."""
-        return self.shelf(resource).walk(prefix_of(resource, namespace))
+        return self.of(resource).walk(prefix_of(resource, namespace))
 
     def count(self, resource: Resource, namespace: str = "") -> int:
-        return self.shelf(resource).count(prefix_of(resource, namespace))
+        return self.of(resource).count(prefix_of(resource, namespace))
 
-    def on_node(self, node: str) -> list[Held]:
+    def on_node(self, node: str) -> list[StoredObject]:
         """Pods whose spec.nodeName this is, in the order of their keys."""
-        return self._shelves[PODS].on_node(node)
+        return self._resources[PODS].on_node(node)
 
-    def shelf(self, resource: Resource) -> Shelf:
-        return self._shelves[resource.stored_as]
+    def of(self, resource: Resource) -> ResourceCache:
+        return self._resources[resource.stored_as]
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    async def at_least(self, revision: int) -> None:
+    async def wait_for(self, revision: int) -> None:
         """Wait until what happened to objects up to this revision is here. StatusError if the store fails."""
-        self._still_good()
+        self._check_not_failed()
         if revision <= self._revision:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ticket = (revision, next(self._tickets), waiter)
-        heappush(self._waiting, ticket)
+        heappush(self._waiters, ticket)
         try:
             await waiter
         except asyncio.CancelledError:
-            if ticket in self._waiting:  # nobody waits any more; revisions that never come must not pile up
-                self._waiting.remove(ticket)
-                heapify(self._waiting)
+            if ticket in self._waiters:  # nobody waits any more; revisions that never come must not pile up
+                self._waiters.remove(ticket)
+                heapify(self._waiters)
             raise
 
-    async def reach(self, revision: int, within_s: float) -> None:
+    async def catch_up(self, revision: int, within_s: float) -> None:
         """The same for a revision at which perhaps no object was written, so that no event will come of it: the store
         is asked how far we are. TimeoutError."""
-        self._still_good()
+        self._check_not_failed()
         if revision <= self._revision:
             return
         async with asyncio.timeout(within_s):
@@ -118,40 +118,40 @@ class Cache:
                     await self._watch.ask_progress()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PROGRESS_S):
-                        await self.at_least(revision)
+                        await self.wait_for(revision)
 
-    async def fresh(self) -> None:
+    async def wait_until_fresh(self) -> None:
         """Wait until all that was answered to anybody before this call is here; 504 if that takes too long."""
         try:
             newest = await self._store.revision()
         except StoreError as error:
-            raise failed(error) from error
+            raise status_error(error) from error
         try:
-            await self.reach(newest, FRESH_WITHIN_S)
+            await self.catch_up(newest, FRESH_TIMEOUT_S)
         except TimeoutError:
-            raise took_too_long() from None
+            raise stale_cache() from None
 
     def bookmark(self) -> None:
         """Tell all who asked for bookmarks how far they are."""
         event = WatchEvent("BOOKMARK", self._revision)
-        for shelf in self._shelves.values():
-            for watch in shelf.hub.everybody():
+        for cached in self._resources.values():
+            for watch in cached.broadcaster.watches():
                 if watch.bookmarks:
-                    watch.hear(event)
+                    watch.send(event)
 
     # -- following ----------------------------------------------------------------------------------------------------
 
-    def expect(self, key: str, value: bytes, seen: Seen) -> None:
+    def expect(self, key: str, value: bytes, seen: SelectorValues) -> None:
         """For whoever is about to write this, and knows what selectors will see of it: if it comes back as this very
         value, it need not be read. It need not come."""
         self._expected[key] = (value, seen)
-        if len(self._expected) > EXPECTED:
+        if len(self._expected) > MAX_EXPECTED:
             self._expected.popitem(last=False)
 
     async def start(self) -> None:
         """Load everything, then follow. Whatever the store raises while loading is raised."""
         await self._load()
-        await self._recall()
+        await self._load_history()
         self._following = asyncio.create_task(self._follow(), name="cache")
 
     async def aclose(self) -> None:
@@ -163,29 +163,29 @@ class Cache:
 
     async def _load(self) -> None:
         """All at one revision. If that is compacted away before the last page, once more from the beginning."""
-        for tried in range(1, LOADS + 1):
+        for tried in range(1, MAX_LOADS + 1):
             try:
-                entries, revision = await self._scanned()
+                entries, revision = await self._scan()
             except CompactedError:
-                if tried == LOADS:
+                if tried == MAX_LOADS:
                     raise
             else:
-                self._shelves = _shelved(entries, revision)
+                self._resources = _shelved(entries, revision)
                 self._revision = revision
                 return
 
-    async def _scanned(self) -> tuple[list[Entry], Revision]:
-        page = await self._store.scan(OBJECTS, limit=PAGE)
+    async def _scan(self) -> tuple[list[Entry], Revision]:
+        page = await self._store.scan(OBJECTS, limit=LOAD_PAGE)
         revision, entries = page.revision, list(page.entries)
         while page.remaining:
-            page = await self._store.scan(OBJECTS, at=revision, after=entries[-1].key, limit=PAGE)
+            page = await self._store.scan(OBJECTS, at=revision, after=entries[-1].key, limit=LOAD_PAGE)
             entries += page.entries
         return entries, revision
 
-    async def _recall(self) -> None:
+    async def _load_history(self) -> None:
         """What happened lately, as far as the store still has it."""
-        since = Revision(max(self._revision - RECALLED, 1))
-        for _ in range(LOADS):
+        since = Revision(max(self._revision - HISTORY_REVISIONS, 1))
+        for _ in range(MAX_LOADS):
             if since >= self._revision:
                 return
             try:
@@ -193,23 +193,23 @@ class Cache:
             except CompactedError as error:
                 since = max(since, error.compacted)
                 continue
-            for shelf in self._shelves.values():
-                shelf.recall(since, changes.get(shelf.prefix, ()))
+            for cached in self._resources.values():
+                cached.load_history(since, changes.get(cached.prefix, ()))
             return
 
     async def _changes(self, since: Revision) -> dict[str, list[Change]]:
         """All after a revision, up to what is loaded, by the prefix of the shelf that they belong to."""
-        found: dict[str, list[Change]] = {shelf.prefix: [] for shelf in self._shelves.values()}
+        found: dict[str, list[Change]] = {cached.prefix: [] for cached in self._resources.values()}
         watch = self._store.watch(OBJECTS, since)
         try:
             await watch.ask_progress()
             async for batch in watch:
                 if batch.revision <= self._revision:
                     for event in batch.events:
-                        shelf = self._shelves.get(place_of(event.key).stored_as)
-                        if shelf is not None:
+                        cached = self._resources.get(parse_key(event.key).stored_as)
+                        if cached is not None:
                             change = Change(batch.revision, _held_or_none(event.before), _held_or_none(event.entry))
-                            found[shelf.prefix].append(change)
+                            found[cached.prefix].append(change)
                 if batch.revision >= self._revision:
                     break
         finally:
@@ -237,33 +237,33 @@ class Cache:
     async def _reload(self) -> None:
         """What happened in between is not known any more: watches, also those that came meanwhile, cannot go on."""
         gone = WatchEvent("ERROR", self._revision, status=expired(RELOADED).status())
-        before = self._shelves
+        before = self._resources
         await self._load()
-        for shelf in before.values():
-            for watch in shelf.hub.everybody():
+        for cached in before.values():
+            for watch in cached.broadcaster.watches():
                 watch.end(gone)
         self._wake()
 
     def _apply(self, batch: Batch) -> None:
         revision = batch.revision
         for event in batch.events:
-            place, entry = place_of(event.key), event.entry
-            shelf = self._shelves.get(place.stored_as)
-            if shelf is not None:  # else a kind that another server has, and this one does not
-                after = None if entry is None else self._taken_in(place, entry)
-                shelf.apply(revision, event.key, after)
+            object_key, entry = parse_key(event.key), event.entry
+            cached = self._resources.get(object_key.stored_as)
+            if cached is not None:  # else a kind that another server has, and this one does not
+                after = None if entry is None else self._stored_object(object_key, entry)
+                cached.apply(revision, event.key, after)
         self._revision = max(self._revision, revision)
         self._wake()
 
-    def _taken_in(self, place: Place, entry: Entry) -> Held:
+    def _stored_object(self, object_key: ObjectKey, entry: Entry) -> StoredObject:
         key, value = entry.key, entry.value
         expected = self._expected.pop(key, None)
         if expected is not None and expected[0] == value:
-            return Held(key, place.namespace, place.name, entry.modified, value, *expected[1])
-        return hold_at(place, key, value, entry.modified)
+            return StoredObject(key, object_key.namespace, object_key.name, entry.modified, value, *expected[1])
+        return read_stored_at(object_key, key, value, entry.modified)
 
     def _wake(self) -> None:
-        waiting = self._waiting
+        waiting = self._waiters
         while waiting and waiting[0][0] <= self._revision:
             waiter = heappop(waiting)[2]
             if not waiter.done():
@@ -273,33 +273,35 @@ class Cache:
         if self._failed is not None:
             return
         self._failed = error
-        last = WatchEvent("ERROR", self._revision, status=failed(error).status())
-        for shelf in self._shelves.values():
-            for watch in shelf.hub.everybody():
+        last = WatchEvent("ERROR", self._revision, status=status_error(error).status())
+        for cached in self._resources.values():
+            for watch in cached.broadcaster.watches():
                 watch.end(last)
-        for _, _, waiter in self._waiting:
+        for _, _, waiter in self._waiters:
             if not waiter.done():
-                waiter.set_exception(failed(error))
-        self._waiting.clear()
+                waiter.set_exception(status_error(error))
+        self._waiters.clear()
 
-    def _still_good(self) -> None:
+    def _check_not_failed(self) -> None:
         if self._failed is not None:
-            raise failed(self._failed)
+            raise status_error(self._failed)
 
 
-def _held(entry: Entry) -> Held:
-    return hold(entry.key, entry.value, entry.modified)
+def _held(entry: Entry) -> StoredObject:
+    return read_stored(entry.key, entry.value, entry.modified)
 
 
-def _held_or_none(entry: Entry | None) -> Held | None:
+def _held_or_none(entry: Entry | None) -> StoredObject | None:
     return None if entry is None else _held(entry)
 
 
-def _shelved(entries: list[Entry], revision: int) -> dict[str, Shelf]:
+def _shelved(entries: list[Entry], revision: int) -> dict[str, ResourceCache]:
     """Entries in the order of their keys, put where they belong; and an empty shelf for each other resource."""
     found = {
-        stored_as: list(group) for stored_as, group in groupby(entries, key=lambda one: place_of(one.key).stored_as)
+        stored_as: list(group) for stored_as, group in groupby(entries, key=lambda one: parse_key(one.key).stored_as)
     }
     return {
-        one.stored_as: Shelf(one, revision, map(_held, found.get(one.stored_as, ()))) for one in RESOURCES if one.stored
+        one.stored_as: ResourceCache(one, revision, map(_held, found.get(one.stored_as, ())))
+        for one in RESOURCES
+        if one.stored
     }

@@ -13,7 +13,7 @@ import msgspec
 
 from situate.server.requests import Object
 
-__all__ = ["behind_metadata", "decoded", "encoded", "item", "items", "kept", "shown", "with_metadata"]
+__all__ = ["tail_of", "decode", "encode", "to_item", "to_items", "encode_compact", "to_json", "join_metadata"]
 
 _BEGUN: Final = len(b'{"metadata":{')
 _LEFT_OUT: Final = ("apiVersion", "kind", "metadata")
@@ -24,13 +24,13 @@ _encode_into: Final = msgspec.json.Encoder().encode_into
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def encoded(obj: Object) -> bytes:
+def encode(obj: Object) -> bytes:
     """What to store. The metadata must have something in it besides a resourceVersion: a name, at least."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
-    return kept({"metadata": metadata, **_rest(obj)})
+    return encode_compact({"metadata": metadata, **_rest(obj)})
 
 
-def behind_metadata(obj: Object) -> bytes:
+def tail_of(obj: Object) -> bytes:
     """What the stored form of an object has behind its metadata."""
     rest = _rest(obj)
     return b"," + _encode(rest)[1:] if rest else b"}"
@@ -40,12 +40,12 @@ def _rest(obj: Object) -> Object:
     return {name: value for name, value in obj.items() if name not in _LEFT_OUT}
 
 
-def with_metadata(metadata: Object, behind: bytes) -> bytes:
-    """The stored form, of metadata without a resourceVersion and what `behind_metadata` gave."""
+def join_metadata(metadata: Object, behind: bytes) -> bytes:
+    """The stored form, of metadata without a resourceVersion and what `tail_of` gave."""
     return b'{"metadata":%b%b' % (_encode(metadata), behind)
 
 
-def kept(value: Any) -> bytes:
+def encode_compact(value: Any) -> bytes:
     """Encoded, to be kept: msgspec leaves as much as half of what it had reserved behind the bytes that it returns, so
     they are copied from a buffer of our own, in which most fit without it having to grow."""
     buffer = bytearray(USUAL_BYTES)
@@ -53,7 +53,7 @@ def kept(value: Any) -> bytes:
     return bytes(buffer)
 
 
-def decoded(value: bytes, api_version: str, kind: str, revision: int) -> Object:
+def decode(value: bytes, api_version: str, kind: str, revision: int) -> Object:
     """The object, all of its own."""
     stored = _decode(value)
     if revision:
@@ -61,19 +61,19 @@ def decoded(value: bytes, api_version: str, kind: str, revision: int) -> Object:
     return {"kind": kind, "apiVersion": api_version, **stored}
 
 
-def shown(value: bytes, api_version: str, kind: str, revision: int) -> bytes:
+def to_json(value: bytes, api_version: str, kind: str, revision: int) -> bytes:
     """The object as JSON, whole."""
     version = f'"resourceVersion":"{revision}",' if revision else ""
     start = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{{version}'
     return start.encode() + value[_BEGUN:]
 
 
-def item(value: bytes, revision: int) -> bytes:
+def to_item(value: bytes, revision: int) -> bytes:
     """The object as it stands in a list, where the list says what kind it is."""
-    return items((value,), (revision,))
+    return to_items((value,), (revision,))
 
 
-def items(values: Iterable[bytes], revisions: Iterable[int]) -> bytes:
+def to_items(values: Iterable[bytes], revisions: Iterable[int]) -> bytes:
     """Several, with commas between; each is copied as seldom as can be."""
     pieces: list[bytes] = []
     start = b'{"metadata":{"resourceVersion":"%d",'

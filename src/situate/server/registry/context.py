@@ -10,30 +10,30 @@ from typing import Final
 
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
-from situate.server.registry.create_cache import Moulds
-from situate.server.registry.event_leases import Expiring
-from situate.server.registry.managed_fields import Owners
+from situate.server.registry.create_cache import CreateCache
+from situate.server.registry.event_leases import EventLeases
+from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.ports import Admission, TransactionExtension
-from situate.server.registry.recent import Recent
+from situate.server.registry.recent import RecentCreates
 from situate.server.resources import Resource
 from situate.store.contract import Store
 
-__all__ = ["Means"]
+__all__ = ["RegistryContext"]
 
 _PLAIN: Final = Strategy()
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RegistryContext:
     store: Store
     cache: Cache
     strategies: Mapping[str, Strategy]
     admission: Sequence[Admission]
     extension: TransactionExtension | None
-    owners: Owners
-    moulds: Moulds
-    recent: Recent
-    expiring: Expiring
+    managed_fields: ManagedFieldsCache
+    templates: CreateCache
+    recent_creates: RecentCreates
+    event_leases: EventLeases
     wall_ns: Callable[[], int]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]

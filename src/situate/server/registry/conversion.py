@@ -14,9 +14,9 @@ import msgspec
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["ENCODE", "from_stored", "to_stored"]
+__all__ = ["encode", "from_stored", "to_stored"]
 
-ENCODE: Final = msgspec.json.Encoder().encode
+encode: Final = msgspec.json.Encoder().encode
 Convert: TypeAlias = Callable[[Object], Object]
 
 # core/v1 to events.k8s.io/v1

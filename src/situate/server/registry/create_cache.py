@@ -18,21 +18,21 @@ import msgspec
 from msgspec import Struct
 
 from situate.server.registry import codec
-from situate.server.registry.selectable_fields import Seen, seen
+from situate.server.registry.selectable_fields import SelectorValues, selector_values
 from situate.server.requests import Caller, Object, Target, WriteOptions
 
-__all__ = ["Alike", "Bases", "Mould", "Moulds", "alike", "mould_of"]
+__all__ = ["SplitBody", "AdmissionVersions", "CreateTemplate", "CreateCache", "split_body", "template_of"]
 
-MOST: Final = 256
+MAX_TEMPLATES: Final = 256
 """Moulds that are kept. The one that was not used for longest goes first."""
-LONGEST_BODY: Final = 8 << 10
+MAX_BODY_BYTES: Final = 8 << 10
 """Of longer ones, no mould is kept."""
 
-Bases: TypeAlias = tuple[int | None, ...]
+AdmissionVersions: TypeAlias = tuple[int | None, ...]
 """What admission went by: see `Admission.basis`."""
 
 
-class Alike(NamedTuple):
+class SplitBody(NamedTuple):
     """A body, apart: the name in it, and all else that the outcome depends on."""
 
     name: str
@@ -51,13 +51,13 @@ class _Named(Struct, frozen=True, gc=False):
 _named: Final = msgspec.json.Decoder(_Named).decode
 
 
-def alike(target: Target, body: bytes, caller: Caller, options: WriteOptions) -> Alike | None:
+def split_body(target: Target, body: bytes, caller: Caller, options: WriteOptions) -> SplitBody | None:
     """What a body of JSON is like; None if that is not easily said.
 
     Bodies of one shape are the same but for one string, which stands at the same place in each. Where it is not the
     name, the name is in the shape, and so are both strings the same.
     """
-    if len(body) > LONGEST_BODY or target.name:
+    if len(body) > MAX_BODY_BYTES or target.name:
         return None
     try:
         name = _named(body).metadata.name
@@ -71,62 +71,62 @@ def alike(target: Target, body: bytes, caller: Caller, options: WriteOptions) ->
             return None
     resource = target.resource
     maker = (caller.agent, options.field_manager, options.field_validation)
-    return Alike(name, (resource.api_version, resource.kind, target.namespace, *maker, before, after))
+    return SplitBody(name, (resource.api_version, resource.kind, target.namespace, *maker, before, after))
 
 
-class Mould(Struct, frozen=True):
-    bases: Bases
+class CreateTemplate(Struct, frozen=True):
+    admission_versions: AdmissionVersions
     first: Object
     """Of which all others have everything but the metadata."""
-    stored: bytes
+    tail: bytes
     """What they have in common, as it stands behind the metadata in the stored form."""
-    seen: Seen
+    first_values: SelectorValues
     """What selectors see of the first; of each other, but for the uid, they see the same."""
 
-    def cast(self, name: str, uid: str, now: str) -> Object:
+    def instantiate(self, name: str, uid: str, now: str) -> Object:
         metadata = {**self.first["metadata"], "name": name, "uid": uid, "creationTimestamp": now}
         if managed := metadata.get("managedFields"):
             metadata["managedFields"] = [{**entry, "time": now} for entry in managed]
         return {**self.first, "metadata": metadata}
 
-    def encoded(self, obj: Object) -> bytes:
+    def encode(self, obj: Object) -> bytes:
         """The stored form of what was cast."""
-        return codec.with_metadata(obj["metadata"], self.stored)
+        return codec.join_metadata(obj["metadata"], self.tail)
 
-    def seen_of(self, uid: str) -> Seen:
+    def selector_values(self, uid: str) -> SelectorValues:
         """What selectors see of what was cast with this uid."""
-        _, labels, values = self.seen
+        _, labels, values = self.first_values
         return intern(uid), labels, values
 
 
-def mould_of(stored_as: str, obj: Object, bases: Bases) -> Mould | None:
+def template_of(stored_as: str, obj: Object, versions: AdmissionVersions) -> CreateTemplate | None:
     """Of an object as it is about to be stored; None if more of it than its metadata is its own."""
-    metadata, rest = obj["metadata"], codec.behind_metadata(obj)
+    metadata, rest = obj["metadata"], codec.tail_of(obj)
     now: str = metadata["creationTimestamp"]
     if now.encode() in rest or metadata["uid"].encode() in rest:
         return None
     if any(entry.get("time") != now for entry in metadata.get("managedFields", ())):
         return None  # the client's own
-    return Mould(bases, obj, rest, seen(stored_as, codec.with_metadata(metadata, rest)))
+    return CreateTemplate(versions, obj, rest, selector_values(stored_as, codec.join_metadata(metadata, rest)))
 
 
-class Moulds:
+class CreateCache:
     """By shape."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_templates",)
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Any, ...], Mould] = OrderedDict()
+        self._templates: OrderedDict[tuple[Any, ...], CreateTemplate] = OrderedDict()
 
-    def find(self, shape: tuple[Any, ...], bases: Bases) -> Mould | None:
+    def find(self, shape: tuple[Any, ...], versions: AdmissionVersions) -> CreateTemplate | None:
         """One that was made when admission went by the same."""
-        found = self._known.get(shape)
-        if found is None or found.bases != bases:
+        found = self._templates.get(shape)
+        if found is None or found.admission_versions != versions:
             return None
-        self._known.move_to_end(shape)
+        self._templates.move_to_end(shape)
         return found
 
-    def keep(self, shape: tuple[Any, ...], mould: Mould) -> None:
-        self._known[shape] = mould
-        if len(self._known) > MOST:
-            self._known.popitem(last=False)
+    def put(self, shape: tuple[Any, ...], template: CreateTemplate) -> None:
+        self._templates[shape] = template
+        if len(self._templates) > MAX_TEMPLATES:
+            self._templates.popitem(last=False)

@@ -11,15 +11,15 @@ from http import HTTPStatus
 from typing import Final
 
 from situate.server.errors import StatusError, conflict, not_found
-from situate.server.registry.context import Means
-from situate.server.registry.list import listed
-from situate.server.registry.stored_object import Deleted, Held, Listing
-from situate.server.registry.transaction import Lost, commit, retried
+from situate.server.registry.context import RegistryContext
+from situate.server.registry.list import list_objects
+from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject
+from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import Resource
 
-__all__ = ["collection_deleted", "deleted"]
+__all__ = ["delete_collection", "delete"]
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 TERMINATING: Final = "Terminating"
@@ -40,41 +40,41 @@ PODS_STAY: Final = (
 )
 
 
-async def deleted(means: Means, target: Target, caller: Caller, options: DeleteOptions) -> Deleted:
-    async def attempt() -> Deleted | Lost:
-        held = means.cache.get(target.resource, target.namespace, target.name)
-        if held is None:
+async def delete(context: RegistryContext, target: Target, caller: Caller, options: DeleteOptions) -> DeleteResult:
+    async def attempt() -> DeleteResult | Conflicted:
+        stored = context.cache.get(target.resource, target.namespace, target.name)
+        if stored is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        return await _delete_once(means, target, held, caller, options)
+        return await _delete_once(context, target, stored, caller, options)
 
-    return await retried(means, target, attempt)
+    return await retry_conflicts(context, target, attempt)
 
 
 async def _delete_once(
-    means: Means, target: Target, held: Held, caller: Caller, options: DeleteOptions
-) -> Deleted | Lost:
-    _check_preconditions(target.resource, held, options)
-    old = held.object(target.resource)
-    for each in means.admission:
+    context: RegistryContext, target: Target, stored: StoredObject, caller: Caller, options: DeleteOptions
+) -> DeleteResult | Conflicted:
+    _check_preconditions(target.resource, stored, options)
+    old = stored.object(target.resource)
+    for each in context.admission:
         await each.admit("delete", target, None, old, caller)
-    waiting = _waiting(means, target.resource, old, options)
+    waiting = _waiting(context, target.resource, old, options)
     if waiting is old:
-        return Deleted(held, gone=False)
-    done = await commit(means, target, held.name, held, old, waiting, options.dry_run)
-    return done if isinstance(done, Lost) else Deleted(done, gone=waiting is None)
+        return DeleteResult(stored, gone=False)
+    done = await commit(context, target, stored.name, stored, old, waiting, options.dry_run)
+    return done if isinstance(done, Conflicted) else DeleteResult(done, gone=waiting is None)
 
 
-def _check_preconditions(resource: Resource, held: Held, options: DeleteOptions) -> None:
+def _check_preconditions(resource: Resource, stored: StoredObject, options: DeleteOptions) -> None:
     why = ""
-    if options.uid and options.uid != held.uid:
-        why = OTHER_UID.format(asked=options.uid, found=held.uid)
-    elif options.resource_version and options.resource_version != str(held.revision):
-        why = OTHER_VERSION.format(asked=options.resource_version, found=held.revision)
+    if options.uid and options.uid != stored.uid:
+        why = OTHER_UID.format(asked=options.uid, found=stored.uid)
+    elif options.resource_version and options.resource_version != str(stored.revision):
+        why = OTHER_VERSION.format(asked=options.resource_version, found=stored.revision)
     if why:
-        raise conflict(resource.kind, resource.group, held.name, why)
+        raise conflict(resource.kind, resource.group, stored.name, why)
 
 
-def _waiting(means: Means, resource: Resource, old: Object, options: DeleteOptions) -> Object | None:
+def _waiting(context: RegistryContext, resource: Resource, old: Object, options: DeleteOptions) -> Object | None:
     """The object as it waits to go; the old one if nothing changes by asking; None: it goes now."""
     metadata = old["metadata"]
     finalizers = _finalizers(resource, metadata.get("finalizers", []), options)
@@ -83,24 +83,24 @@ def _waiting(means: Means, resource: Resource, old: Object, options: DeleteOptio
         left = metadata.get("deletionGracePeriodSeconds") or 0
         grace = left if asked is None else min(asked, left)
     else:
-        left, grace = None, means.strategy(resource).grace(old, asked)
+        left, grace = None, context.strategy(resource).grace(old, asked)
     kept = bool(finalizers) or bool(resource.kind == "Namespace" and old.get("spec", {}).get("finalizers"))
     if not grace and not kept:
         return None
     if grace == left and finalizers == metadata.get("finalizers", []):
         return old
-    return _marked(means, resource, old, finalizers, grace)
+    return _marked(context, resource, old, finalizers, grace)
 
 
-def _marked(means: Means, resource: Resource, old: Object, finalizers: list[str], grace: int) -> Object:
+def _marked(context: RegistryContext, resource: Resource, old: Object, finalizers: list[str], grace: int) -> Object:
     metadata = {name: value for name, value in old["metadata"].items() if name != "finalizers"}
     if finalizers:
         metadata["finalizers"] = finalizers
     new = {**old, "metadata": metadata}
     if "deletionTimestamp" in metadata:
-        metadata["deletionTimestamp"] = _sooner(means, metadata, grace)
+        metadata["deletionTimestamp"] = _sooner(context, metadata, grace)
     else:
-        metadata["deletionTimestamp"] = means.now(grace)
+        metadata["deletionTimestamp"] = context.now(grace)
         if generation := metadata.get("generation"):
             metadata["generation"] = generation + 1
     if resource.kind == "Namespace":
@@ -110,19 +110,19 @@ def _marked(means: Means, resource: Resource, old: Object, finalizers: list[str]
     return new
 
 
-def _sooner(means: Means, metadata: Object, grace: int) -> str:
+def _sooner(context: RegistryContext, metadata: Object, grace: int) -> str:
     """When it goes if its grace is shortened: counted from when it was first asked to go, but not in the past."""
     end = datetime.fromisoformat(metadata["deletionTimestamp"])
     less = (metadata.get("deletionGracePeriodSeconds") or 0) - grace
     text = (end - timedelta(seconds=less)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return max(text, means.now())
+    return max(text, context.now())
 
 
-def _finalizers(resource: Resource, held: list[str], options: DeleteOptions) -> list[str]:
+def _finalizers(resource: Resource, stored: list[str], options: DeleteOptions) -> list[str]:
     """What the object waits for, with what was asked for its dependents."""
     kind = f"{resource.group}/{resource.kind}"
     if kind in _WITHOUT_DEPENDENTS:
-        return held
+        return stored
     wanted = ""
     match options.propagation:
         case "Orphan":
@@ -132,27 +132,27 @@ def _finalizers(resource: Resource, held: list[str], options: DeleteOptions) -> 
         case "Background":
             pass
         case "":
-            said = [one for one in held if one in (ORPHAN, FOREGROUND)]
+            said = [one for one in stored if one in (ORPHAN, FOREGROUND)]
             wanted = said[0] if said else ORPHAN if kind in _ORPHANING else ""
             if not said and kind == _ORPHANING[0]:
                 warn([PODS_STAY])
-    if wanted in held:
-        return [one for one in held if one == wanted or one not in (ORPHAN, FOREGROUND)]
-    rest = [one for one in held if one not in (ORPHAN, FOREGROUND)]
+    if wanted in stored:
+        return [one for one in stored if one == wanted or one not in (ORPHAN, FOREGROUND)]
+    rest = [one for one in stored if one not in (ORPHAN, FOREGROUND)]
     return [*rest, wanted] if wanted else rest
 
 
-async def collection_deleted(
-    means: Means, target: Target, caller: Caller, list_options: ListOptions, options: DeleteOptions
-) -> Listing:
+async def delete_collection(
+    context: RegistryContext, target: Target, caller: Caller, list_options: ListOptions, options: DeleteOptions
+) -> ListResult:
     """One after another, each by itself: what was deleted before one is refused stays deleted."""
-    found = await listed(means.cache, means.store, target, list_options)
-    gone: list[Held] = []
+    found = await list_objects(context.cache, context.store, target, list_options)
+    gone: list[StoredObject] = []
     for one in found.items:
         each = Target(target.resource, one.namespace, one.name)
         try:
-            gone.append((await deleted(means, each, caller, options)).held)
+            gone.append((await delete(context, each, caller, options)).stored)
         except StatusError as no:
             if no.code != HTTPStatus.NOT_FOUND:
                 raise
-    return Listing(means.cache.revision, gone, found.continue_to, found.remaining)
+    return ListResult(context.cache.revision, gone, found.continue_to, found.remaining)

@@ -11,14 +11,14 @@ from situate.server.registry.selectable_fields import EVENTS
 from situate.store.contract import Store
 from situate.store.entries import NO_LEASE, LeaseId
 
-__all__ = ["EVENT_TTL_S", "SHARED_S", "Expiring"]
+__all__ = ["EVENT_TTL_S", "SHARED_S", "EventLeases"]
 
 EVENT_TTL_S: Final = 3_600
 SHARED_S: Final = 300
 """How long a lease is given to new events; so an event lasts this much longer at most."""
 
 
-class Expiring:
+class EventLeases:
     """The lease of what is written now."""
 
     def __init__(self, store: Store) -> None:

@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = ["OBJECTS", "Place", "key_of", "place_of", "prefix_of"]
+__all__ = ["OBJECTS", "ObjectKey", "key_of", "parse_key", "prefix_of"]
 
 OBJECTS: Final = "/objects/"
 """What everything that is an object begins with. Other keys of the store are nobody's objects."""
 _CORE: Final = "core"
 _PARTS_NAMESPACED: Final = 5
 """Of what comes before the name."""
-FOLDERS: Final = 4_096
+MAX_CACHED_FOLDERS: Final = 4_096
 """Of a resource, or of a namespace in it: so many need not be taken apart again."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class ObjectKey(Struct, frozen=True, gc=False):
     """Whose key it is: the resource as `Resource.stored_as` names it, the namespace ("" if there is none), the name."""
 
     stored_as: str
@@ -47,14 +47,14 @@ def key_of(resource: Resource, namespace: str, name: str) -> str:
     return f"{prefix}{namespace}/{name}" if namespace and resource.namespaced else f"{prefix}{name}"
 
 
-def place_of(key: str) -> Place:
+def parse_key(key: str) -> ObjectKey:
     """The reverse of `key_of`."""
     folder, _, name = key.rpartition("/")
     stored_as, namespace = _folder(folder)
-    return Place(stored_as, namespace, name)
+    return ObjectKey(stored_as, namespace, name)
 
 
-@lru_cache(maxsize=FOLDERS)
+@lru_cache(maxsize=MAX_CACHED_FOLDERS)
 def _folder(folder: str) -> tuple[str, str]:
     parts = folder.split("/")
     group, plural = parts[2], parts[3]

@@ -15,7 +15,15 @@ from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.field_errors import forbidden, not_supported
 from situate.server.requests import ListOptions, WatchOptions
 
-__all__ = ["EXACT", "Token", "check_list", "check_watch", "read_token", "revision_of", "too_large_revision"]
+__all__ = [
+    "EXACT",
+    "ContinueToken",
+    "validate_list_options",
+    "validate_watch_options",
+    "parse_continue_token",
+    "parse_resource_version",
+    "resource_version_too_large",
+]
 
 EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH: Final = "resourceVersionMatch"
@@ -25,7 +33,7 @@ LATEST: Final = -1
 """In a token: go on with what is newest, though the list was begun with something older."""
 
 
-def revision_of(text: str) -> int:
+def parse_resource_version(text: str) -> int:
     """A resourceVersion: "" and "0" are 0. What we never gave out is a mistake of the client."""
     if not text:
         return 0
@@ -40,7 +48,7 @@ def revision_of(text: str) -> int:
     return number
 
 
-def check_list(options: ListOptions) -> None:
+def validate_list_options(options: ListOptions) -> None:
     match, causes = options.resource_version_match, []
     if match:
         if not options.resource_version:
@@ -56,7 +64,7 @@ def check_list(options: ListOptions) -> None:
         raise bad_request("specifying resource version is not allowed when using continue")
 
 
-def check_watch(options: WatchOptions) -> None:
+def validate_watch_options(options: WatchOptions) -> None:
     match, causes = options.resource_version_match, []
     if options.initial_events is not None and match != NOT_OLDER:
         causes.append(forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER}"))
@@ -73,14 +81,14 @@ def _refuse(causes: list[Cause]) -> None:
         raise invalid("ListOptions", "meta.k8s.io", "", causes)
 
 
-def too_large_revision(asked: int, current: int) -> StatusError:
+def resource_version_too_large(asked: int, current: int) -> StatusError:
     """Kubernetes' clients know this one, and try again."""
     text = f"Timeout: Too large resource version: {asked}, current: {current}"
     cause = Cause("", "Too large resource version", "ResourceVersionTooLarge")
     return StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text, causes=(cause,), retry_after_s=1)
 
 
-class Token(Struct, frozen=True, rename={"version": "v", "revision": "rv", "after": "start"}):
+class ContinueToken(Struct, frozen=True, rename={"version": "v", "revision": "rv", "after": "start"}):
     """Where a list goes on: after which key, without the resource's prefix, and at which revision."""
 
     version: str = ""
@@ -91,14 +99,14 @@ class Token(Struct, frozen=True, rename={"version": "v", "revision": "rv", "afte
         return urlsafe_b64encode(msgspec.json.encode(self)).rstrip(b"=").decode()
 
 
-def token(after: str, revision: int) -> Token:
-    return Token(_VERSION, revision, after)
+def continue_token(after: str, revision: int) -> ContinueToken:
+    return ContinueToken(_VERSION, revision, after)
 
 
-def read_token(text: str) -> Token:
+def parse_continue_token(text: str) -> ContinueToken:
     """400 for what we have not given out."""
     try:
-        found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Token)
+        found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ContinueToken)
     except (binascii.Error, ValueError) as error:
         raise bad_request(f"{_INVALID}: {error}") from None
     if found.version != _VERSION:

@@ -15,9 +15,9 @@ from situate.server.requests import Caller, Object, WriteOptions
 from situate.server.resources import Resource
 from situate.wire.patching import Writer, updated
 
-__all__ = ["Owners", "writer_of"]
+__all__ = ["ManagedFieldsCache", "writer_of"]
 
-REMEMBERED: Final = 256
+MAX_ENTRIES: Final = 256
 """Answers kept; beyond, begun anew."""
 MANAGER_LENGTH: Final = 128
 _FREE: Final = frozenset(
@@ -35,23 +35,23 @@ def writer_of(resource: Resource, subresource: str, caller: Caller, options: Wri
     return Writer(manager, resource.api_version, resource.kind, now, subresource)
 
 
-class Owners:
+class ManagedFieldsCache:
     """What is remembered of objects that were created."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        self._entries: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
-    def of_new(self, obj: Object, writer: Writer) -> list[dict[str, Any]]:
+    def for_new(self, obj: Object, writer: Writer) -> list[dict[str, Any]]:
         """managedFields of an object that was not there before."""
         metadata = obj["metadata"]
         if "managedFields" in metadata:  # the client's own, which is rare
             return _entries(updated(None, obj, writer))
         likeness = _likeness(obj, writer)
-        entries = self._known.get(likeness)
+        entries = self._entries.get(likeness)
         if entries is None:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            entries = self._known[likeness] = _entries(updated(None, obj, writer))
+            if len(self._entries) >= MAX_ENTRIES:
+                self._entries.clear()
+            entries = self._entries[likeness] = _entries(updated(None, obj, writer))
         return [{**entry, "time": writer.now} for entry in entries]
 
 

@@ -10,25 +10,25 @@ from collections.abc import Callable
 from typing import Final
 
 from situate.server.errors import bad_request, conflict
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
 from situate.wire.patching.schema import resets
 
 __all__ = [
-    "begin",
-    "carry_over",
-    "check_version",
+    "init_metadata",
+    "keep_server_fields",
+    "check_preconditions",
     "generated_name",
     "random_suffix",
-    "restore_unwritable",
-    "settle_generation",
-    "settle_place",
+    "restore_metadata_for_status",
+    "bump_generation",
+    "set_name_and_namespace",
 ]
 
-LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' letters of generated names: no vowels, so no words."""
-SUFFIX: Final = 5
-LONGEST_BASE: Final = 63 - SUFFIX
+SUFFIX_LENGTH: Final = 5
+MAX_BASE_LENGTH: Final = 63 - SUFFIX_LENGTH
 
 VERSION_ON_CREATE: Final = "resourceVersion should not be set on objects to be created"
 OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
@@ -39,10 +39,10 @@ _NOT_THE_CLIENTS: Final = ("selfLink", "deletionTimestamp", "deletionGracePeriod
 
 
 def random_suffix() -> str:
-    return "".join([secrets.choice(LETTERS) for _ in range(SUFFIX)])
+    return "".join([secrets.choice(NAME_ALPHABET) for _ in range(SUFFIX_LENGTH)])
 
 
-def settle_place(obj: Object, target: Target) -> None:
+def set_name_and_namespace(obj: Object, target: Target) -> None:
     """The namespace is the URL's, the name too if it has one; 400 for an object that says otherwise."""
     metadata = obj.setdefault("metadata", {})
     if not target.resource.namespaced:
@@ -57,7 +57,7 @@ def settle_place(obj: Object, target: Target) -> None:
         raise bad_request(OTHER_NAME.format(body=metadata["name"], url=target.name))
 
 
-def begin(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted: bool) -> None:
+def init_metadata(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted: bool) -> None:
     """A new object's own: name, uid, time, generation."""
     metadata = obj["metadata"]
     if metadata.pop("resourceVersion", ""):
@@ -73,19 +73,19 @@ def begin(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted
 
 
 def generated_name(base: str, suffix: Callable[[], str]) -> str:
-    return base[:LONGEST_BASE] + suffix()
+    return base[:MAX_BASE_LENGTH] + suffix()
 
 
-def check_version(target: Target, asked_version: str, asked_uid: str, held: Held) -> None:
+def check_preconditions(target: Target, asked_version: str, asked_uid: str, stored: StoredObject) -> None:
     """409 if the object is not the one that was meant, or not as it was seen."""
     group, plural = target.resource.group, target.resource.plural
-    if asked_uid and asked_uid != held.uid:
-        raise conflict(plural, group, held.name, OTHER_UID.format(asked=asked_uid, found=held.uid))
-    if asked_version and asked_version != str(held.revision):
-        raise conflict(plural, group, held.name)
+    if asked_uid and asked_uid != stored.uid:
+        raise conflict(plural, group, stored.name, OTHER_UID.format(asked=asked_uid, found=stored.uid))
+    if asked_version and asked_version != str(stored.revision):
+        raise conflict(plural, group, stored.name)
 
 
-def carry_over(new: Object, old: Object) -> None:
+def keep_server_fields(new: Object, old: Object) -> None:
     """What no update changes. A uid that is another, or a deletion that was not asked for, is for validation to see."""
     metadata, was = new["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
@@ -97,7 +97,7 @@ def carry_over(new: Object, old: Object) -> None:
             metadata[name] = was[name]
 
 
-def restore_unwritable(new: Object, old: Object, kind: str) -> None:
+def restore_metadata_for_status(new: Object, old: Object, kind: str) -> None:
     """What of the metadata a write to the status leaves alone. managedFields are kept: they say who wrote it."""
     for path in resets(kind, "status"):
         match path:
@@ -119,7 +119,7 @@ def _restore(new: Object, old: Object, name: str) -> None:
         new.pop(name, None)
 
 
-def settle_generation(new: Object, old: Object, kind: str) -> None:
+def bump_generation(new: Object, old: Object, kind: str) -> None:
     """One more if what is wanted has changed; of a Deployment, its annotations are part of that."""
     changed = any(new.get(name) != old.get(name) for name in {**new, **old} if name not in _NOT_WANTED)
     if kind == "Deployment":

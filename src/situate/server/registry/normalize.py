@@ -15,12 +15,12 @@ from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.wire.schema import DecodeError, decode
 
-__all__ = ["encode", "own"]
+__all__ = ["encode", "normalize"]
 
 encode: Final = msgspec.json.Encoder().encode
 
 
-def own(resource: Resource, given: bytes) -> Object:
+def normalize(resource: Resource, given: bytes) -> Object:
     """400 for what is not of that kind. Unknown fields are dropped; who must refuse them has done so."""
     try:
         return decode(resource.api_version, resource.kind, given, strict=False).object

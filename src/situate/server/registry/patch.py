@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid, not_found
 from situate.server.kinds.field_errors import invalid as invalid_value
-from situate.server.registry.context import Means
-from situate.server.registry.stored_object import Patched
-from situate.server.registry.update import Made, replaced
+from situate.server.registry.context import RegistryContext
+from situate.server.registry.stored_object import WriteResult
+from situate.server.registry.update import UpdatedObject, update
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.server.resources import Resource
@@ -31,7 +31,7 @@ from situate.wire.patching import (
 from situate.wire.patching.errors import go_text
 from situate.wire.schema import DecodeError, decode
 
-__all__ = ["PatchType", "patched"]
+__all__ = ["PatchType", "patch_object"]
 
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
 Refused: TypeAlias = Callable[[str, str], StatusError]
@@ -47,9 +47,9 @@ SHOWN: Final = 2_000
 """Characters of a patched object that an answer repeats."""
 
 
-async def patched(
-    means: Means, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
-) -> Patched:
+async def patch_object(
+    means: RegistryContext, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
+) -> WriteResult:
     """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
     resource = target.resource
 
@@ -60,23 +60,23 @@ async def patched(
             return _untyped(target, why)
         return _unreadable(go_text(patch) if how == "strategic" else body, why)
 
-    def make(old: Object | None, writer: Writer) -> Made:
+    def make(old: Object | None, writer: Writer) -> UpdatedObject:
         try:
             if how == "apply":
                 made = _applied(target, old, patch, writer, options)
                 # A field that nobody knows cannot be owned: whatever fieldValidation says, it is refused.
-                return Made(_decoded(resource, made, strictly, refused), True, False)
+                return UpdatedObject(_decoded(resource, made, strictly, refused), True, False)
             if old is None:
                 raise not_found(resource.plural, resource.group, target.name)
             made = _patched(how, old, patch, resource)
-            return Made(_decoded(resource, made, options, refused), uid_expected=False)
+            return UpdatedObject(_decoded(resource, made, options, refused), uid_expected=False)
         except ApplyConflictError as error:
             raise _apply_conflict(error) from None
         except PatchError as error:
             raise StatusError(error.status, REASONS.get(HTTPStatus(error.status), ""), str(error)) from None
 
     may_create = how == "apply" and not target.subresource
-    return await replaced(means, target, make, caller, options, may_create=may_create)
+    return await update(means, target, make, caller, options, may_create=may_create)
 
 
 def _patched(how: Literal["merge", "json", "strategic"], old: Object, patch: Any, resource: Resource) -> Object:

@@ -28,7 +28,7 @@ class Admission(Protocol):
         `new` is None for a deletion, and for the creation of a subresource's answer; `old` is None for a creation.
         """
 
-    def basis(self, target: Target) -> int | None:
+    def version(self, target: Target) -> int | None:
         """What it goes by, beside the object, when it changes a new one: a number that is another whenever that may be
         another. None: it changes none of that kind, and refuses what it refuses by the object as everybody leaves it.
         """

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 
-__all__ = ["MOST", "Recent"]
+__all__ = ["MAX_OBJECTS", "RecentCreates"]
 
-MOST: Final = 1_024
+MAX_OBJECTS: Final = 1_024
 """How many are remembered. One that is forgotten is decoded."""
 
 
-class Recent:
+class RecentCreates:
     """By key: the stored form, and the object that was encoded to it."""
 
     __slots__ = ("_written",)
@@ -25,13 +25,13 @@ class Recent:
     def put(self, key: str, value: bytes, obj: Object) -> None:
         """To be called by whoever wrote it, and will not change it any more."""
         self._written[key] = (value, obj)
-        if len(self._written) > MOST:
+        if len(self._written) > MAX_OBJECTS:
             self._written.popitem(last=False)
 
-    def take(self, held: Held) -> Object | None:
+    def take(self, stored: StoredObject) -> Object | None:
         """The object if this is how it was written, once; to look at, not to change."""
-        written = self._written.pop(held.key, None)
-        if written is None or written[0] != held.value:
+        written = self._written.pop(stored.key, None)
+        if written is None or written[0] != stored.value:
             return None
         obj = written[1]
-        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(held.revision)}}
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(stored.revision)}}

@@ -16,24 +16,24 @@ from situate.server.errors import not_found
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
-from situate.server.registry.context import Means
-from situate.server.registry.create import Decode, created
-from situate.server.registry.create_cache import Moulds
-from situate.server.registry.delete import collection_deleted, deleted
-from situate.server.registry.event_leases import Expiring
-from situate.server.registry.list import listed, wait_for
-from situate.server.registry.list_options import revision_of
-from situate.server.registry.managed_fields import Owners
+from situate.server.registry.context import RegistryContext
+from situate.server.registry.create import Decode, create
+from situate.server.registry.create_cache import CreateCache
+from situate.server.registry.delete import delete, delete_collection
+from situate.server.registry.event_leases import EventLeases
+from situate.server.registry.list import list_objects, wait_for
+from situate.server.registry.list_options import parse_resource_version
+from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.metadata import random_suffix
-from situate.server.registry.normalize import encode, own
-from situate.server.registry.patch import PatchType, patched
+from situate.server.registry.normalize import encode, normalize
+from situate.server.registry.patch import PatchType, patch_object
 from situate.server.registry.ports import Admission, TransactionExtension
-from situate.server.registry.recent import Recent
-from situate.server.registry.stored_object import Deleted, Held, Listing, Patched
-from situate.server.registry.update import Made, modified, replaced
+from situate.server.registry.recent import RecentCreates
+from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, WriteResult
+from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.warning import collecting, warn
-from situate.server.registry.watch import watched
-from situate.server.registry.watchers import Watching
+from situate.server.registry.watch import open_watch
+from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.store.contract import Store
 from situate.wire.patching import Writer
@@ -68,16 +68,16 @@ class Registry:
         """`cache`: one of the same store that others, as admission, were given already."""
         self.cache: Final = Cache(store) if cache is None else cache
         self._store: Final = store
-        self._means = Means(
+        self._context = RegistryContext(
             store=store,
             cache=self.cache,
             strategies=strategies,
             admission=admission,
             extension=extension,
-            owners=Owners(),
-            moulds=Moulds(),
-            recent=Recent(),
-            expiring=Expiring(store),
+            managed_fields=ManagedFieldsCache(),
+            templates=CreateCache(),
+            recent_creates=RecentCreates(),
+            event_leases=EventLeases(store),
             wall_ns=wall_ns,
             new_uid=new_uid,
             new_suffix=new_suffix,
@@ -104,69 +104,69 @@ class Registry:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def get(self, target: Target, resource_version: str = "") -> Held:
+    async def get(self, target: Target, resource_version: str = "") -> StoredObject:
         """The newest; with a version, one that is not older; with "0", whatever is at hand."""
         if not resource_version:
-            await self.cache.fresh()
+            await self.cache.wait_until_fresh()
         else:
-            await wait_for(self.cache, revision_of(resource_version))
-        held = self.cache.get(target.resource, target.namespace, target.name)
-        if held is None:
+            await wait_for(self.cache, parse_resource_version(resource_version))
+        stored = self.cache.get(target.resource, target.namespace, target.name)
+        if stored is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        return held
+        return stored
 
-    async def list(self, target: Target, options: ListOptions = _LIST) -> Listing:
-        return await listed(self.cache, self._store, target, options)
+    async def list(self, target: Target, options: ListOptions = _LIST) -> ListResult:
+        return await list_objects(self.cache, self._store, target, options)
 
-    async def watch(self, target: Target, options: WatchOptions = _WATCH) -> Watching:
+    async def watch(self, target: Target, options: WatchOptions = _WATCH) -> ObjectWatch:
         """410 at once if the revision is too old. Close it, or read it to its end."""
-        return await watched(self.cache, target, options)
+        return await open_watch(self.cache, target, options)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def create(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
+    async def create(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> StoredObject:
         body = encode(obj)
-        return await self.create_sent(target, body, partial(own, target.resource, body), caller, options)
+        return await self.create_body(target, body, partial(normalize, target.resource, body), caller, options)
 
-    async def create_sent(
+    async def create_body(
         self, target: Target, body: bytes, decode: Decode, caller: Caller, options: WriteOptions
-    ) -> Held:
+    ) -> StoredObject:
         """`create` for whoever has the object as it was sent: `body` is JSON, or empty if it is something else, and
         `decode` reads it, as wire/schema does."""
-        return await created(self._means, target, body, decode, caller, options)
+        return await create(self._context, target, body, decode, caller, options)
 
-    async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Held:
+    async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> StoredObject:
         """Subresources: "", "status" and "finalize"."""
-        return (await self.replace(target, obj, caller, options)).held
+        return (await self.replace(target, obj, caller, options)).stored
 
-    async def replace(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> Patched:
+    async def replace(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> WriteResult:
         """`update`, and whether that created it: some kinds allow that."""
         given = encode(obj)
 
-        def make(_old: Object | None, _writer: Writer) -> Made:
-            return Made(own(target.resource, given))
+        def make(_old: Object | None, _writer: Writer) -> UpdatedObject:
+            return UpdatedObject(normalize(target.resource, given))
 
-        may_create = not target.subresource and self._means.strategy(target.resource).creates_on_update
-        return await replaced(self._means, target, make, caller, options, may_create=may_create)
+        may_create = not target.subresource and self._context.strategy(target.resource).creates_on_update
+        return await update(self._context, target, make, caller, options, may_create=may_create)
 
     async def patch(
         self, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions = _WRITE
-    ) -> Patched:
+    ) -> WriteResult:
         """`patch` is decoded JSON. An apply creates what is not there."""
-        return await patched(self._means, target, how, patch, caller, options)
+        return await patch_object(self._context, target, how, patch, caller, options)
 
-    async def delete(self, target: Target, caller: Caller, options: DeleteOptions = _DELETE) -> Deleted:
-        return await deleted(self._means, target, caller, options)
+    async def delete(self, target: Target, caller: Caller, options: DeleteOptions = _DELETE) -> DeleteResult:
+        return await delete(self._context, target, caller, options)
 
     async def delete_collection(
         self, target: Target, caller: Caller, list_options: ListOptions = _LIST, delete_options: DeleteOptions = _DELETE
-    ) -> Listing:
-        return await collection_deleted(self._means, target, caller, list_options, delete_options)
+    ) -> ListResult:
+        return await delete_collection(self._context, target, caller, list_options, delete_options)
 
     async def modify(
         self,
         target: Target,
-        change: Callable[[Object, Held], Object],
+        change: Callable[[Object, StoredObject], Object],
         caller: Caller,
         *,
         dry_run: bool = False,
@@ -174,15 +174,15 @@ class Registry:
         resource_version: str = "",
         altered: bool = True,
         request: object | None = None,
-    ) -> Held:
+    ) -> StoredObject:
         """The server's own change of an object, in one transaction with its extension: no admission, no validation.
 
         `change` is given a copy that it may alter, and is asked again when a write lost a race. What it raises is
         raised. `altered` is False for a `change` that leaves what it is given as it is, and makes a new object.
         `request` goes to the transaction's extension as it is.
         """
-        return await modified(
-            self._means,
+        return await modify(
+            self._context,
             target,
             change,
             dry_run=dry_run,

@@ -10,13 +10,13 @@ from situate.server.errors import expired
 from situate.server.registry.keys import prefix_of
 from situate.server.registry.selectable_fields import NODE_COLUMN, PODS
 from situate.server.registry.selectors import Selection
-from situate.server.registry.sorted_keys import OrderedKeys
-from situate.server.registry.stored_object import Held
-from situate.server.registry.watchers import Change, Hub
+from situate.server.registry.sorted_keys import SortedKeys
+from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.watchers import Broadcaster, Change
 from situate.server.resources import Resource
 from situate.store.keys import prefix_end
 
-__all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "Shelf"]
+__all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "ResourceCache"]
 
 WINDOW_EVENTS: Final = 32_768
 """Events of one resource that a watch can begin with."""
@@ -26,50 +26,50 @@ counts."""
 TOO_OLD: Final = "too old resource version: {asked} ({oldest})"
 
 
-class Shelf:
+class ResourceCache:
     """Changes come in the order of their revisions. Nothing here waits."""
 
-    def __init__(self, resource: Resource, revision: int, held: Iterable[Held] = ()) -> None:
+    def __init__(self, resource: Resource, revision: int, stored: Iterable[StoredObject] = ()) -> None:
         """As of a revision, with objects in the order of their keys."""
         self.prefix: Final = prefix_of(resource)
         self._namespaced: Final = resource.namespaced
-        self.changed = revision
+        self.last_change = revision
         """The last revision that changed something here; at first, that of which we know nothing older."""
-        self.hub: Final = Hub()
-        self._held = {one.key: one for one in held}
-        self._keys = OrderedKeys(self._held)
+        self.broadcaster: Final = Broadcaster()
+        self._objects = {one.key: one for one in stored}
+        self._keys = SortedKeys(self._objects)
         self._window: deque[Change] = deque()
         self._window_bytes = 0
         self._window_start = revision
         self._of_pods: Final = resource.stored_as == PODS
         self._on_node: dict[str, dict[str, None]] = {}
         if self._of_pods:
-            for key, one in self._held.items():
-                self._move(key, "", _node_of(one))
+            for key, one in self._objects.items():
+                self._move_pod(key, "", _node_of(one))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def get(self, key: str) -> Held | None:
-        return self._held.get(key)
+    def get(self, key: str) -> StoredObject | None:
+        return self._objects.get(key)
 
-    def walk(self, prefix: str, after: str = "") -> Iterator[Held]:
+    def walk(self, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """What begins with the prefix, after a key, in order."""
-        held = self._held
+        stored = self._objects
         for key in self._keys.between(max(prefix, after + "\0") if after else prefix, _end(prefix)):
-            yield held[key]
+            yield stored[key]
 
     def count(self, prefix: str, after: str = "") -> int:
         return self._keys.count(max(prefix, after + "\0") if after else prefix, _end(prefix))
 
-    def on_node(self, node: str) -> list[Held]:
-        return [self._held[key] for key in sorted(self._on_node.get(node, ()))]
+    def on_node(self, node: str) -> list[StoredObject]:
+        return [self._objects[key] for key in sorted(self._on_node.get(node, ()))]
 
-    def search(self, selection: Selection, prefix: str, after: str = "") -> Iterator[Held]:
+    def search(self, selection: Selection, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """What is selected, after a key, in order: by way of an index where there is one."""
         if selection.name and (selection.namespace or not self._namespaced):
             place = f"{selection.namespace}/{selection.name}" if self._namespaced else selection.name
-            one = self._held.get(f"{self.prefix}{place}")
-            found: Iterable[Held] = (one,) if one is not None and one.key > after else ()
+            one = self._objects.get(f"{self.prefix}{place}")
+            found: Iterable[StoredObject] = (one,) if one is not None and one.key > after else ()
         elif selection.node:
             found = (one for one in self.on_node(selection.node) if one.key > after)
         else:
@@ -96,31 +96,31 @@ class Shelf:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def recall(self, since: int, changes: Iterable[Change]) -> None:
+    def load_history(self, since: int, changes: Iterable[Change]) -> None:
         """What happened after a revision and led to what is here: watches can begin with it from now on."""
         self._window_start = since
         for change in changes:
-            self._remember(change)
+            self._append_to_window(change)
 
-    def apply(self, revision: int, key: str, after: Held | None) -> None:
-        before = self._held.get(key)
+    def apply(self, revision: int, key: str, after: StoredObject | None) -> None:
+        before = self._objects.get(key)
         if after is not None:
             if before is None:
                 self._keys.add(key)
-            self._held[key] = after
+            self._objects[key] = after
         elif before is not None:
-            del self._held[key]
+            del self._objects[key]
             self._keys.remove(key)
         else:
             return
         if self._of_pods:
-            self._move(key, _node_of(before), _node_of(after))
-        self.changed = revision
+            self._move_pod(key, _node_of(before), _node_of(after))
+        self.last_change = revision
         change = Change(revision, before, after)
-        self._remember(change)
-        self.hub.tell(change)
+        self._append_to_window(change)
+        self.broadcaster.broadcast(change)
 
-    def _remember(self, change: Change) -> None:
+    def _append_to_window(self, change: Change) -> None:
         """Whole revisions are forgotten, so that the window begins between two of them."""
         self._window.append(change)
         self._window_bytes += _weight(change)
@@ -131,7 +131,7 @@ class Shelf:
             if not self._window:
                 break
 
-    def _move(self, key: str, was: str, node: str) -> None:
+    def _move_pod(self, key: str, was: str, node: str) -> None:
         """A pod, from the node that it was on to the one that it is on; "" is none."""
         if was == node:
             return
@@ -144,8 +144,8 @@ class Shelf:
             self._on_node.setdefault(node, {})[key] = None
 
 
-def _node_of(held: Held | None) -> str:
-    return "" if held is None else held.values[NODE_COLUMN]
+def _node_of(stored: StoredObject | None) -> str:
+    return "" if stored is None else stored.values[NODE_COLUMN]
 
 
 def _weight(change: Change) -> int:

@@ -16,7 +16,16 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = ["NODE_COLUMN", "NODE_NAME", "PODS", "Seen", "column_of", "names_of", "plain", "seen"]
+__all__ = [
+    "NODE_COLUMN",
+    "NODE_NAME",
+    "PODS",
+    "SelectorValues",
+    "field_of",
+    "field_names",
+    "uid_only",
+    "selector_values",
+]
 
 PODS: Final = "/pods"
 EVENTS: Final = "/events"
@@ -61,9 +70,9 @@ _UNKNOWN_LISTED: Final = "field label not supported: {label}"
 _UNKNOWN_OTHERS: Final = '"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-Seen: TypeAlias = tuple[str, Mapping[str, str], tuple[str, ...]]
-"""What a stored object says of itself to selectors: its uid, its labels, and its values of the fields in `names_of`, in
-their order. A plain tuple, as one is made of each object that is written."""
+SelectorValues: TypeAlias = tuple[str, Mapping[str, str], tuple[str, ...]]
+"""What selectors read of a stored object: its uid, its labels, and the values of `field_names`, in their order. A plain
+tuple, because every write makes one."""
 
 
 class _Metadata(Struct, gc=False):
@@ -85,7 +94,7 @@ class _Reader(NamedTuple):
     values: Callable[[Any], tuple[str, ...]]
 
 
-def seen(stored_as: str, value: bytes) -> Seen:
+def selector_values(stored_as: str, value: bytes) -> SelectorValues:
     """Read a stored object as far as selectors go."""
     reader = _READERS.get(stored_as, _PLAIN)
     found = reader.decode(value)
@@ -93,23 +102,23 @@ def seen(stored_as: str, value: bytes) -> Seen:
     return intern(metadata.uid), _shared(metadata.labels), reader.values(found)
 
 
-def plain(uid: str) -> Seen:
+def uid_only(uid: str) -> SelectorValues:
     """What is seen of an object without labels, of a kind without fields that selectors can ask about."""
     return intern(uid), _NO_LABELS, ()
 
 
-def names_of(stored_as: str) -> tuple[str, ...]:
+def field_names(stored_as: str) -> tuple[str, ...]:
     return _READERS.get(stored_as, _PLAIN).names
 
 
-def column_of(resource: Resource, label: str) -> str:
+def field_of(resource: Resource, label: str) -> str:
     """The field that a selector's label means in this version; ValueError with the API's text if there is none."""
     path = f"{resource.api_version}/{resource.plural}"
     if label == NAME or (label == NAMESPACE and resource.stored_as not in _NOT_NAMESPACED):
         return label
     if (alias := _ALIASES.get(path, {}).get(label)) is not None:
         return alias
-    names = _ONLY.get(path, names_of(resource.stored_as))
+    names = _ONLY.get(path, field_names(resource.stored_as))
     if label in names:
         return label
     default = _UNKNOWN_LISTED if resource.stored_as in _READERS else _UNKNOWN_OTHERS
@@ -118,7 +127,7 @@ def column_of(resource: Resource, label: str) -> str:
 
 # -- labels are shared: most objects have the labels of many others ---------------------------------------------------
 
-LABEL_SETS: Final = 16_384
+MAX_LABEL_SETS: Final = 16_384
 """Kept to be shared; beyond, begun anew."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
@@ -127,7 +136,7 @@ _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 def _shared(labels: dict[str, str]) -> Mapping[str, str]:
     if not labels:
         return _NO_LABELS
-    if len(_label_sets) >= LABEL_SETS:
+    if len(_label_sets) >= MAX_LABEL_SETS:
         _label_sets.clear()
     return _label_sets.setdefault(tuple(labels.items()), labels)
 
@@ -231,5 +240,5 @@ def _readers() -> dict[str, _Reader]:
 
 _PLAIN: Final = _Reader((), msgspec.json.Decoder(_Plain).decode, lambda _: ())
 _READERS: Final = _readers()
-NODE_COLUMN: Final = names_of(PODS).index(NODE_NAME)
+NODE_COLUMN: Final = field_names(PODS).index(NODE_NAME)
 """Where a pod's values say which node it is on."""

@@ -23,8 +23,8 @@ from situate.core.model.labels import (
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import bad_request
 from situate.server.kinds.field_errors import quoted
-from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME, PODS, column_of, names_of
-from situate.server.registry.stored_object import Held
+from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME, PODS, field_names, field_of
+from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import Resource
 
 __all__ = ["Selection", "parse_labels", "selection"]
@@ -60,7 +60,7 @@ class Selection(Struct, frozen=True, gc=False):
         """Whether there is a selector at all, and not only a namespace."""
         return bool(self.labels.requirements or self.terms or self.name or self.node or self.outside)
 
-    def matches(self, held: Held) -> bool:
+    def matches(self, held: StoredObject) -> bool:
         if self.namespace and held.namespace != self.namespace:
             return False
         if (self.name and held.name != self.name) or self.outside:
@@ -71,7 +71,7 @@ class Selection(Struct, frozen=True, gc=False):
         return not self.labels.requirements or self.labels.matches(held.labels)
 
 
-def _value_at(held: Held, column: int) -> str:
+def _value_at(held: StoredObject, column: int) -> str:
     if column >= 0:
         return held.values[column]
     return held.name if column == _NAME_COLUMN else held.namespace
@@ -204,12 +204,12 @@ class _Field(NamedTuple):
 
 
 def _narrowed(resource: Resource, namespace: str, name: str, labels: Selector, text: str) -> Selection:
-    names = names_of(resource.stored_as)
+    names = field_names(resource.stored_as)
     node, outside = "", False
     terms: list[Term] = []
     for label, value, equal in _fields(text):
         try:
-            column = column_of(resource, label)
+            column = field_of(resource, label)
         except ValueError as error:
             raise bad_request(str(error)) from None
         if column == NAMESPACE and not equal:

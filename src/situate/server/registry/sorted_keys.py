@@ -9,12 +9,12 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-__all__ = ["OrderedKeys"]
+__all__ = ["SortedKeys"]
 
-LONGEST: Final = 1_024
+MAX_CHUNK: Final = 1_024
 
 
-class OrderedKeys:
+class SortedKeys:
     """A set of texts that knows their order."""
 
     __slots__ = ("_lasts", "_parts")
@@ -22,7 +22,7 @@ class OrderedKeys:
     def __init__(self, ordered: Iterable[str] = ()) -> None:
         """From keys that are in order already, each once."""
         keys = list(ordered)
-        half = LONGEST // 2
+        half = MAX_CHUNK // 2
         self._parts = [keys[start : start + half] for start in range(0, len(keys), half)]
         self._lasts = [part[-1] for part in self._parts]
 
@@ -44,7 +44,7 @@ class OrderedKeys:
             self._parts.append([key])
             self._lasts.append(key)
             return
-        if len(part) > LONGEST:
+        if len(part) > MAX_CHUNK:
             half = len(part) // 2
             self._parts.insert(place + 1, part[half:])
             del part[half:]

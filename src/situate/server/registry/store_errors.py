@@ -15,7 +15,7 @@ from situate.store.errors import (
     UnavailableError,
 )
 
-__all__ = ["failed", "took_too_long", "too_large"]
+__all__ = ["status_error", "stale_cache", "too_large"]
 
 FULL: Final = "the store has no room left, so nothing was written; reads go on: {why}"
 UNKNOWN: Final = "the store did not answer, and whether this was written is not known; read before trying again: {why}"
@@ -26,7 +26,7 @@ SLOW: Final = "the store did not show its newest state in time"
 TOO_LARGE: Final = "the object is too large to be stored: {why}"
 
 
-def failed(error: StoreError) -> StatusError:
+def status_error(error: StoreError) -> StatusError:
     """Of an error of the store."""
     match error:
         case StoreFullError():
@@ -49,5 +49,5 @@ def too_large(why: str) -> StatusError:
     return StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", text)
 
 
-def took_too_long() -> StatusError:
+def stale_cache() -> StatusError:
     return StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", SLOW, retry_after_s=1)

@@ -14,21 +14,21 @@ from msgspec.structs import replace
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec, conversion
 from situate.server.registry.cache import Cache
-from situate.server.registry.context import Means
+from situate.server.registry.context import RegistryContext
 from situate.server.registry.keys import key_of
 from situate.server.registry.ports import TransactionExtension
 from situate.server.registry.selectable_fields import PODS
-from situate.server.registry.store_errors import failed
-from situate.server.registry.stored_object import Held, hold
+from situate.server.registry.store_errors import status_error
+from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.requests import Object, Target
 from situate.server.resources import Resource
 from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import StoreError
 from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
 
-__all__ = ["EXTENDED", "RETRIES", "Lost", "commit", "retried"]
+__all__ = ["EXTENDED", "MAX_ATTEMPTS", "Conflicted", "commit", "retry_conflicts"]
 
-RETRIES: Final = 5
+MAX_ATTEMPTS: Final = 5
 """How often a write that lost a race is tried again, as Kubernetes does for patches."""
 EXTENDED: Final = (PODS, "/nodes")
 """What the transaction's extension is asked about, by where it is stored."""
@@ -36,22 +36,22 @@ _MAYBE_OUTDATED: Final = ("NotFound", "Conflict")
 """Reasons of refusals that come from the cache. That something exists already is said by the store itself."""
 
 T = TypeVar("T")
-Lost: TypeAlias = Refused
+Conflicted: TypeAlias = Refused
 """Somebody else wrote first."""
 
 
 async def commit(
-    means: Means,
+    context: RegistryContext,
     target: Target,
     name: str,
-    before: Held | None,
+    before: StoredObject | None,
     old: Object | None,
     new: Object | None,
     dry_run: bool = False,
-    unchanged: Held | None = None,
+    unchanged: StoredObject | None = None,
     value: bytes | None = None,
     request: object | None = None,
-) -> Held | Lost:
+) -> StoredObject | Conflicted:
     """Write `new` in place of what was read; None deletes it. Answers once it is durable and the cache has it.
 
     What is deleted is answered as it was last, at the revision of its end. `unchanged`: something else that was looked
@@ -64,17 +64,17 @@ async def commit(
         guards.append(At(unchanged.key, Revision(unchanged.revision)))
     if value is None:
         value = b"" if new is None else _value(target, new)
-    writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(means, target))]
-    extension = means.extension if target.resource.stored_as in EXTENDED else None
+    writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]
+    extension = context.extension if target.resource.stored_as in EXTENDED else None
     if extension is None:
-        outcome = await _committed(means, guards, writes, dry_run)
+        outcome = await _committed(context, guards, writes, dry_run)
     elif (lock := extension.lock(target.resource, old, new, request)) is None:
-        _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
-        outcome = await _committed(means, guards, writes, dry_run)
+        _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
+        outcome = await _committed(context, guards, writes, dry_run)
     else:
         async with lock:
-            _extend(extension, means.cache, target.resource, old, new, request, guards, writes)
-            outcome = await _committed(means, guards, writes, dry_run)
+            _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
+            outcome = await _committed(context, guards, writes, dry_run)
     if isinstance(outcome, Refused):
         return outcome
     revision = outcome.revision
@@ -83,10 +83,10 @@ async def commit(
     if new is None and before is not None:
         return replace(before, revision=revision)
     if dry_run or new is None:
-        return hold(key, value, revision)
+        return read_stored(key, value, revision)
     if before is None and target.resource.stored_as == PODS:  # it will be bound
-        means.recent.put(key, value, new)
-    return _held(means, target, name, key, value, revision)
+        context.recent_creates.put(key, value, new)
+    return _held(context, target, name, key, value, revision)
 
 
 def _extend(
@@ -104,51 +104,53 @@ def _extend(
     writes += more_writes
 
 
-async def _committed(means: Means, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
+async def _committed(context: RegistryContext, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
     """Once it is answered, the cache has it; or, if it was refused, what it was refused for."""
     if dry_run:
         return Committed(ABSENT)
     try:
-        outcome = await means.store.commit(guards, writes)
+        outcome = await context.store.commit(guards, writes)
     except StoreError as error:
-        raise failed(error) from error
+        raise status_error(error) from error
     if isinstance(outcome, Refused):
-        await means.cache.fresh()
+        await context.cache.wait_until_fresh()
     else:
-        await means.cache.at_least(outcome.revision)
+        await context.cache.wait_for(outcome.revision)
     return outcome
 
 
-async def _lease(means: Means, target: Target) -> LeaseId:
+async def _lease(context: RegistryContext, target: Target) -> LeaseId:
     try:
-        return await means.expiring.lease(target.resource.stored_as, means.now_s())
+        return await context.event_leases.lease(target.resource.stored_as, context.now_s())
     except StoreError as error:
-        raise failed(error) from error
+        raise status_error(error) from error
 
 
 def _value(target: Target, new: Object) -> bytes:
     convert = conversion.to_stored(target.resource)
-    return codec.encoded(convert(new) if convert else new)
+    return codec.encode(convert(new) if convert else new)
 
 
-def _held(means: Means, target: Target, name: str, key: str, value: bytes, revision: int) -> Held:
+def _held(context: RegistryContext, target: Target, name: str, key: str, value: bytes, revision: int) -> StoredObject:
     """Most often the cache has it read already."""
-    cached = means.cache.get(target.resource, target.namespace, name)
-    return cached if cached is not None and cached.revision == revision else hold(key, value, revision)
+    cached = context.cache.get(target.resource, target.namespace, name)
+    return cached if cached is not None and cached.revision == revision else read_stored(key, value, revision)
 
 
-async def retried(means: Means, target: Target, attempt: Callable[[], Awaitable[T | Lost]]) -> T:
+async def retry_conflicts(
+    context: RegistryContext, target: Target, attempt: Callable[[], Awaitable[T | Conflicted]]
+) -> T:
     """Until nobody wrote in between.
 
     A refusal that was decided on what may not have been the newest state, as several servers may share a store, is
     decided again on what is.
     """
-    for tried in range(1, RETRIES + 1):
-        seen = means.cache.revision
+    for tried in range(1, MAX_ATTEMPTS + 1):
+        seen = context.cache.revision
         try:
             result = await attempt()
         except StatusError as no:
-            if no.reason not in _MAYBE_OUTDATED or tried == RETRIES or not await _outdated(means, seen):
+            if no.reason not in _MAYBE_OUTDATED or tried == MAX_ATTEMPTS or not await _outdated(context, seen):
                 raise
             continue
         if not isinstance(result, Refused):
@@ -156,13 +158,13 @@ async def retried(means: Means, target: Target, attempt: Callable[[], Awaitable[
     raise conflict(target.resource.plural, target.resource.group, target.name)
 
 
-async def _outdated(means: Means, seen: int) -> bool:
+async def _outdated(context: RegistryContext, seen: int) -> bool:
     """Whether there was something newer than was seen; if so, it is here now."""
     try:
-        newest = await means.store.revision()
+        newest = await context.store.revision()
     except StoreError as error:
-        raise failed(error) from error
+        raise status_error(error) from error
     if newest <= seen:
         return False
-    await means.cache.fresh()
+    await context.cache.wait_until_fresh()
     return True

@@ -12,28 +12,28 @@ from situate.server.errors import Cause, invalid, not_found
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.kinds.metadata import validate_metadata_update
 from situate.server.kinds.strategy import Strategy, keep_status
-from situate.server.registry.codec import encoded
-from situate.server.registry.context import Means
+from situate.server.registry.codec import encode
+from situate.server.registry.context import RegistryContext
 from situate.server.registry.create import create_once
-from situate.server.registry.list_options import revision_of
+from situate.server.registry.list_options import parse_resource_version
 from situate.server.registry.managed_fields import writer_of
 from situate.server.registry.metadata import (
-    carry_over,
-    check_version,
-    restore_unwritable,
-    settle_generation,
-    settle_place,
+    bump_generation,
+    check_preconditions,
+    keep_server_fields,
+    restore_metadata_for_status,
+    set_name_and_namespace,
 )
-from situate.server.registry.stored_object import Held, Patched, hold
-from situate.server.registry.transaction import Lost, commit, retried
+from situate.server.registry.stored_object import StoredObject, WriteResult, read_stored
+from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.wire.patching import Writer, updated
 
-__all__ = ["Made", "Make", "is_last_breath", "modified", "replaced"]
+__all__ = ["UpdatedObject", "MakeUpdate", "last_finalizer_removed", "modify", "update"]
 
 
-class Made(NamedTuple):
+class UpdatedObject(NamedTuple):
     """A new object, all of its own: nothing of it is part of the old one."""
 
     object: Object
@@ -43,16 +43,16 @@ class Made(NamedTuple):
     """A uid in it says which object is meant; else it is one more field that cannot be changed."""
 
 
-Make: TypeAlias = Callable[[Object | None, Writer], Made]
+MakeUpdate: TypeAlias = Callable[[Object | None, Writer], UpdatedObject]
 """From the old object, or None if there is none, to the new one. Asked again when a write lost a race."""
 
 
-async def replaced(
-    means: Means, target: Target, make: Make, caller: Caller, options: WriteOptions, *, may_create: bool
-) -> Patched:
+async def update(
+    means: RegistryContext, target: Target, make: MakeUpdate, caller: Caller, options: WriteOptions, *, may_create: bool
+) -> WriteResult:
     """The object as `make` makes it. 404 if it is not there and may not be created, 409 if it is not as expected."""
 
-    async def attempt() -> Patched | Lost:
+    async def attempt() -> WriteResult | Conflicted:
         held = means.cache.get(target.resource, target.namespace, target.name)
         writer = writer_of(target.resource, target.subresource, caller, options, means.now())
         if held is not None:
@@ -62,20 +62,26 @@ async def replaced(
             done = await create_once(means, target, made.object, caller, options, owned=made.owned)
         else:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        return done if isinstance(done, Lost) else Patched(done, created=held is None)
+        return done if isinstance(done, Conflicted) else WriteResult(done, created=held is None)
 
-    return await retried(means, target, attempt)
+    return await retry_conflicts(means, target, attempt)
 
 
 async def _replace_once(
-    means: Means, target: Target, held: Held, make: Make, writer: Writer, caller: Caller, options: WriteOptions
-) -> Held | Lost:
+    means: RegistryContext,
+    target: Target,
+    held: StoredObject,
+    make: MakeUpdate,
+    writer: Writer,
+    caller: Caller,
+    options: WriteOptions,
+) -> StoredObject | Conflicted:
     resource, strategy = target.resource, means.strategy(target.resource)
     # 1. What it was and what it shall be; whether that is the object which was meant.
     old = held.object(resource)
     made = make(old, writer)
     new = made.object
-    settle_place(new, target)
+    set_name_and_namespace(new, target)
     _check_expected(target, strategy, made, held)
     # 2. What was left out, and whose the fields are.
     strategy.default(new)
@@ -92,34 +98,36 @@ async def _replace_once(
     if not target.subresource:
         warn(strategy.warnings(new))
     # 4. The store, if anything is different.
-    if is_last_breath(new, old, resource.kind):
+    if last_finalizer_removed(new, old, resource.kind):
         return await _ended(means, target, held, old, new, options.dry_run)
     if _same(new, old):
         return held
     return await commit(means, target, held.name, held, old, new, options.dry_run)
 
 
-def _check_expected(target: Target, strategy: Strategy, made: Made, held: Held) -> None:
+def _check_expected(target: Target, strategy: Strategy, made: UpdatedObject, held: StoredObject) -> None:
     metadata = made.object["metadata"]
     version = metadata.get("resourceVersion", "")
-    if not revision_of(version) and not strategy.unconditional_update:
+    if not parse_resource_version(version) and not strategy.unconditional_update:
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(target.resource.plural, target.resource.group, held.name, [cause])
-    check_version(target, "" if version == "0" else version, metadata.get("uid", "") if made.uid_expected else "", held)
+    check_preconditions(
+        target, "" if version == "0" else version, metadata.get("uid", "") if made.uid_expected else "", held
+    )
 
 
 def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> None:
-    carry_over(new, old)
+    keep_server_fields(new, old)
     match target.subresource:
         case "status":
             strategy.prepare_status(new, old)
-            restore_unwritable(new, old, target.resource.kind)
+            restore_metadata_for_status(new, old, target.resource.kind)
         case "finalize":
             keep_status(new, old)
         case _:
             strategy.prepare_update(new, old)
             if strategy.counts_generation:
-                settle_generation(new, old, target.resource.kind)
+                bump_generation(new, old, target.resource.kind)
 
 
 def _checked(subresource: str, strategy: Strategy, new: Object, old: Object) -> list[Cause]:
@@ -132,7 +140,7 @@ def _checked(subresource: str, strategy: Strategy, new: Object, old: Object) -> 
             return strategy.validate_update(new, old)
 
 
-def is_last_breath(new: Object, old: Object, kind: str) -> bool:
+def last_finalizer_removed(new: Object, old: Object, kind: str) -> bool:
     """Whether it was only the finalizers that kept it, and there are none any more."""
     was = old["metadata"]
     if new["metadata"].get("finalizers") or "deletionTimestamp" not in was:
@@ -143,10 +151,16 @@ def is_last_breath(new: Object, old: Object, kind: str) -> bool:
 
 
 async def _ended(
-    means: Means, target: Target, held: Held, old: Object, new: Object, dry_run: bool, request: object | None = None
-) -> Held | Lost:
+    means: RegistryContext,
+    target: Target,
+    held: StoredObject,
+    old: Object,
+    new: Object,
+    dry_run: bool,
+    request: object | None = None,
+) -> StoredObject | Conflicted:
     done = await commit(means, target, held.name, held, old, None, dry_run, request=request)
-    return done if isinstance(done, Lost) else hold(held.key, encoded(new), done.revision)
+    return done if isinstance(done, Conflicted) else read_stored(held.key, encode(new), done.revision)
 
 
 def _same(new: Object, old: Object) -> bool:
@@ -167,30 +181,30 @@ def _timeless(metadata: Object) -> Object:
 # -- the server's own changes ------------------------------------------------------------------------------------------
 
 
-async def modified(
-    means: Means,
+async def modify(
+    means: RegistryContext,
     target: Target,
-    change: Callable[[Object, Held], Object],
+    change: Callable[[Object, StoredObject], Object],
     *,
     dry_run: bool = False,
     uid: str = "",
     resource_version: str = "",
     altered: bool = True,
     request: object | None = None,
-) -> Held:
+) -> StoredObject:
     """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
 
-    async def attempt() -> Held | Lost:
+    async def attempt() -> StoredObject | Conflicted:
         held = means.cache.get(target.resource, target.namespace, target.name)
         if held is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        check_version(target, resource_version, uid, held)
-        old = (None if altered else means.recent.take(held)) or held.object(target.resource)
+        check_preconditions(target, resource_version, uid, held)
+        old = (None if altered else means.recent_creates.take(held)) or held.object(target.resource)
         new = change(held.object(target.resource) if altered else old, held)
-        if is_last_breath(new, old, target.resource.kind):
+        if last_finalizer_removed(new, old, target.resource.kind):
             return await _ended(means, target, held, old, new, dry_run, request)
         if new == old:
             return held
         return await commit(means, target, held.name, held, old, new, dry_run, request=request)
 
-    return await retried(means, target, attempt)
+    return await retry_conflicts(means, target, attempt)

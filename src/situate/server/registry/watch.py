@@ -7,56 +7,56 @@ from collections.abc import Iterable, Iterator
 from situate.server.registry.cache import Cache
 from situate.server.registry.keys import prefix_of
 from situate.server.registry.list import WAIT_S, wait_for
-from situate.server.registry.list_options import check_watch, revision_of
+from situate.server.registry.list_options import parse_resource_version, validate_watch_options
 from situate.server.registry.selectors import Selection, selection
-from situate.server.registry.stored_object import Held
-from situate.server.registry.watchers import BACKLOG, Change, WatchEvent, Watching, event_of, looks
+from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.watchers import BACKLOG, Change, ObjectWatch, WatchEvent, event_of, event_type_of
 from situate.server.requests import Target, WatchOptions
 
-__all__ = ["watched"]
+__all__ = ["open_watch"]
 
 
-async def watched(
+async def open_watch(
     cache: Cache, target: Target, options: WatchOptions, *, wait_s: float = WAIT_S, backlog: int = BACKLOG
-) -> Watching:
+) -> ObjectWatch:
     """410 if the revision is too old. All events after it are told, or none.
 
     Without a revision, or from 0, what is there is told first as ADDED, unless that is not wanted.
     """
-    check_watch(options)
+    validate_watch_options(options)
     chosen = selection(target.resource, target.namespace, target.name, options.labels, options.fields)
-    revision = revision_of(options.resource_version)
+    revision = parse_resource_version(options.resource_version)
     if options.resource_version:
         await wait_for(cache, revision, wait_s)
     else:
-        await cache.fresh()
+        await cache.wait_until_fresh()
     # From here to `join` nothing waits, so nothing can happen between what was there and what comes.
-    shelf = cache.shelf(target.resource)
+    cached = cache.of(target.resource)
     initial = options.initial_events if options.initial_events is not None else revision == 0
     if initial:
         prefix = prefix_of(target.resource, chosen.namespace if target.resource.namespaced else "")
-        there = list(shelf.search(chosen, prefix))
+        there = list(cached.search(chosen, prefix))
         told = _initial(there, cache.revision, options.bookmarks and options.initial_events is True)
     else:
-        told = _missed(shelf.since(revision or cache.revision, cache.revision), chosen)
-    watching = Watching(
-        target.resource, chosen, shelf.hub.leave, bookmarks=options.bookmarks, initial=told, backlog=backlog
+        told = _missed(cached.since(revision or cache.revision, cache.revision), chosen)
+    watch = ObjectWatch(
+        target.resource, chosen, cached.broadcaster.remove, bookmarks=options.bookmarks, initial=told, backlog=backlog
     )
-    shelf.hub.join(watching)
+    cached.broadcaster.add(watch)
     if options.timeout_s:
-        watching.end_in(options.timeout_s)
-    return watching
+        watch.end_after(options.timeout_s)
+    return watch
 
 
-def _initial(there: Iterable[Held], revision: int, bookmark: bool) -> Iterator[WatchEvent]:
-    for held in there:
-        yield WatchEvent("ADDED", held.revision, held)
+def _initial(there: Iterable[StoredObject], revision: int, bookmark: bool) -> Iterator[WatchEvent]:
+    for stored in there:
+        yield WatchEvent("ADDED", stored.revision, stored)
     if bookmark:
         yield WatchEvent("BOOKMARK", revision, initial_end=True)
 
 
 def _missed(changes: Iterable[Change], chosen: Selection) -> Iterator[WatchEvent]:
     for change in changes:
-        event_type = looks(change, chosen)
+        event_type = event_type_of(change, chosen)
         if event_type is not None:
             yield event_of(change, event_type)

@@ -18,19 +18,19 @@ from msgspec.structs import replace
 
 from situate.server.registry.selectable_fields import NODE_COLUMN
 from situate.server.registry.selectors import Selection
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import Resource
 
-__all__ = ["BACKLOG", "Change", "EventType", "Hub", "WatchEvent", "Watching"]
+__all__ = ["BACKLOG", "Change", "EventType", "Broadcaster", "WatchEvent", "ObjectWatch"]
 
 BACKLOG: Final = 16_384
 """Events kept for a watch that nobody reads from. A burst of commits comes in one piece, so this is not small."""
-AT_ONCE: Final = 512
+READY_LIMIT: Final = 512
 """Events that `ready` hands out together."""
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-Narrowing: TypeAlias = tuple[str, str]
+WatchScope: TypeAlias = tuple[str, str]
 """What a watch is narrowed to: a namespace, a name in one or in any, or a node."""
 
 
@@ -38,8 +38,8 @@ class Change(Struct, frozen=True, gc=False, eq=False):
     """What one revision did to one object."""
 
     revision: int
-    before: Held | None
-    after: Held | None
+    before: StoredObject | None
+    after: StoredObject | None
     """None: it was deleted."""
 
 
@@ -48,7 +48,7 @@ class WatchEvent(Struct, gc=False, eq=False):
 
     type: EventType
     revision: int
-    held: Held | None = None
+    stored: StoredObject | None = None
     """The object; of DELETED, as it was last, at the revision of its end. None for BOOKMARK and ERROR."""
     status: dict[str, Any] | None = None
     """Of ERROR."""
@@ -63,13 +63,13 @@ class WatchEvent(Struct, gc=False, eq=False):
             self.lines = {}
         line = self.lines.get(resource.api_version)
         if line is None:
-            line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self._shown(resource))
+            line = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self._object_json(resource))
             self.lines[resource.api_version] = line
         return line
 
-    def _shown(self, resource: Resource) -> bytes:
-        if self.held is not None:
-            return self.held.shown(resource)
+    def _object_json(self, resource: Resource) -> bytes:
+        if self.stored is not None:
+            return self.stored.to_json(resource)
         if self.status is not None:
             return msgspec.json.encode(self.status)
         metadata: dict[str, Any] = {"resourceVersion": str(self.revision)}
@@ -78,7 +78,7 @@ class WatchEvent(Struct, gc=False, eq=False):
         return msgspec.json.encode({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
 
 
-class Watching:
+class ObjectWatch:
     """An async iterator of WatchEvent: what is there, if that was asked for, then what happens.
 
     Ends after its timeout, after an ERROR, and when it was not read from for too long. Close it.
@@ -88,7 +88,7 @@ class Watching:
         self,
         resource: Resource,
         selection: Selection,
-        leave: Callable[[Watching], None],
+        leave: Callable[[ObjectWatch], None],
         *,
         bookmarks: bool = False,
         initial: Iterable[WatchEvent] = (),
@@ -98,7 +98,7 @@ class Watching:
         self.selection: Final = selection
         self.bookmarks: Final = bookmarks
         self._initial: Iterator[WatchEvent] | None = iter(initial)
-        self._heard: deque[WatchEvent] = deque()
+        self._queue: deque[WatchEvent] = deque()
         self._backlog = backlog
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
@@ -118,7 +118,7 @@ class Watching:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
-    def ready(self, limit: int = AT_ONCE) -> list[WatchEvent]:
+    def ready(self, limit: int = READY_LIMIT) -> list[WatchEvent]:
         """What can be told without waiting, so that a burst is sent in one piece."""
         events: list[WatchEvent] = []
         while len(events) < limit and (event := self._next()) is not None:
@@ -131,7 +131,7 @@ class Watching:
             if event is not None:
                 return event
             self._initial = None
-        return self._heard.popleft() if self._heard else None
+        return self._queue.popleft() if self._queue else None
 
     @property
     def ended(self) -> bool:
@@ -140,11 +140,11 @@ class Watching:
 
     # -- for the hub ---------------------------------------------------------------------------------------------------
 
-    def hear(self, event: WatchEvent) -> None:
-        if len(self._heard) >= self._backlog:
+    def send(self, event: WatchEvent) -> None:
+        if len(self._queue) >= self._backlog:
             self.end()
         if not self._ended:
-            self._heard.append(event)
+            self._queue.append(event)
             if self._waiter is not None:
                 self._wake()
 
@@ -153,14 +153,14 @@ class Watching:
         if self._ended:
             return
         if last is not None:
-            self._heard.append(last)
+            self._queue.append(last)
         self._ended = True
         self._leave(self)
         if self._timer is not None:
             self._timer.cancel()
         self._wake()
 
-    def end_in(self, seconds: float) -> None:
+    def end_after(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
 
     def _wake(self) -> None:
@@ -169,12 +169,12 @@ class Watching:
             waiter.set_result(None)
 
     async def aclose(self) -> None:
-        self._heard.clear()
+        self._queue.clear()
         self._initial = None
         self.end()
 
 
-class Hub:
+class Broadcaster:
     """Who watches one resource, found by what each watch is narrowed to."""
 
     __slots__ = ("_by_name", "_by_namespace", "_by_node", "_of_all")
@@ -186,20 +186,20 @@ class Hub:
         self._by_node: _Watches = {}
 
     def __len__(self) -> int:
-        return len(self.everybody())
+        return len(self.watches())
 
-    def join(self, watch: Watching) -> None:
-        watches, narrowing = self._found_by(watch.selection)
+    def add(self, watch: ObjectWatch) -> None:
+        watches, narrowing = self._index_of(watch.selection)
         watches.setdefault(narrowing, {})[watch] = None
 
-    def leave(self, watch: Watching) -> None:
-        watches, narrowing = self._found_by(watch.selection)
+    def remove(self, watch: ObjectWatch) -> None:
+        watches, narrowing = self._index_of(watch.selection)
         same = watches.get(narrowing, {})
         same.pop(watch, None)
         if not same:
             watches.pop(narrowing, None)
 
-    def _found_by(self, selection: Selection) -> tuple[_Watches, Narrowing]:
+    def _index_of(self, selection: Selection) -> tuple[_Watches, WatchScope]:
         if selection.node:
             return self._by_node, (selection.node, "")
         if selection.name:
@@ -208,24 +208,24 @@ class Hub:
             return self._by_namespace, (selection.namespace, "")
         return self._of_all, _EVERYTHING
 
-    def everybody(self) -> list[Watching]:
+    def watches(self) -> list[ObjectWatch]:
         narrowed = (self._of_all, self._by_namespace, self._by_name, self._by_node)
         return [watch for watches in narrowed for same in watches.values() for watch in same]
 
-    def tell(self, change: Change) -> None:
+    def broadcast(self, change: Change) -> None:
         """Everybody who asked about it. An event is made once for each way it can look."""
         made: dict[EventType, WatchEvent] = {}
-        for watch in self._concerned(change):
-            event_type = looks(change, watch.selection)
+        for watch in self._watches_of(change):
+            event_type = event_type_of(change, watch.selection)
             if event_type is not None:
                 event = made.get(event_type)
                 if event is None:
                     event = made[event_type] = event_of(change, event_type)
-                watch.hear(event)
+                watch.send(event)
 
-    def _concerned(self, change: Change) -> list[Watching]:
+    def _watches_of(self, change: Change) -> list[ObjectWatch]:
         """Who may have to hear of it; looked for only where somebody is, as most often there are few."""
-        found: list[Watching] = []
+        found: list[ObjectWatch] = []
         one = change.after or change.before
         if one is None:
             return found
@@ -238,17 +238,17 @@ class Hub:
             if one.namespace:
                 found += self._by_name.get(("", one.name), ())
         if self._by_node:  # only of pods
-            nodes = [held.values[NODE_COLUMN] for held in (change.before, change.after) if held is not None]
+            nodes = [stored.values[NODE_COLUMN] for stored in (change.before, change.after) if stored is not None]
             for node in dict.fromkeys(nodes):
                 found += self._by_node.get((node, ""), ())
         return found
 
 
-_Watches: TypeAlias = dict[Narrowing, dict[Watching, None]]
-_EVERYTHING: Final[Narrowing] = ("", "")
+_Watches: TypeAlias = dict[WatchScope, dict[ObjectWatch, None]]
+_EVERYTHING: Final[WatchScope] = ("", "")
 
 
-def looks(change: Change, selection: Selection) -> EventType | None:
+def event_type_of(change: Change, selection: Selection) -> EventType | None:
     """How a change looks to somebody who sees only what is selected; None: it does not."""
     was = change.before is not None and selection.matches(change.before)
     now = change.after is not None and selection.matches(change.after)
@@ -259,7 +259,7 @@ def looks(change: Change, selection: Selection) -> EventType | None:
 
 def event_of(change: Change, event_type: EventType) -> WatchEvent:
     """What goes, or goes out of sight, is shown as it was last seen, at the revision of the change."""
-    held = change.after
+    stored = change.after
     if event_type == "DELETED" and change.before is not None:
-        held = replace(change.before, revision=change.revision)
-    return WatchEvent(event_type, change.revision, held)
+        stored = replace(change.before, revision=change.revision)
+    return WatchEvent(event_type, change.revision, stored)

@@ -20,10 +20,10 @@ from situate.core.changes import PodRef
 from situate.core.effects import Report
 from situate.server.errors import StatusError
 from situate.server.placing.write_request import CacheReader, ExtraWrites
-from situate.server.registry.codec import kept
+from situate.server.registry.codec import encode_compact
 from situate.server.registry.keys import key_of
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
@@ -205,8 +205,8 @@ class Events:
         except StatusError:
             self.dropped += 1
 
-    def _counted(self, one: _Event) -> Callable[[Object, Held], Object]:
-        def change(event: Object, _held: Held) -> Object:
+    def _counted(self, one: _Event) -> Callable[[Object, StoredObject], Object]:
+        def change(event: Object, _held: StoredObject) -> Object:
             event["series"] = _series(one)
             return event
 
@@ -243,7 +243,7 @@ class Events:
             controller,
             f"{controller}-{self._host}"[:INSTANCE_CHARS],
         )
-        return key_of(EVENTS, namespace, name), kept(made)
+        return key_of(EVENTS, namespace, name), encode_compact(made)
 
     def _body(self, one: _Event) -> Object:
         said = one.report

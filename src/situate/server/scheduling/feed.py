@@ -106,7 +106,7 @@ class Feed:
             async for batch in watch:
                 changes = self._changes(batch)
                 if changes:
-                    await self._cache.at_least(batch.revision)
+                    await self._cache.wait_for(batch.revision)
                     self._tell(changes)
                 self.revision = batch.revision
 

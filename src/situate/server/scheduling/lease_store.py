@@ -17,7 +17,7 @@ from situate.loop.leases import LeaseError, LeaseObject, steady_seconds
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
 
 __all__ = ["RegistryLeaseStore", "server_elector"]
@@ -47,7 +47,7 @@ class RegistryLeaseStore:
             return _versioned(await self._registry.create(Target(LEASES, self.namespace), lease, self._caller))
 
     async def update(self, lease: LeaseObject) -> LeaseObject:
-        def change(found: Object, _held: Held) -> Object:
+        def change(found: Object, _held: StoredObject) -> Object:
             return {**found, "spec": lease["spec"]}
 
         version = lease["metadata"]["resourceVersion"]
@@ -58,8 +58,8 @@ class RegistryLeaseStore:
         with _lease_errors():
             async with aclosing(await self._registry.watch(self._target)) as events:
                 async for event in events:
-                    if event.held is not None and event.type != "DELETED":
-                        yield _versioned(event.held)
+                    if event.stored is not None and event.type != "DELETED":
+                        yield _versioned(event.stored)
 
     async def announce(self, lease: LeaseObject, note: str) -> None:
         """The server records no events about its own elections."""
@@ -80,7 +80,7 @@ def server_elector(
     return Elector(store, rules, identity, clock=clock, wall_ns=wall_ns, dice=lambda: 0.0)
 
 
-def _versioned(held: Held) -> LeaseObject:
+def _versioned(held: StoredObject) -> LeaseObject:
     lease = held.object(LEASES)
     return {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(held.revision)}}
 

@@ -45,7 +45,7 @@ from situate.server.placing.binding import Binder, with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
 from situate.server.placing.write_request import PodWriteRequest
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
@@ -284,7 +284,7 @@ class RegistryPerformer:
             return  # dropped
         del self._notes[note.ref.uid]
 
-        def change(pod: Object, held: Held) -> Object:
+        def change(pod: Object, held: StoredObject) -> Object:
             if held.uid != note.ref.uid or pod["spec"].get("nodeName") or self._refusal():
                 raise _NotNowError
             if not self._noted(note, pod):
@@ -320,7 +320,7 @@ class RegistryPerformer:
         return changed
 
     async def _carry_out_group_note(self, said: SetGroupCondition) -> None:
-        def change(group: Object, _held: Held) -> Object:
+        def change(group: Object, _held: StoredObject) -> Object:
             made: Object = {
                 "type": POD_GROUP_INITIALLY_SCHEDULED,
                 "status": said.status,
@@ -371,7 +371,7 @@ class RegistryPerformer:
             "message": ask.message,
         }
 
-        def change(pod: Object, held: Held) -> Object:
+        def change(pod: Object, held: StoredObject) -> Object:
             if held.uid != victim.uid:
                 raise _NotNowError
             with_condition(pod.setdefault("status", {}), said, seconds_time(self._wall_ns()))

@@ -20,7 +20,7 @@ from situate.core.engine.engine import Engine
 from situate.core.plugins.volume_binding import BIND_COMPLETED
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.crew import Crew
@@ -137,7 +137,7 @@ class Volumes:
     async def _release(self, volume: str, claim_uid: str) -> None:
         """Let go of a volume whose claim did not follow, as far as that goes."""
 
-        def change(obj: Object, _held: Held) -> Object:
+        def change(obj: Object, _held: StoredObject) -> Object:
             if obj["spec"].get("claimRef", {}).get("uid") != claim_uid:
                 raise VolumeError(TAKEN.format(volume))
             del obj["spec"]["claimRef"]
@@ -152,7 +152,7 @@ class Volumes:
     async def _provision(self, namespace: str, claim: str, node: str) -> None:
         """Have a claim's volume made for a node. Raises VolumeError."""
 
-        def change(obj: Object, _held: Held) -> Object:
+        def change(obj: Object, _held: StoredObject) -> Object:
             annotations = obj["metadata"].setdefault("annotations", {})
             selected = annotations.get(SELECTED_NODE)
             if selected and selected != node:
@@ -163,7 +163,9 @@ class Volumes:
 
         await self._write(Target(CLAIMS, namespace, claim), change)
 
-    async def _write(self, target: Target, change: Callable[[Object, Held], Object], uid: str = "") -> Held:
+    async def _write(
+        self, target: Target, change: Callable[[Object, StoredObject], Object], uid: str = ""
+    ) -> StoredObject:
         try:
             return await self._registry.modify(target, change, self._caller, uid=uid)
         except StatusError as error:
@@ -217,7 +219,7 @@ class Volumes:
             self._tell(VolumesBound(ask.pod, ask.attempt))
 
 
-def _name_claim(volume: Object, claim: Held) -> Object:
+def _name_claim(volume: Object, claim: StoredObject) -> Object:
     """Have a volume name its claim. Raises VolumeError if it is another's."""
     held = volume["spec"].get("claimRef")
     meant = (claim.namespace, claim.name)

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from situate.server.placing.decisions import Decision
 from situate.server.placing.life import Phase
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["EVENTS", "PLACEMENT_EVENTS", "PlacementEvent", "happened", "held", "with_reason"]
+__all__ = ["EVENTS", "PLACEMENT_EVENTS", "PlacementEvent", "happened", "stored_event", "with_reason"]
 
 PLACEMENT_EVENTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementEvent"]
 
@@ -155,8 +155,8 @@ def _ended(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def held(event: PlacementEvent, namespace: str, revision: int) -> Held:
+def stored_event(event: PlacementEvent, namespace: str, revision: int) -> StoredObject:
     """The event as an object, in stored form."""
     name = f"{event.pod.name}.{revision}"
     value = _encode({"metadata": _Meta(name, namespace, event.time or None), **msgspec.to_builtins(event)})
-    return Held(f"{namespace}/{name}", namespace, name, revision, value, "", {}, ())
+    return StoredObject(f"{namespace}/{name}", namespace, name, revision, value, "", {}, ())

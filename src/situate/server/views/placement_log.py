@@ -14,17 +14,17 @@ from situate.server.errors import StatusError, bad_request, expired
 from situate.server.placing import decisions
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
 from situate.server.registry.cache import Cache
-from situate.server.registry.codec import decoded
-from situate.server.registry.keys import key_of, place_of, prefix_of
+from situate.server.registry.codec import decode
+from situate.server.registry.keys import key_of, parse_key, prefix_of
 from situate.server.registry.list import wait_for
-from situate.server.registry.list_options import revision_of
-from situate.server.registry.store_errors import failed
-from situate.server.registry.stored_object import Held, Listing
+from situate.server.registry.list_options import parse_resource_version
+from situate.server.registry.store_errors import status_error
+from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import ListOptions, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.server.views.pace import Pace
-from situate.server.views.placement_events import FROM_THE_POD, happened, held, with_reason
+from situate.server.views.placement_events import FROM_THE_POD, happened, stored_event, with_reason
 from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Event, Revision
 from situate.store.errors import CompactedError, StoreError
@@ -54,11 +54,11 @@ class PlacementLog:
         if options.labels or options.fields:
             raise bad_request(NO_SELECTORS)
         if options.resource_version in ("", OLDEST):
-            await self._cache.fresh()
+            await self._cache.wait_until_fresh()
         else:
-            await wait_for(self._cache, revision_of(options.resource_version))
+            await wait_for(self._cache, parse_resource_version(options.resource_version))
         oldest = options.resource_version == OLDEST
-        asked = revision_of(options.resource_version)
+        asked = parse_resource_version(options.resource_version)
         since = Revision(asked if options.resource_version else self._cache.revision)
         following = Following(self._store, target.namespace, since, bookmarks=options.bookmarks)
         try:
@@ -69,27 +69,27 @@ class PlacementLog:
                 raise expired(TOO_OLD.format(asked=since, oldest=error.compacted)) from None
             await following.reopen(error.compacted, self._cache.revision)
         except StoreError as error:
-            raise failed(error) from None
+            raise status_error(error) from None
         if options.timeout_s:
             following.end_in(options.timeout_s)
         return following
 
-    async def list(self, target: Target, options: ListOptions) -> Listing:
+    async def list(self, target: Target, options: ListOptions) -> ListResult:
         """The newest that the log has, oldest first, up to now."""
         wanted = WatchOptions(options.labels, options.fields, OLDEST, bookmarks=True)
-        found: deque[Held] = deque(maxlen=LISTED)
+        found: deque[StoredObject] = deque(maxlen=LISTED)
         following = await self.watch(target, wanted)
         try:
             async for event in following:
-                if event.held is not None:
-                    found.append(event.held)
+                if event.stored is not None:
+                    found.append(event.stored)
                 elif event.type == "ERROR" and event.status is not None:
                     raise StatusError(event.status["code"], event.status["reason"], event.status["message"])
                 elif event.initial_end:
-                    return Listing(event.revision, list(found))
+                    return ListResult(event.revision, list(found))
         finally:
             await following.aclose()
-        return Listing(self._cache.revision, list(found))
+        return ListResult(self._cache.revision, list(found))
 
 
 class Following:
@@ -180,16 +180,16 @@ class Following:
             if told is not None:
                 self._events.append(WatchEvent("ADDED", batch.revision, told))
 
-    async def _told(self, revision: Revision, event: Event) -> Held | None:
+    async def _told(self, revision: Revision, event: Event) -> StoredObject | None:
         found = happened(_decision(event.before), _decision(event.entry))
         if found is None:
             return None
-        place = place_of(event.key)
+        place = parse_key(event.key)
         if found.event in FROM_THE_POD:
             pod = await self._pod(place.namespace, place.name, revision, gone=event.entry is None)
             if pod is not None:
                 found = with_reason(found, pod)
-        return held(found, place.namespace, revision)
+        return stored_event(found, place.namespace, revision)
 
     async def _pod(self, namespace: str, name: str, revision: Revision, *, gone: bool) -> dict[str, object] | None:
         """The pod as it was then; None if that is not kept any more."""
@@ -199,7 +199,7 @@ class Following:
         except StoreError:
             return None
         entry = reading.entries[0]
-        return None if entry is None else decoded(entry.value, PODS.api_version, PODS.kind, entry.modified)
+        return None if entry is None else decode(entry.value, PODS.api_version, PODS.kind, entry.modified)
 
     # -- the end, and how far it is ------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Following:
         if isinstance(error, CompactedError):
             status = expired(TOO_OLD.format(asked=error.asked, oldest=error.compacted)).status()
         else:
-            status = failed(error).status()
+            status = status_error(error).status()
         self._events.append(WatchEvent("ERROR", self._since, status=status))
         self._ended = True
 

@@ -18,9 +18,9 @@ from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
 from situate.server.placing.ledger import Amounts, amounts_of
 from situate.server.registry.cache import Cache
-from situate.server.registry.stored_object import Held
-from situate.server.registry.watch import watched
-from situate.server.registry.watchers import WatchEvent, Watching
+from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.watch import open_watch
+from situate.server.registry.watchers import ObjectWatch, WatchEvent
 from situate.server.requests import Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.server.views.pace import Pace
@@ -118,7 +118,7 @@ class Tally:
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._watching: Watching | None = None
+        self._watching: ObjectWatch | None = None
         self._one_at_a_time = asyncio.Lock()
         self._letting_go: asyncio.TimerHandle | None = None
         self._forget()
@@ -134,7 +134,7 @@ class Tally:
         """With all counted that has happened up to now; the revision of that. It stays so until this is over."""
         async with self._one_at_a_time:
             self._let_go_later()
-            await self._cache.fresh()
+            await self._cache.wait_until_fresh()
             yield await self._caught_up()
 
     async def _caught_up(self) -> int:
@@ -143,11 +143,11 @@ class Tally:
             if self._watching is None:
                 self._forget()
                 options = WatchOptions(resource_version="0")
-                self._watching = await watched(self._cache, Target(PODS), options, backlog=BACKLOG)
+                self._watching = await open_watch(self._cache, Target(PODS), options, backlog=BACKLOG)
             events = self._watching.ready(AT_ONCE)
             if any(event.type == "ERROR" for event in events) or (not events and self._watching.ended):
                 await self._stop()  # too much has waited, or the past is not known any more
-                await self._cache.at_least(0)  # not in circles: a cache that has failed says so
+                await self._cache.wait_for(0)  # not in circles: a cache that has failed says so
                 continue
             for event in events:
                 self._heard(event)
@@ -193,14 +193,14 @@ class Tally:
     # -- counting ------------------------------------------------------------------------------------------------------
 
     def _heard(self, event: WatchEvent) -> None:
-        held = event.held
-        if held is None:
+        stored = event.stored
+        if stored is None:
             return
-        before = self._records.pop(held.key, None)
+        before = self._records.pop(stored.key, None)
         if before is not None:
             self._count(before, -1)
         if event.type != "DELETED":
-            self._records[held.key] = record = _record(held)
+            self._records[stored.key] = record = _record(stored)
             self._count(record, 1)
 
     def _count(self, one: _Record, sign: int) -> None:
@@ -219,16 +219,16 @@ def _add(sums: dict[K, S], key: K, kind: type[S], one: _Record, sign: int) -> No
         del sums[key]
 
 
-def _record(held: Held) -> _Record:
-    pod = decode_pod(held.value)
+def _record(stored: StoredObject) -> _Record:
+    pod = decode_pod(stored.value)
     controller = controller_of(pod.metadata)
     if controller is None:
-        owner = Owner(held.namespace, "v1", "Pod", held.name, held.uid)
+        owner = Owner(stored.namespace, "v1", "Pod", stored.name, stored.uid)
     else:
-        owner = Owner(held.namespace, controller.api_version, controller.kind, controller.name, controller.uid)
+        owner = Owner(stored.namespace, controller.api_version, controller.kind, controller.name, controller.uid)
     state = _state(pod)
     ready = state == "running" and any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
-    return _Record(held.name, owner, pod.spec.node_name, state, ready, amounts_of(pod))
+    return _Record(stored.name, owner, pod.spec.node_name, state, ready, amounts_of(pod))
 
 
 def _state(pod: Pod) -> State:

@@ -19,7 +19,7 @@ from situate.server.placing.ledger import Amounts, allocatable_of, quantity
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_of
 from situate.server.registry.cache import Cache
-from situate.server.registry.stored_object import Held
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND, Resource
 from situate.server.views.pod_counts import STATES, Group, Owner, Sum, Tally
@@ -57,12 +57,12 @@ _decode_owned: Final = msgspec.json.Decoder(_Owned).decode
 def workload_views(cache: Cache, tally: Tally, namespace: str, name: str) -> Iterator[Object | None]:
     """Those of a namespace, or of all; and of one name, or of all. None is a pause."""
     kind, _, own = name.partition(".")
-    there: dict[Owner, tuple[Resource, Held]] = {}
+    there: dict[Owner, tuple[Resource, StoredObject]] = {}
     for resource in WORKLOADS:
         if not name or resource.kind.lower() == kind:
-            for held in cache.all(resource, namespace):
-                owner = Owner(held.namespace, resource.api_version, resource.kind, held.name, held.uid)
-                there[owner] = resource, held
+            for stored in cache.all(resource, namespace):
+                owner = Owner(stored.namespace, resource.api_version, resource.kind, stored.name, stored.uid)
+                there[owner] = resource, stored
     groups: dict[Owner, Group] = {}
     for number, (owner, group) in enumerate(tally.groups.items()):
         if not namespace or owner.namespace == namespace:
@@ -87,10 +87,10 @@ def _top(cache: Cache, owner: Owner) -> Owner:
     """The Deployment, of a ReplicaSet that has one."""
     if owner.kind != REPLICA_SETS.kind:
         return owner
-    held = cache.get(REPLICA_SETS, owner.namespace, owner.name)
-    if held is None or held.uid != owner.uid:
+    stored = cache.get(REPLICA_SETS, owner.namespace, owner.name)
+    if stored is None or stored.uid != owner.uid:
         return owner
-    above = controller_of(_decode_owned(held.value).metadata)
+    above = controller_of(_decode_owned(stored.value).metadata)
     return owner if above is None else Owner(owner.namespace, above.api_version, above.kind, above.name, above.uid)
 
 
@@ -106,9 +106,9 @@ def _workload(cache: Cache, owner: Owner, obj: Object | None, group: Group) -> O
     }
     first = next(iter(group.waiting), None)
     if first is not None:
-        held = cache.get(PLACEMENT_DECISIONS, owner.namespace, first)
-        if held is not None:
-            told = decisions.decoded(held.value).status
+        stored = cache.get(PLACEMENT_DECISIONS, owner.namespace, first)
+        if stored is not None:
+            told = decisions.decoded(stored.value).status
             status |= {"reason": told.reason, "message": told.message} if told.reason else {}
     return _object(f"{owner.kind.lower()}.{owner.name}", owner.namespace, meta, owner.uid, status)
 
@@ -128,20 +128,20 @@ def _desired(kind: str, obj: Object | None, group: Group) -> int:
 
 
 def node_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterator[Object | None]:
-    for held, snapshot in [(one, cache.get(NODE_SNAPSHOTS, "", one.name)) for one in _named(cache, NODES, name)]:
-        node = decode_node(held.value)
+    for stored, snapshot in [(one, cache.get(NODE_SNAPSHOTS, "", one.name)) for one in _named(cache, NODES, name)]:
+        node = decode_node(stored.value)
         allocated = {} if snapshot is None else snapshot_of(snapshot.value)[1].allocated
         room = allocatable_of(node)
         status: Object = {
             "ready": _is_ready(node),
             "schedulable": not node.spec.unschedulable,
             "taints": [f"{one.key}={one.value}:{one.effect}" for one in node.spec.taints],
-            **_counts(tally.on_node(held.name), requested=allocated),
+            **_counts(tally.on_node(stored.name), requested=allocated),
             "allocatable": _quantities({resource: amount for resource, amount in room.items() if amount}),
             "snapshotVersion": "" if snapshot is None else str(snapshot.revision),
         }
         meta = {"creationTimestamp": node.metadata.creation_timestamp, "labels": dict(node.metadata.labels)}
-        yield _object(held.name, "", meta, held.uid, status)
+        yield _object(stored.name, "", meta, stored.uid, status)
 
 
 def _is_ready(node: Node) -> bool:
@@ -158,24 +158,24 @@ def namespace_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> I
         owners.setdefault(owner.namespace, set()).add(_top(cache, owner))
         if number % TOGETHER == 0:
             yield None
-    for held in there:
-        obj = held.object(NAMESPACES)
+    for stored in there:
+        obj = stored.object(NAMESPACES)
         status: Object = {
             "phase": obj.get("status", {}).get("phase", ""),
-            "workloads": len(owners.get(held.name, ())),
-            **_counts(tally.in_namespace(held.name)),
+            "workloads": len(owners.get(stored.name, ())),
+            **_counts(tally.in_namespace(stored.name)),
         }
-        yield _object(held.name, "", obj["metadata"], held.uid, status)
+        yield _object(stored.name, "", obj["metadata"], stored.uid, status)
 
 
 # -- what all have in common -------------------------------------------------------------------------------------------
 
 
-def _named(cache: Cache, resource: Resource, name: str) -> Iterable[Held]:
+def _named(cache: Cache, resource: Resource, name: str) -> Iterable[StoredObject]:
     if not name:
         return cache.all(resource)
-    held = cache.get(resource, "", name)
-    return () if held is None else (held,)
+    stored = cache.get(resource, "", name)
+    return () if stored is None else (stored,)
 
 
 def _counts(some: Sum, requested: Amounts | None = None) -> Object:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from situate.server.errors import method_not_allowed, not_found
 from situate.server.registry.cache import Cache
-from situate.server.registry.codec import encoded
+from situate.server.registry.codec import encode
 from situate.server.registry.keys import key_of
-from situate.server.registry.list_options import check_list
+from situate.server.registry.list_options import validate_list_options
 from situate.server.registry.selectors import selection
-from situate.server.registry.stored_object import Held, Listing
+from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.server.resources import Resource
 from situate.server.views.pace import Pace
@@ -29,14 +29,14 @@ class Views:
         self._log = PlacementLog(store, cache)
         self._tally = Tally(cache)
 
-    async def get(self, target: Target) -> Held:
+    async def get(self, target: Target) -> StoredObject:
         """Raises StatusError."""
         listing = await self._stands(target, ListOptions())
         if not listing.items:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         return listing.items[0]
 
-    async def list(self, target: Target, options: ListOptions) -> Listing:
+    async def list(self, target: Target, options: ListOptions) -> ListResult:
         """All at once, as of now: there are no pages, and no past."""
         if target.resource == PLACEMENT_EVENTS:
             return await self._log.list(target, options)
@@ -50,25 +50,25 @@ class Views:
     async def aclose(self) -> None:
         await self._tally.aclose()
 
-    async def _stands(self, target: Target, options: ListOptions) -> Listing:
-        check_list(options)
+    async def _stands(self, target: Target, options: ListOptions) -> ListResult:
+        validate_list_options(options)
         resource = target.resource
         chosen = selection(resource, target.namespace, target.name, options.labels, options.fields)
-        found: list[Held] = []
+        found: list[StoredObject] = []
         pace = Pace()
         async with self._tally.reading() as revision:
             made = VIEWS[resource.plural](self._cache, self._tally, chosen.namespace, target.name)
             for obj in made:
                 if obj is not None:
-                    held = _held(resource, obj, revision)
-                    if chosen.matches(held):
-                        found.append(held)
+                    stored = _held(resource, obj, revision)
+                    if chosen.matches(stored):
+                        found.append(stored)
                 await pace.breathe()
-        return Listing(revision, found)
+        return ListResult(revision, found)
 
 
-def _held(resource: Resource, obj: Object, revision: int) -> Held:
+def _held(resource: Resource, obj: Object, revision: int) -> StoredObject:
     meta = obj["metadata"]
     namespace, name = meta.get("namespace", ""), meta["name"]
     key = key_of(resource, namespace, name)
-    return Held(key, namespace, name, revision, encoded(obj), meta["uid"], meta.get("labels", {}), ())
+    return StoredObject(key, namespace, name, revision, encode(obj), meta["uid"], meta.get("labels", {}), ())

@@ -19,7 +19,7 @@ from situate.server.controllers.running import RegistryControllers
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache
-from situate.server.registry.metadata import LETTERS, SUFFIX
+from situate.server.registry.metadata import NAME_ALPHABET, SUFFIX_LENGTH
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
@@ -103,7 +103,7 @@ class ControlPlaneProcess:
             cache=cache,
             admission=chain(cache, profile),
             extension=transactions,
-            new_suffix=lambda: "".join(rng.choice(LETTERS) for _ in range(SUFFIX)),
+            new_suffix=lambda: "".join(rng.choice(NAME_ALPHABET) for _ in range(SUFFIX_LENGTH)),
         )
         self.plane = LocalControlPlane(self.registry)
         self._binder = Binder(self.registry, time.time_ns, transactions.node_locks)

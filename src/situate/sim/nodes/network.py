@@ -311,7 +311,7 @@ async def _lease_request(registry: Registry, method: str, path: str, body: bytes
                 held = await registry.create(Target(LEASE, LEASES), _decode(body), SYSTEM)
     except StatusError as error:
         raise ApiError(error.code, error.reason, error.message) from None
-    return held.shown(LEASE)
+    return held.to_json(LEASE)
 
 
 def _copied(one: Any) -> Any:

@@ -24,7 +24,10 @@ def test_a_watch_goes_on_where_it_was_before_the_server_was_started_anew() -> No
         registry = await begun_anew(world)
         watching = await registry.watch(Target(CONFIG_MAP, "default"), WatchOptions(resource_version=since))
         heard = [await anext(watching), await anext(watching)]
-        assert [(event.type, event.held.name) for event in heard if event.held] == [("ADDED", "b"), ("MODIFIED", "a")]
+        assert [(event.type, event.stored.name) for event in heard if event.stored] == [
+            ("ADDED", "b"),
+            ("MODIFIED", "a"),
+        ]
         await watching.aclose()
         await registry.aclose()
 
@@ -32,7 +35,7 @@ def test_a_watch_goes_on_where_it_was_before_the_server_was_started_anew() -> No
 
 
 def test_what_is_further_back_than_is_recalled_is_expired(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "RECALLED", 2)
+    monkeypatch.setattr(cache_module, "HISTORY_REVISIONS", 2)
 
     async def story(world: World) -> None:
         made = [await world.create(config_map(name)) for name in "abcd"]
