@@ -38,6 +38,6 @@ def test_a_selector_that_is_missing_matches_nothing_and_an_empty_one_everything(
 
 
 def test_a_selector_with_a_mistake_cannot_be_asked() -> None:
-    causes: Causes = []
+    causes = Causes()
     assert not usable_selector({"matchExpressions": [{"key": "a", "operator": "In"}]}, "spec.selector", causes)
     assert [cause.field for cause in causes] == ["spec.selector.matchExpressions[0].values"]

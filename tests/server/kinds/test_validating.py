@@ -5,50 +5,156 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from situate.core.model.quantity import parse_milli, parse_quantity
-from situate.server.errors import Cause
 from situate.server.kinds.addresses import cidr, ip
-from situate.server.kinds.field_errors import (
-    Causes,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required,
-    too_few,
-    too_long,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import config_key, dns_1035_label, dns_label, env_name, path_segment, subdomain
 from situate.server.kinds.quantities import rounded, written
 
 
 @pytest.mark.parametrize(
-    "cause,message,reason",
+    "name,arguments,message,reason",
     [
-        (required("f"), "Required value", "FieldValueRequired"),
-        (required("f", "why"), "Required value: why", "FieldValueRequired"),
-        (invalid("f", "x", "must be y"), 'Invalid value: "x": must be y', "FieldValueInvalid"),
-        (invalid("f", 'a"\n\x01ä', "no"), 'Invalid value: "a\\"\\n\\x01ä": no', "FieldValueInvalid"),
-        (invalid("f", 5, "no"), "Invalid value: 5: no", "FieldValueInvalid"),
-        (invalid("f", True, "no"), "Invalid value: true: no", "FieldValueInvalid"),
-        (invalid("f", None, "no"), "Invalid value: null: no", "FieldValueInvalid"),
-        (invalid("f", {"a": ["<"]}, "no"), 'Invalid value: {"a":["\\u003c"]}: no', "FieldValueInvalid"),
+        ("required", ("f",), "Required value", "FieldValueRequired"),
         (
-            not_supported("f", "x", ("a", "b")),
+            "required",
+            (
+                "f",
+                "why",
+            ),
+            "Required value: why",
+            "FieldValueRequired",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                "x",
+                "must be y",
+            ),
+            'Invalid value: "x": must be y',
+            "FieldValueInvalid",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                'a"\n\x01ä',
+                "no",
+            ),
+            'Invalid value: "a\\"\\n\\x01ä": no',
+            "FieldValueInvalid",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                5,
+                "no",
+            ),
+            "Invalid value: 5: no",
+            "FieldValueInvalid",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                True,
+                "no",
+            ),
+            "Invalid value: true: no",
+            "FieldValueInvalid",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                None,
+                "no",
+            ),
+            "Invalid value: null: no",
+            "FieldValueInvalid",
+        ),
+        (
+            "invalid",
+            (
+                "f",
+                {"a": ["<"]},
+                "no",
+            ),
+            'Invalid value: {"a":["\\u003c"]}: no',
+            "FieldValueInvalid",
+        ),
+        (
+            "not_supported",
+            ("f", "x", ("a", "b")),
             'Unsupported value: "x": supported values: "a", "b"',
             "FieldValueNotSupported",
         ),
-        (not_supported("f", "x", ()), 'Unsupported value: "x"', "FieldValueNotSupported"),
-        (forbidden("f", "why"), "Forbidden: why", "FieldValueForbidden"),
-        (duplicate("f", "x"), 'Duplicate value: "x"', "FieldValueDuplicate"),
-        (not_found("f", "x"), 'Not found: "x"', "FieldValueNotFound"),
-        (too_long("f", 63), "Too long: may not be more than 63 bytes", "FieldValueTooLong"),
-        (too_many("f", 5, 1), "Too many: 5: must have at most 1 item", "FieldValueTooMany"),
-        (too_few("f", 0, 2), "Too few: 0: must have at least 2 items", "FieldValueTooFew"),
+        ("not_supported", ("f", "x", ()), 'Unsupported value: "x"', "FieldValueNotSupported"),
+        (
+            "forbidden",
+            (
+                "f",
+                "why",
+            ),
+            "Forbidden: why",
+            "FieldValueForbidden",
+        ),
+        (
+            "duplicate",
+            (
+                "f",
+                "x",
+            ),
+            'Duplicate value: "x"',
+            "FieldValueDuplicate",
+        ),
+        (
+            "not_found",
+            (
+                "f",
+                "x",
+            ),
+            'Not found: "x"',
+            "FieldValueNotFound",
+        ),
+        (
+            "too_long",
+            (
+                "f",
+                63,
+            ),
+            "Too long: may not be more than 63 bytes",
+            "FieldValueTooLong",
+        ),
+        (
+            "too_many",
+            (
+                "f",
+                5,
+                1,
+            ),
+            "Too many: 5: must have at most 1 item",
+            "FieldValueTooMany",
+        ),
+        (
+            "too_few",
+            (
+                "f",
+                0,
+                2,
+            ),
+            "Too few: 0: must have at least 2 items",
+            "FieldValueTooFew",
+        ),
     ],
 )
-def test_each_mistake_has_the_words_of_the_api_server(cause: Cause, message: str, reason: str) -> None:
+def test_each_mistake_has_the_words_of_the_api_server(
+    name: str, arguments: tuple[object, ...], message: str, reason: str
+) -> None:
+    causes = Causes()
+    getattr(causes, name)(*arguments)
+    (cause,) = causes
     assert (cause.field, cause.message, cause.reason) == ("f", message, reason)
 
 
@@ -92,10 +198,10 @@ def test_a_line_feed_at_the_end_is_part_of_a_name(rule: object) -> None:
     ],
 )
 def test_addresses(text: str, problem: str) -> None:
-    causes: Causes = []
+    causes = Causes()
     ip(text, "f", causes)
     assert [problem in one.message for one in causes] == ([True] if problem else [])
-    again: Causes = []
+    again = Causes()
     ip(text, "f", again, known=[text])
     assert again == []
 
@@ -113,7 +219,7 @@ def test_addresses(text: str, problem: str) -> None:
     ],
 )
 def test_networks(text: str, problem: str) -> None:
-    causes: Causes = []
+    causes = Causes()
     cidr(text, "f", causes)
     assert [problem in one.message for one in causes] == ([True] if problem else [])
 

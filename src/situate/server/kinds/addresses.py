@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
-from situate.server.kinds.field_errors import Causes, invalid
+from situate.server.kinds.field_errors import Causes
 
 __all__ = ["cidr", "endpoint_ip", "ip", "is_dual_stack", "is_ipv6", "parse_ip"]
 
@@ -36,11 +36,11 @@ def ip(text: str, path: str, causes: Causes, known: Collection[str] = ()) -> Non
         return
     found = parse_ip(text)
     if found is None:
-        causes.append(invalid(path, text, NOT_AN_IP))
+        causes.invalid(path, text, NOT_AN_IP)
     elif ":" not in text and _ZEROS.search(text):
-        causes.append(invalid(path, text, "must not have leading 0s"))
+        causes.invalid(path, text, "must not have leading 0s")
     elif isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        causes.append(invalid(path, text, "must not be an IPv4-mapped IPv6 address"))
+        causes.invalid(path, text, "must not be an IPv4-mapped IPv6 address")
 
 
 def cidr(text: str, path: str, causes: Causes, known: Collection[str] = ()) -> None:
@@ -49,17 +49,17 @@ def cidr(text: str, path: str, causes: Causes, known: Collection[str] = ()) -> N
     address, slash, length = text.partition("/")
     found = parse_ip(address)
     if found is None or not slash or not length.isdecimal() or not length.isascii() or len(length) > 3:
-        causes.append(invalid(path, text, NOT_A_CIDR))
+        causes.invalid(path, text, NOT_A_CIDR)
         return
     bits = int(length)
     if bits > found.max_prefixlen:
-        causes.append(invalid(path, text, NOT_A_CIDR))
+        causes.invalid(path, text, NOT_A_CIDR)
     elif (":" not in address and _ZEROS.search(address)) or (len(length) > 1 and length[0] == "0"):
-        causes.append(invalid(path, text, "must not have leading 0s in IP or prefix length"))
+        causes.invalid(path, text, "must not have leading 0s in IP or prefix length")
     elif isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        causes.append(invalid(path, text, "must not have an IPv4-mapped IPv6 address"))
+        causes.invalid(path, text, "must not have an IPv4-mapped IPv6 address")
     elif ip_network((found, bits), strict=False).network_address != found:
-        causes.append(invalid(path, text, "must not have bits set beyond the prefix length"))
+        causes.invalid(path, text, "must not have bits set beyond the prefix length")
 
 
 def is_ipv6(text: str) -> bool:
@@ -76,16 +76,16 @@ def endpoint_ip(text: str, path: str, causes: Causes) -> None:
     """What a service or an endpoint may point at."""
     found = parse_ip(text)
     if found is None:
-        causes.append(invalid(path, text, "must be a valid IP address"))
+        causes.invalid(path, text, "must be a valid IP address")
         return
     if found.is_unspecified:
-        causes.append(invalid(path, text, f"may not be unspecified ({text})"))
+        causes.invalid(path, text, f"may not be unspecified ({text})")
     if found.is_loopback:
-        causes.append(invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+        causes.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if found.is_link_local:
-        causes.append(invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+        causes.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if _link_local_multicast(found):
-        causes.append(invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+        causes.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
 def _link_local_multicast(found: IPv4Address | IPv6Address) -> bool:

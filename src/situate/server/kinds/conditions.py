@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.kinds.field_errors import Causes, duplicate, invalid, label_key, not_supported, required, too_long
+from situate.core.model.names import qualified_name_problems
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import pattern_text
 
 __all__ = ["conditions", "is_true"]
@@ -37,27 +38,27 @@ def conditions(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) ->
     for index, one in enumerate(these):
         at, kind = f"{path}[{index}]", one.get("type", "")
         if kind in seen:
-            causes.append(duplicate(f"{at}.type", kind))
+            causes.duplicate(f"{at}.type", kind)
         seen.add(kind)
         _condition(one, at, causes)
 
 
 def _condition(one: Mapping[str, Any], path: str, causes: Causes) -> None:
-    label_key(one.get("type", ""), f"{path}.type", causes)
+    causes.check(qualified_name_problems, one.get("type", ""), f"{path}.type")
     if one.get("status") not in _STATUSES:
-        causes.append(not_supported(f"{path}.status", one.get("status", ""), _STATUSES))
+        causes.not_supported(f"{path}.status", one.get("status", ""), _STATUSES)
     if one.get("observedGeneration", 0) < 0:
         detail = "must be greater than or equal to zero"
-        causes.append(invalid(f"{path}.observedGeneration", one["observedGeneration"], detail))
+        causes.invalid(f"{path}.observedGeneration", one["observedGeneration"], detail)
     if not one.get("lastTransitionTime"):
-        causes.append(required(f"{path}.lastTransitionTime"))
+        causes.required(f"{path}.lastTransitionTime")
     reason = one.get("reason", "")
     if not reason:
-        causes.append(required(f"{path}.reason"))
+        causes.required(f"{path}.reason")
     else:
         if not _IS_REASON(reason):
-            causes.append(invalid(f"{path}.reason", reason, _REASON_RULE))
+            causes.invalid(f"{path}.reason", reason, _REASON_RULE)
         if len(reason) > MAX_REASON:
-            causes.append(too_long(f"{path}.reason", MAX_REASON))
+            causes.too_long(f"{path}.reason", MAX_REASON)
     if len(one.get("message", "").encode("utf-8", "surrogatepass")) > MAX_MESSAGE:
-        causes.append(too_long(f"{path}.message", MAX_MESSAGE))
+        causes.too_long(f"{path}.message", MAX_MESSAGE)

@@ -1,44 +1,18 @@
-"""The vocabulary of field errors: a Cause with the API server's exact form of words for each kind of mistake.
+"""Field errors: a Cause with kube-apiserver's exact words for each kind of mistake, as Go's package `field` has them.
 
-Paths are text, as `spec.containers[0].image`; whoever validates builds them only where something is wrong, or once a
-list. Checks append to a list of causes that the caller owns.
+Paths are text, as `spec.containers[0].image`. Validation builds them only where something is wrong, or once a list.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import Cause
 
-__all__ = [
-    "IMMUTABLE",
-    "NOT_NEGATIVE",
-    "Causes",
-    "at_least_zero",
-    "check",
-    "duplicate",
-    "forbidden",
-    "immutable",
-    "internal",
-    "invalid",
-    "label_key",
-    "label_selector",
-    "labels",
-    "not_found",
-    "not_supported",
-    "positive",
-    "quoted",
-    "required",
-    "shown",
-    "too_few",
-    "too_long",
-    "too_many",
-]
-
-Causes: TypeAlias = list[Cause]
+__all__ = ["IMMUTABLE", "NOT_NEGATIVE", "Causes", "forbidden", "invalid", "not_supported", "quoted", "shown"]
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -78,10 +52,6 @@ def _detailed(text: str, detail: str) -> str:
     return f"{text}: {detail}" if detail else text
 
 
-def required(path: str, detail: str = "") -> Cause:
-    return Cause(path, _detailed("Required value", detail), "FieldValueRequired")
-
-
 def invalid(path: str, value: object, detail: str) -> Cause:
     return Cause(path, _detailed(f"Invalid value: {shown(value)}", detail), "FieldValueInvalid")
 
@@ -97,90 +67,90 @@ def forbidden(path: str, detail: str) -> Cause:
     return Cause(path, _detailed("Forbidden", detail), "FieldValueForbidden")
 
 
-def duplicate(path: str, value: object) -> Cause:
-    return Cause(path, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+class Causes(list[Cause]):
+    """The field errors of one object, in the order in which they are found."""
 
+    __slots__ = ()
 
-def not_found(path: str, value: object) -> Cause:
-    return Cause(path, f"Not found: {shown(value)}", "FieldValueNotFound")
+    def required(self, path: str, detail: str = "") -> None:
+        self.append(Cause(path, _detailed("Required value", detail), "FieldValueRequired"))
 
+    def invalid(self, path: str, value: object, detail: str) -> None:
+        self.append(invalid(path, value, detail))
 
-def too_long(path: str, limit: int) -> Cause:
-    detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
-    return Cause(path, f"Too long: {detail}", "FieldValueTooLong")
+    def invalid_struct(self, path: str, detail: str) -> None:
+        """The value is a struct that kube-apiserver does not show."""
+        self.append(Cause(path, f"Invalid value: {detail}", "FieldValueInvalid"))
 
+    def not_supported(self, path: str, value: object, supported: Iterable[str]) -> None:
+        self.append(not_supported(path, value, supported))
 
-def too_many(path: str, actual: int, limit: int) -> Cause:
-    detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
-    return Cause(path, f"Too many: {actual}: {detail}", "FieldValueTooMany")
+    def forbidden(self, path: str, detail: str) -> None:
+        self.append(forbidden(path, detail))
 
+    def duplicate(self, path: str, value: object, detail: str = "") -> None:
+        self.append(Cause(path, _detailed(f"Duplicate value: {shown(value)}", detail), "FieldValueDuplicate"))
 
-def too_few(path: str, actual: int, least: int) -> Cause:
-    detail = f"must have at least {least} {'item' if least == 1 else 'items'}"
-    return Cause(path, f"Too few: {actual}: {detail}", "FieldValueTooFew")
+    def not_found(self, path: str, value: object, detail: str = "") -> None:
+        self.append(Cause(path, _detailed(f"Not found: {shown(value)}", detail), "FieldValueNotFound"))
 
+    def too_long(self, path: str, limit: int) -> None:
+        detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
+        self.append(Cause(path, f"Too long: {detail}", "FieldValueTooLong"))
 
-def internal(path: str, detail: str) -> Cause:
-    return Cause(path, f"Internal error: {detail}", "InternalError")
+    def too_many(self, path: str, actual: int, limit: int) -> None:
+        detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
+        self.append(Cause(path, f"Too many: {actual}: {detail}", "FieldValueTooMany"))
 
+    def too_few(self, path: str, actual: int, least: int) -> None:
+        detail = f"must have at least {least} {'item' if least == 1 else 'items'}"
+        self.append(Cause(path, f"Too few: {actual}: {detail}", "FieldValueTooFew"))
 
-def immutable(new: Any, old: Any, path: str, causes: Causes) -> None:
-    """None is what was left out."""
-    if new != old:
-        causes.append(invalid(path, new, IMMUTABLE))
+    def internal(self, path: str, detail: str) -> None:
+        self.append(Cause(path, f"Internal error: {detail}", "InternalError"))
 
+    def immutable(self, new: Any, old: Any, path: str) -> None:
+        """None is an absent value."""
+        if new != old:
+            self.invalid(path, new, IMMUTABLE)
 
-def check(problems: Callable[[Any], Sequence[str]], value: Any, path: str, causes: Causes) -> None:
-    """By a rule of `naming`: one cause for each thing wrong."""
-    for problem in problems(value):
-        causes.append(invalid(path, value, problem))
+    def check(self, problems: Callable[[Any], Iterable[str]], value: Any, path: str) -> None:
+        """One error for each problem that a rule of `naming` finds with the value."""
+        for problem in problems(value):
+            self.invalid(path, value, problem)
 
+    def at_least_zero(self, value: int, path: str) -> None:
+        if value < 0:
+            self.invalid(path, value, NOT_NEGATIVE)
 
-def at_least_zero(value: int, path: str, causes: Causes) -> None:
-    if value < 0:
-        causes.append(invalid(path, value, NOT_NEGATIVE))
+    def positive(self, value: int, path: str) -> None:
+        if value <= 0:
+            self.invalid(path, value, POSITIVE)
 
+    def labels(self, found: Mapping[str, str], path: str) -> None:
+        for key, value in found.items():
+            self.check(qualified_name_problems, key, path)
+            self.check(label_value_problems, value, path)
 
-def positive(value: int, path: str, causes: Causes) -> None:
-    if value <= 0:
-        causes.append(invalid(path, value, POSITIVE))
+    def label_selector(self, selector: Mapping[str, Any] | None, path: str) -> None:
+        """A metav1.LabelSelector: matchLabels and matchExpressions."""
+        if not selector:
+            return
+        if asked := selector.get("matchLabels"):
+            self.labels(asked, f"{path}.matchLabels")
+        for index, expression in enumerate(selector.get("matchExpressions", ())):
+            self._requirement(expression, f"{path}.matchExpressions[{index}]")
 
-
-def label_key(key: str, path: str, causes: Causes) -> None:
-    for problem in qualified_name_problems(key):
-        causes.append(invalid(path, key, problem))
-
-
-def labels(found: Mapping[str, str], path: str, causes: Causes) -> None:
-    for key, value in found.items():
-        for problem in qualified_name_problems(key):
-            causes.append(invalid(path, key, problem))
-        for problem in label_value_problems(value):
-            causes.append(invalid(path, value, problem))
-
-
-def label_selector(selector: Mapping[str, Any] | None, path: str, causes: Causes) -> None:
-    """metav1.LabelSelector: matchLabels and matchExpressions."""
-    if not selector:
-        return
-    if asked := selector.get("matchLabels"):
-        labels(asked, f"{path}.matchLabels", causes)
-    for index, expression in enumerate(selector.get("matchExpressions", ())):
-        _requirement(expression, f"{path}.matchExpressions[{index}]", causes)
-
-
-def _requirement(expression: Mapping[str, Any], path: str, causes: Causes) -> None:
-    operator, values = expression.get("operator", ""), expression.get("values", ())
-    if operator in ("In", "NotIn"):
-        if not values:
-            causes.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.append(forbidden(f"{path}.values", detail))
-    else:
-        causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    label_key(expression.get("key", ""), f"{path}.key", causes)
-    for index, value in enumerate(values):
-        for problem in label_value_problems(value):
-            causes.append(invalid(f"{path}.values[{index}]", value, problem))
+    def _requirement(self, expression: Mapping[str, Any], path: str) -> None:
+        operator, values = expression.get("operator", ""), expression.get("values", ())
+        if operator in ("In", "NotIn"):
+            if not values:
+                self.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                self.forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        else:
+            self.invalid(f"{path}.operator", operator, "not a valid selector operator")
+        self.check(qualified_name_problems, expression.get("key", ""), f"{path}.key")
+        for index, value in enumerate(values):
+            self.check(label_value_problems, value, f"{path}.values[{index}]")

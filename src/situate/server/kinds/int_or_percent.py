@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situate.server.kinds.field_errors import Causes, at_least_zero, invalid
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import percent
 
 __all__ = ["Portion", "at_most_all", "how_many", "portion"]
@@ -14,14 +14,14 @@ ALL = 100
 def portion(value: Portion, path: str, causes: Causes) -> None:
     """A whole number or a percentage, not less than nothing."""
     if isinstance(value, int):
-        at_least_zero(value, path, causes)
+        causes.at_least_zero(value, path)
     else:
-        causes.extend(invalid(path, value, problem) for problem in percent(value))
+        causes.check(percent, value, path)
 
 
 def at_most_all(value: Portion, path: str, causes: Causes) -> None:
     if isinstance(value, str) and not percent(value) and int(value[:-1]) > ALL:
-        causes.append(invalid(path, value, "must not be greater than 100%"))
+        causes.invalid(path, value, "must not be greater than 100%")
 
 
 def how_many(value: Portion) -> int:

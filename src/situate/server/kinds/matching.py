@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.field_errors import Causes, invalid, label_selector, required
+from situate.server.kinds.field_errors import Causes
 
 __all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "own_selector", "template_labels", "usable_selector"]
 
@@ -41,7 +41,7 @@ def _holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def usable_selector(selector: Selector, path: str, causes: Causes) -> bool:
     """Whether it can be asked anything; if not, `causes` says why."""
     before = len(causes)
-    label_selector(selector, path, causes)
+    causes.label_selector(selector, path)
     return len(causes) == before
 
 
@@ -58,15 +58,15 @@ def own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, c
     selector, at = spec.get("selector"), f"{path}.selector"
     usable = True
     if selector is None:
-        causes.append(required(at))
+        causes.required(at)
     else:
         usable = usable_selector(selector, at, causes)
         if is_empty(selector):
-            causes.append(invalid(at, selector, f"empty selector is invalid for {kind}"))
+            causes.invalid(at, selector, f"empty selector is invalid for {kind}")
     if not usable:
-        causes.append(invalid(at, selector, unusable))
+        causes.invalid(at, selector, unusable)
         return False
     labels = template_labels(spec.get("template", {}))
     if not is_empty(selector) and not matches(selector, labels or {}):
-        causes.append(invalid(f"{path}.template.metadata.labels", labels, DOES_NOT_MATCH))
+        causes.invalid(f"{path}.template.metadata.labels", labels, DOES_NOT_MATCH)
     return True

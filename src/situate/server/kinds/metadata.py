@@ -9,18 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    NOT_NEGATIVE,
-    Causes,
-    forbidden,
-    immutable,
-    invalid,
-    labels,
-    quoted,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, quoted
 from situate.server.kinds.naming import NameRule, dns_label, prefix_problems
 from situate.server.objects import Object
 
@@ -40,21 +29,20 @@ _FIXED: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimes
 _TEXTS: Final = frozenset(("name", "namespace", "uid"))
 
 
-def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: str = "metadata") -> list[Cause]:
+def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: str = "metadata") -> Causes:
     """At creation, once a name was generated and the namespace filled in."""
     meta = obj.get("metadata", {})
-    causes: Causes = []
+    causes = Causes()
     if prefix := meta.get("generateName", ""):
         for problem in prefix_problems(name_rule, prefix):
-            causes.append(invalid(f"{path}.generateName", prefix, problem))
+            causes.invalid(f"{path}.generateName", prefix, problem)
     if name := meta.get("name", ""):
-        for problem in name_rule(name):
-            causes.append(invalid(f"{path}.name", name, problem))
+        causes.check(name_rule, name, f"{path}.name")
     else:
-        causes.append(required(f"{path}.name", NAME_NEEDED))
+        causes.required(f"{path}.name", NAME_NEEDED)
     _namespace(meta.get("namespace", ""), namespaced, path, causes)
     if meta.get("generation", 0) < 0:
-        causes.append(invalid(f"{path}.generation", meta["generation"], NOT_NEGATIVE))
+        causes.invalid(f"{path}.generation", meta["generation"], NOT_NEGATIVE)
     _common(meta, path, causes)
     if finalizers := meta.get("finalizers"):
         _finalizers(finalizers, f"{path}.finalizers", causes)
@@ -65,19 +53,19 @@ def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: 
     return causes
 
 
-def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -> list[Cause]:
+def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -> Causes:
     """At an update. Where `new` says nothing of what the server keeps (uid, times), fill it in from `old` before."""
     meta, was = new.get("metadata", {}), old.get("metadata", {})
-    causes: Causes = []
+    causes = Causes()
     if "deletionTimestamp" in was:
         _no_new_finalizers(meta.get("finalizers", ()), was.get("finalizers", ()), path, causes)
     if not meta.get("resourceVersion"):
-        causes.append(invalid(f"{path}.resourceVersion", "", VERSION_NEEDED))
+        causes.invalid(f"{path}.resourceVersion", "", VERSION_NEEDED)
     if meta.get("generation", 0) < was.get("generation", 0):
-        causes.append(invalid(f"{path}.generation", meta.get("generation", 0), "must not be decremented"))
+        causes.invalid(f"{path}.generation", meta.get("generation", 0), "must not be decremented")
     for key in _FIXED:
         nothing = "" if key in _TEXTS else None
-        immutable(meta.get(key, nothing), was.get(key, nothing), f"{path}.{key}", causes)
+        causes.immutable(meta.get(key, nothing), was.get(key, nothing), f"{path}.{key}")
     _common(meta, path, causes)
     if managed := meta.get("managedFields"):
         _managed_fields(managed, f"{path}.managedFields", causes)
@@ -92,23 +80,22 @@ def kube_finalizer(name: str, path: str, causes: Causes) -> None:
     """Without a domain, only Kubernetes' own."""
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         detail = "name is neither a standard finalizer name nor is it fully qualified"
-        causes.append(invalid(path, name, detail))
+        causes.invalid(path, name, detail)
 
 
 def _namespace(namespace: str, namespaced: bool, path: str, causes: Causes) -> None:
     if not namespaced:
         if namespace:
-            causes.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+            causes.forbidden(f"{path}.namespace", "not allowed on this type")
     elif not namespace:
-        causes.append(required(f"{path}.namespace"))
+        causes.required(f"{path}.namespace")
     else:
-        for problem in dns_label(namespace):
-            causes.append(invalid(f"{path}.namespace", namespace, problem))
+        causes.check(dns_label, namespace, f"{path}.namespace")
 
 
 def _common(meta: Mapping[str, Any], path: str, causes: Causes) -> None:
     if found := meta.get("labels"):
-        labels(found, f"{path}.labels", causes)
+        causes.labels(found, f"{path}.labels")
     if annotations := meta.get("annotations"):
         validate_annotations(annotations, f"{path}.annotations", causes)
     if owners := meta.get("ownerReferences"):
@@ -120,10 +107,10 @@ def validate_annotations(annotations: Mapping[str, str], path: str, causes: Caus
     for key, value in annotations.items():
         # The rule is that of label keys, except that case does not matter, even in the prefix.
         for problem in qualified_name_problems(key.lower()):
-            causes.append(invalid(path, key, problem))
+            causes.invalid(path, key, problem)
         size += len(key) + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
     if size > MAX_ANNOTATIONS:
-        causes.append(too_long(path, MAX_ANNOTATIONS))
+        causes.too_long(path, MAX_ANNOTATIONS)
 
 
 def _owners(owners: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -137,7 +124,7 @@ def _owners(owners: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> N
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {found}"
                 )
-                causes.append(invalid(path, list(owners), detail))
+                causes.invalid(path, list(owners), detail)
             else:
                 controller = found
 
@@ -145,21 +132,20 @@ def _owners(owners: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> N
 def _owner(owner: Mapping[str, Any], path: str, causes: Causes) -> None:
     version = owner.get("apiVersion", "")
     if version.count("/") > 1 or not version.rpartition("/")[2]:
-        causes.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        causes.invalid(f"{path}.apiVersion", version, "version must not be empty")
     for key in ("kind", "name", "uid"):
         if not owner.get(key):
-            causes.append(invalid(f"{path}.{key}", "", "must not be empty"))
+            causes.invalid(f"{path}.{key}", "", "must not be empty")
     if version == "v1" and owner.get("kind") == "Event":
-        causes.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        causes.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
 
 
 def _finalizers(finalizers: Sequence[str], path: str, causes: Causes) -> None:
     for one in finalizers:
-        for problem in qualified_name_problems(one):
-            causes.append(invalid(path, one, problem))
+        causes.check(qualified_name_problems, one, path)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        causes.append(invalid(path, list(finalizers), detail))
+        causes.invalid(path, list(finalizers), detail)
 
 
 def _no_new_finalizers(new: Sequence[str], old: Sequence[str], path: str, causes: Causes) -> None:
@@ -169,17 +155,17 @@ def _no_new_finalizers(new: Sequence[str], old: Sequence[str], path: str, causes
         detail = (
             f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
         )
-        causes.append(forbidden(f"{path}.finalizers", detail))
+        causes.forbidden(f"{path}.finalizers", detail)
 
 
 def _managed_fields(entries: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     for index, entry in enumerate(entries):
         if entry.get("operation") not in ("Apply", "Update"):
             operation = entry.get("operation", "")
-            causes.append(invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`"))
+            causes.invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`")
         if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
-            causes.append(invalid(f"{path}[{index}].fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
+            causes.invalid(f"{path}[{index}].fieldsType", entry["fieldsType"], "must be `FieldsV1`")
         if len(entry.get("manager", "")) > MAX_MANAGER:
-            causes.append(too_long(f"{path}[{index}].manager", MAX_MANAGER))
+            causes.too_long(f"{path}[{index}].manager", MAX_MANAGER)
         if len(entry.get("subresource", "")) > MAX_SUBRESOURCE:
-            causes.append(too_long(f"{path}[{index}].subresource", MAX_SUBRESOURCE))
+            causes.too_long(f"{path}[{index}].subresource", MAX_SUBRESOURCE)

@@ -11,19 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO, QuantityError, parse_milli, parse_quantity
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    NOT_NEGATIVE,
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    quoted,
-    required,
-)
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid, quoted
 from situate.server.kinds.naming import dns_label
 
 __all__ = [
@@ -130,7 +118,7 @@ def resource_name(name: str, path: str, causes: Causes) -> None:
     if problems := qualified_name_problems(name):
         causes.extend(invalid(path, name, problem) for problem in problems)
     elif "/" not in name and name not in _STANDARD and not _is_quota_huge_pages(name):
-        causes.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+        causes.invalid(path, name, "must be a standard resource type or fully qualified")
 
 
 def container_resource_name(name: str, path: str, causes: Causes) -> None:
@@ -139,22 +127,22 @@ def container_resource_name(name: str, path: str, causes: Causes) -> None:
     resource_name(name, path, causes)
     if "/" not in name:
         if not is_huge_pages(name):
-            causes.append(invalid(path, name, "must be a standard resource for containers"))
+            causes.invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
-        causes.append(invalid(path, name, "doesn't follow extended resource name standard"))
+        causes.invalid(path, name, "doesn't follow extended resource name standard")
 
 
 def pod_resource_name(name: str, path: str, causes: Causes) -> None:
     before = len(causes)
     resource_name(name, path, causes)
     if len(causes) == before and not is_pod_level(name):
-        causes.append(not_supported(path, name, _POD_LEVEL))
+        causes.not_supported(path, name, _POD_LEVEL)
 
 
 def quota_resource_name(name: str, path: str, causes: Causes) -> None:
     resource_name(name, path, causes)
     if "/" not in name and not is_quota_name(name):
-        causes.append(invalid(path, name, "must be a standard resource for quota"))
+        causes.invalid(path, name, "must be a standard resource for quota")
 
 
 # ── amounts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,20 +204,20 @@ def amount(name: str, raw: Any, path: str, causes: Causes) -> None:
     """Not negative, and whole if it is counted."""
     exact = nanos(raw)
     if exact < 0:
-        causes.append(invalid(path, text_of(raw), NOT_NEGATIVE))
+        causes.invalid(path, text_of(raw), NOT_NEGATIVE)
     if (name in _COUNTED or "/" in name) and exact % NANO and (name in _COUNTED or is_extended(name)):
-        causes.append(invalid(path, text_of(raw), NOT_AN_INTEGER))
+        causes.invalid(path, text_of(raw), NOT_AN_INTEGER)
 
 
 def basic_amount(raw: Any, path: str, causes: Causes) -> None:
     exact = nanos(raw)
     if exact <= -NANO:
-        causes.append(invalid(path, -(-exact // NANO), "must be a valid resource quantity"))
+        causes.invalid(path, -(-exact // NANO), "must be a valid resource quantity")
 
 
 def positive_amount(raw: Any, path: str, causes: Causes) -> None:
     if nanos(raw) <= 0:
-        causes.append(invalid(path, text_of(raw), NOT_POSITIVE))
+        causes.invalid(path, text_of(raw), NOT_POSITIVE)
 
 
 def _indivisible(name: str, raw: Any) -> bool:
@@ -265,7 +253,7 @@ def resources(
         _request(name, raw, limits, path, name_check, causes)
     computes = CPU in limits or MEMORY in limits or CPU in requests or MEMORY in requests
     if not computes and (any(map(is_huge_pages, limits)) or any(map(is_huge_pages, requests))):
-        causes.append(forbidden(path, "HugePages require cpu or memory"))
+        causes.forbidden(path, "HugePages require cpu or memory")
     if named := found.get("claims"):
         _claims(named, claims, f"{path}.claims", causes)
 
@@ -275,7 +263,7 @@ def _entry(name: str, raw: Any, path: str, name_check: NameCheck, causes: Causes
     amount(name, raw, path, causes)
     if is_huge_pages(name) and _indivisible(name, raw):
         detail = f"{text_of(raw)} is not positive integer multiple of {name}"
-        causes.append(invalid(path, text_of(raw), detail))
+        causes.invalid(path, text_of(raw), detail)
 
 
 def _request(name: str, raw: Any, limits: ResourceList, path: str, name_check: NameCheck, causes: Causes) -> None:
@@ -285,12 +273,12 @@ def _request(name: str, raw: Any, limits: ResourceList, path: str, name_check: N
         if limit is not raw and (asked := nanos(raw)) != (allowed := nanos(limit)):
             if not may_overcommit(name):
                 detail = f"must be equal to {name} limit of {limit}"
-                causes.append(invalid(f"{path}.requests", text_of(raw), detail))
+                causes.invalid(f"{path}.requests", text_of(raw), detail)
             elif asked > allowed:
                 detail = f"must be less than or equal to {name} limit of {limit}"
-                causes.append(invalid(f"{path}.requests", text_of(raw), detail))
+                causes.invalid(f"{path}.requests", text_of(raw), detail)
     elif not may_overcommit(name):
-        causes.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+        causes.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
 
 
 def _claims(named: Sequence[Mapping[str, Any]], known: Collection[str], path: str, causes: Causes) -> None:
@@ -298,25 +286,20 @@ def _claims(named: Sequence[Mapping[str, Any]], known: Collection[str], path: st
     for index, claim in enumerate(named):
         at, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
         if not name:
-            causes.append(required(at))
+            causes.required(at)
             continue
         if name in seen:
-            causes.append(duplicate(at, name))
+            causes.duplicate(at, name)
         else:
             key = f"{name}/{request}" if request else name
             if request:
-                check(dns_label, request, f"{at}.request", causes)
+                causes.check(dns_label, request, f"{at}.request")
             if key in seen:
-                causes.append(duplicate(at, key))
+                causes.duplicate(at, key)
             elif not request:
-                causes.extend(duplicate(at, name) for one in seen if one.partition("/")[0] == name)
+                for _ in [one for one in seen if one.partition("/")[0] == name]:
+                    causes.duplicate(at, name)
             seen[key] = None
         if name not in known:
-            causes.append(_unknown_claim(at, name, known))
-
-
-def _unknown_claim(path: str, name: str, known: Collection[str]) -> Cause:
-    found = not_found(path, name)
-    listed = f": {', '.join(sorted(known))}" if known else " which is empty"
-    detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-    return Cause(found.field, f"{found.message}: {detail}", found.reason)
+            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            causes.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from situate.core.model.names import label_value_problems
-from situate.server.kinds.field_errors import Causes, check, duplicate, forbidden, invalid, label_key, required
+from situate.core.model.names import label_value_problems, qualified_name_problems
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import subdomain
 
 __all__ = ["node_selector", "node_selector_term", "preferred_terms", "topology_selector_term"]
@@ -18,7 +18,7 @@ def node_selector(selector: Mapping[str, Any], path: str, causes: Causes) -> Non
     """Required node affinity, of a pod or a volume."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
-        causes.append(required(f"{path}.nodeSelectorTerms", "must have at least one node selector term"))
+        causes.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
         return
     for index, term in enumerate(terms):
         node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]", causes)
@@ -28,7 +28,7 @@ def preferred_terms(terms: Sequence[Mapping[str, Any]], path: str, causes: Cause
     for index, term in enumerate(terms):
         weight = term.get("weight", 0)
         if not 0 < weight <= 100:
-            causes.append(invalid(f"{path}[{index}].weight", weight, "must be in the range 1-100"))
+            causes.invalid(f"{path}[{index}].weight", weight, "must be in the range 1-100")
         node_selector_term(term.get("preference", {}), f"{path}[{index}].preference", causes, values=False)
 
 
@@ -44,36 +44,36 @@ def _expression(one: Mapping[str, Any], path: str, check_values: bool, causes: C
     operator, values = one.get("operator", ""), one.get("values", ())
     if operator in ("In", "NotIn"):
         if not values:
-            causes.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+            causes.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.append(forbidden(f"{path}.values", detail))
+            causes.forbidden(f"{path}.values", detail)
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            causes.append(required(f"{path}.values", detail))
+            causes.required(f"{path}.values", detail)
     else:
-        causes.append(invalid(f"{path}.operator", operator, BAD_OPERATOR))
-    label_key(one.get("key", ""), f"{path}.key", causes)
+        causes.invalid(f"{path}.operator", operator, BAD_OPERATOR)
+    causes.check(qualified_name_problems, one.get("key", ""), f"{path}.key")
     if check_values:
         for index, value in enumerate(values):
-            check(label_value_problems, value, f"{path}.values[{index}]", causes)
+            causes.check(label_value_problems, value, f"{path}.values[{index}]")
 
 
 def _field(one: Mapping[str, Any], path: str, causes: Causes) -> None:
     operator, values = one.get("operator", ""), one.get("values", ())
     if operator not in ("In", "NotIn"):
-        causes.append(invalid(f"{path}.operator", operator, BAD_OPERATOR))
+        causes.invalid(f"{path}.operator", operator, BAD_OPERATOR)
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        causes.append(required(f"{path}.values", detail))
+        causes.required(f"{path}.values", detail)
     key = one.get("key", "")
     if key != "metadata.name":
-        causes.append(invalid(f"{path}.key", key, "not a valid field selector key"))
+        causes.invalid(f"{path}.key", key, "not a valid field selector key")
         return
     for index, value in enumerate(values):
-        check(subdomain, value, f"{path}.values[{index}]", causes)
+        causes.check(subdomain, value, f"{path}.values[{index}]")
 
 
 def topology_selector_term(term: Mapping[str, Any], path: str, causes: Causes) -> dict[str, frozenset[str]]:
@@ -83,14 +83,14 @@ def topology_selector_term(term: Mapping[str, Any], path: str, causes: Causes) -
         at = f"{path}.matchLabelExpressions[{index}]"
         key, values = one.get("key", ""), one.get("values", ())
         if not values:
-            causes.append(required(f"{at}.values"))
+            causes.required(f"{at}.values")
         seen: set[str] = set()
         for place, value in enumerate(values):
             if value in seen:
-                causes.append(duplicate(f"{at}.values[{place}]", value))
+                causes.duplicate(f"{at}.values[{place}]", value)
             seen.add(value)
-        label_key(key, f"{at}.key", causes)
+        causes.check(qualified_name_problems, key, f"{at}.key")
         if key in asked:
-            causes.append(duplicate(f"{at}.key", key))
+            causes.duplicate(f"{at}.key", key)
         asked[key] = frozenset(seen)
     return asked

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from situate.server.kinds.field_errors import Causes, at_least_zero, invalid
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import dns_label
 from situate.server.objects import Object
 
@@ -26,19 +26,19 @@ def reset_status(*zeros: str) -> Callable[[Object], None]:
 
 def counts(status: Mapping[str, Any], names: Sequence[str], causes: Causes) -> None:
     for name in names:
-        at_least_zero(status.get(name, 0), f"status.{name}", causes)
+        causes.at_least_zero(status.get(name, 0), f"status.{name}")
 
 
 def not_more(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
     """Each of these counts is within another one."""
     for name in names:
         if status.get(name, 0) > status.get(limit, 0):
-            causes.append(invalid(f"status.{name}", status.get(name, 0), text))
+            causes.invalid(f"status.{name}", status.get(name, 0), text)
 
 
 def never_less(new: Mapping[str, Any], old: Mapping[str, Any], name: str, causes: Causes) -> None:
     if name in old and new.get(name, -1) < old[name]:
-        causes.append(invalid(f"status.{name}", new.get(name, 0), "cannot be decremented"))
+        causes.invalid(f"status.{name}", new.get(name, 0), "cannot be decremented")
 
 
 def name_warnings(obj: Object) -> list[str]:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from situate.server.errors import Cause
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import NameRule, subdomain
 from situate.server.objects import Object
 
@@ -35,12 +36,12 @@ def _leave_both(_new: Object, _old: Object) -> None:
     """Nothing to carry over."""
 
 
-def _fine(_: Object) -> list[Cause]:
-    return []
+def _fine(_: Object) -> Causes:
+    return Causes()
 
 
-def _fine_both(_new: Object, _old: Object) -> list[Cause]:
-    return []
+def _fine_both(_new: Object, _old: Object) -> Causes:
+    return Causes()
 
 
 def _not_selectable(_: Object) -> Mapping[str, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, at_least_zero, immutable, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -19,21 +18,21 @@ def _default(obj: Object) -> None:
     obj.setdefault("revision", 0)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
-    at_least_zero(obj.get("revision", 0), "revision", causes)
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
+    causes.at_least_zero(obj.get("revision", 0), "revision")
     data = obj.get("data")
     if data is None:
-        causes.append(required("data", "data is mandatory"))
+        causes.required("data", "data is mandatory")
     elif not isinstance(data, dict):
-        causes.append(required("data", "data must be a valid JSON object"))
+        causes.required("data", "data must be a valid JSON object")
     return causes
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
-    at_least_zero(new.get("revision", 0), "revision", causes)
-    immutable(new.get("data"), old.get("data"), "data", causes)
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
+    causes.at_least_zero(new.get("revision", 0), "revision")
+    causes.immutable(new.get("data"), old.get("data"), "data")
     return causes
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
 from situate.server.kinds.core.podtemplate import validate_template
-from situate.server.kinds.field_errors import Causes, at_least_zero, immutable, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
@@ -69,20 +68,20 @@ def _prepare_update(new: Object, old: Object) -> None:
     _set_template_generation(new, _template_generation(old) + changed)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
     found = template_labels(template)
     if usable_selector(selector, "spec.selector", causes) and not matches(selector, found or {}):
-        causes.append(invalid("spec.template.metadata.labels", found, DOES_NOT_MATCH))
+        causes.invalid("spec.template.metadata.labels", found, DOES_NOT_MATCH)
     if is_empty(selector):
-        causes.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+        causes.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     validate_template(template, "spec.template", causes)
     that_stay(spec, "spec", "DaemonSet", causes)
-    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
-    at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit", causes)
+    causes.at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
     return causes
 
 
@@ -95,7 +94,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
         if rolling is not None:
             unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
             shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
-        causes.append(not_supported(path, shown, [ROLLING, ON_DELETE]))
+        causes.not_supported(path, shown, [ROLLING, ON_DELETE])
 
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -104,20 +103,20 @@ def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
         check(unavailable, f"{path}.maxUnavailable", causes)
         check(surge, f"{path}.maxSurge", causes)
     if how_many(unavailable) and how_many(surge):
-        causes.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+        causes.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not how_many(unavailable) and not how_many(surge):
-        causes.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+        causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
-    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
+    causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
     causes += _validate(new)
     return causes
 
 
-def _validate_status(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_status(new: Object, old: Object) -> Causes:
+    causes = Causes()
     counts(new.get("status", {}), _COUNTS, causes)
     never_less(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
     return causes

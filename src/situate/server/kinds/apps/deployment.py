@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL, validate_pods
-from situate.server.kinds.field_errors import Causes, at_least_zero, forbidden, immutable, invalid, not_supported
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import counts, never_less, not_more, reset_status
@@ -66,20 +65,20 @@ def _prepare_status(new: Object, old: Object) -> None:
         meta["labels"] = labels
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
-    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
+    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
     validate_pods(spec, causes)
     _strategy(spec.get("strategy", {}), "spec.strategy", causes)
     wait = spec.get("minReadySeconds", 0)
-    at_least_zero(wait, "spec.minReadySeconds", causes)
-    at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit", causes)
+    causes.at_least_zero(wait, "spec.minReadySeconds")
+    causes.at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
-        at_least_zero(deadline, "spec.progressDeadlineSeconds", causes)
+        causes.at_least_zero(deadline, "spec.progressDeadlineSeconds")
         if deadline <= wait:
-            causes.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+            causes.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
     return causes
 
 
@@ -88,7 +87,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     if kind == RECREATE:
         if rolling is not None:
             text = f"may not be specified when strategy `type` is '{RECREATE}'"
-            causes.append(forbidden(f"{path}.rollingUpdate", text))
+            causes.forbidden(f"{path}.rollingUpdate", text)
     elif kind == ROLLING:
         _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
     else:
@@ -96,7 +95,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
         if rolling is not None:
             unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
             shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
-        causes.append(not_supported(path, shown, [RECREATE, ROLLING]))
+        causes.not_supported(path, shown, [RECREATE, ROLLING])
 
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -104,18 +103,18 @@ def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
     portion(unavailable, f"{path}.maxUnavailable", causes)
     portion(surge, f"{path}.maxSurge", causes)
     if how_many(unavailable) == 0 and how_many(surge) == 0:
-        causes.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+        causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     at_most_all(unavailable, f"{path}.maxUnavailable", causes)
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
+def _validate_update(new: Object, old: Object) -> Causes:
     causes = _validate(new)
-    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+    causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
     return causes
 
 
-def _validate_status(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_status(new: Object, old: Object) -> Causes:
+    causes = Causes()
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     not_more(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from situate.server.kinds.core.podtemplate import default_template, template_warnings
-from situate.server.kinds.field_errors import Causes, forbidden, not_supported
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.status import name_warnings
 from situate.server.objects import Object
 
@@ -26,10 +26,10 @@ def that_stay(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> 
     """Their pods are never done."""
     pod = spec.get("template", {}).get("spec", {})
     if pod.get("restartPolicy") != "Always":
-        causes.append(not_supported(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"]))
+        causes.not_supported(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"])
     if "activeDeadlineSeconds" in pod:
         text = f"activeDeadlineSeconds in {kind} is not Supported"
-        causes.append(forbidden(f"{path}.template.spec.activeDeadlineSeconds", text))
+        causes.forbidden(f"{path}.template.spec.activeDeadlineSeconds", text)
 
 
 def pod_warnings(obj: Object) -> list[str]:

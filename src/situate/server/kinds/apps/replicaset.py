@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of, that_stay
 from situate.server.kinds.core.podtemplate import validate_template
-from situate.server.kinds.field_errors import Causes, at_least_zero, immutable
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector
 from situate.server.kinds.status import counts, not_more, reset_status
@@ -42,23 +41,23 @@ def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
         that_stay(spec, "spec", "ReplicaSet", causes)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
-    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
-    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
+    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     validate_pods(spec, causes)
     return causes
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
+def _validate_update(new: Object, old: Object) -> Causes:
     causes = _validate(new)
-    immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector", causes)
+    causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
     return causes
 
 
-def _validate_status(new: Object, _old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_status(new: Object, _old: Object) -> Causes:
+    causes = Causes()
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
 from situate.server.kinds.apps.replicaset import MORE_THAN_ALL
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec, validate_claim_spec
 from situate.server.kinds.core.podtemplate import validate_template
-from situate.server.kinds.field_errors import (
-    Causes,
-    at_least_zero,
-    check,
-    forbidden,
-    invalid,
-    labels,
-    not_supported,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector, template_labels
 from situate.server.kinds.metadata import validate_annotations
@@ -97,8 +87,8 @@ def _prepare_update(new: Object, old: Object) -> None:
     _without_batches(new)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     _validate_spec(obj.get("spec", {}), causes, new=True)
     return causes
 
@@ -107,20 +97,20 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: 
     """What cannot change is not looked at again at an update."""
     policy = spec.get("podManagementPolicy", "")
     if policy not in (ORDERED, PARALLEL):
-        causes.append(invalid("spec.podManagementPolicy", policy, f"must be '{ORDERED}' or '{PARALLEL}'"))
+        causes.invalid("spec.podManagementPolicy", policy, f"must be '{ORDERED}' or '{PARALLEL}'")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
     for when, what in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
         if what not in (RETAIN, DELETE):
             at = f"spec.persistentVolumeClaimRetentionPolicy.{when}"
-            causes.append(not_supported(at, what, [RETAIN, DELETE]))
+            causes.not_supported(at, what, [RETAIN, DELETE])
     if new:
         for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
             validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{index}].spec", causes)
-    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
-    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
-    at_least_zero(spec.get("ordinals", {}).get("start", 0), "spec.ordinals.start", causes)
+    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
+    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    causes.at_least_zero(spec.get("ordinals", {}).get("start", 0), "spec.ordinals.start")
     if new and spec.get("serviceName"):
-        check(dns_label, spec["serviceName"], "spec.serviceName", causes)
+        causes.check(dns_label, spec["serviceName"], "spec.serviceName")
     if own_selector(spec, "spec", "statefulset", "", causes):
         _template(spec, "spec.template", causes, pods=pods)
     that_stay(spec, "spec", "StatefulSet", causes)
@@ -133,15 +123,15 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
         shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
     if kind == ROLLING:
         if rolling is not None:
-            at_least_zero(rolling.get("partition", 0), f"{path}.rollingUpdate.partition", causes)
+            causes.at_least_zero(rolling.get("partition", 0), f"{path}.rollingUpdate.partition")
     elif kind == ON_DELETE:
         if rolling is not None:
-            causes.append(invalid(f"{path}.rollingUpdate", shown, f"only allowed for updateStrategy '{ROLLING}'"))
+            causes.invalid(f"{path}.rollingUpdate", shown, f"only allowed for updateStrategy '{ROLLING}'")
     elif not kind:
-        causes.append(required(path))
+        causes.required(path)
     else:
         text = f"must be '{ROLLING}' or '{ON_DELETE}'"
-        causes.append(invalid(path, {"Type": kind, "RollingUpdate": shown}, text))
+        causes.invalid(path, {"Type": kind, "RollingUpdate": shown}, text)
 
 
 def _template(spec: Mapping[str, Any], path: str, causes: Causes, *, pods: bool) -> None:
@@ -149,7 +139,7 @@ def _template(spec: Mapping[str, Any], path: str, causes: Causes, *, pods: bool)
     if pods:
         validate_template(_as_made(spec, template), path, causes)
     # The API server looks at these twice.
-    labels(template_labels(template) or {}, f"{path}.labels", causes)
+    causes.labels(template_labels(template) or {}, f"{path}.labels")
     validate_annotations(template.get("metadata", {}).get("annotations", {}), f"{path}.annotations", causes)
 
 
@@ -163,20 +153,20 @@ def _as_made(spec: Mapping[str, Any], template: dict[str, Any]) -> dict[str, Any
     return {**template, "spec": pod}
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     spec, was = new.get("spec", {}), old.get("spec", {})
-    before: Causes = []
+    before = Causes()
     _validate_spec(was, before, new=False)
     # A template that was let in once is not refused now.
     _validate_spec(spec, causes, new=False, pods=not before)
     if any(spec.get(key) != was.get(key) for key in {**spec, **was} if key not in _MAY_CHANGE):
-        causes.append(forbidden("spec", FORBIDDEN_CHANGE))
+        causes.forbidden("spec", FORBIDDEN_CHANGE)
     return causes
 
 
-def _validate_status(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_status(new: Object, old: Object) -> Causes:
+    causes = Causes()
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")

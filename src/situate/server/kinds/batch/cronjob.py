@@ -9,10 +9,9 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
-from situate.server.errors import Cause
 from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.batch.wording import schedule_problem
-from situate.server.kinds.field_errors import Causes, at_least_zero, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
@@ -40,56 +39,56 @@ def _default(obj: Object) -> None:
     spec.setdefault("failedJobsHistoryLimit", FAILED)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     _validate_spec(obj.get("spec", {}), None, causes)
     name = obj.get("metadata", {}).get("name", "")
     if len(name) > MAX_NAME:
-        causes.append(invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters"))
+        causes.invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters")
     return causes
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     _validate_spec(new.get("spec", {}), old.get("spec", {}), causes)
     return causes
 
 
 def _validate_spec(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
     _schedule(spec, was, causes)
-    at_least_zero(spec.get("startingDeadlineSeconds", 0), "spec.startingDeadlineSeconds", causes)
+    causes.at_least_zero(spec.get("startingDeadlineSeconds", 0), "spec.startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (was is None or was.get("timeZone") != zone):
         _zone(zone, causes)
     policy = spec.get("concurrencyPolicy", "")
     if not policy:
-        causes.append(required("spec.concurrencyPolicy"))
+        causes.required("spec.concurrencyPolicy")
     elif policy not in _CONCURRENCY:
-        causes.append(not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY))
+        causes.not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY)
     job = spec.get("jobTemplate", {}).get("spec", {})
     validate_spec(job, "spec.jobTemplate.spec", causes)
     if "selector" in job:
-        causes.append(invalid("spec.jobTemplate.spec.selector", job["selector"], "`selector` will be auto-generated"))
+        causes.invalid("spec.jobTemplate.spec.selector", job["selector"], "`selector` will be auto-generated")
     if job.get("manualSelector"):
-        causes.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
+        causes.not_supported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"])
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        at_least_zero(spec.get(name, 0), f"spec.{name}", causes)
+        causes.at_least_zero(spec.get(name, 0), f"spec.{name}")
 
 
 def _schedule(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
     schedule, at = spec.get("schedule", ""), "spec.schedule"
     if not schedule:
-        causes.append(required(at))
+        causes.required(at)
         return
     problem = _problem(schedule)
     if problem:
-        causes.append(invalid(at, schedule, problem))
+        causes.invalid(at, schedule, problem)
     if "TZ" not in schedule:
         return
     if was is None or "TZ" not in was.get("schedule", ""):
-        causes.append(invalid(at, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+        causes.invalid(at, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
     elif "timeZone" in spec:
-        causes.append(invalid(at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+        causes.invalid(at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
 @lru_cache(maxsize=1_024)
@@ -107,14 +106,14 @@ def _problem(schedule: str) -> str:
 def _zone(zone: str, causes: Causes) -> None:
     at = "spec.timeZone"
     if not zone:
-        causes.append(invalid(at, zone, "timeZone must be nil or non-empty string"))
+        causes.invalid(at, zone, "timeZone must be nil or non-empty string")
     elif any(part in (".", "..") or not _ZONE_PART(part) for part in zone.split("/")):
-        causes.append(invalid(at, zone, f"unknown time zone {zone}"))
+        causes.invalid(at, zone, f"unknown time zone {zone}")
     elif zone.lower() == "local":
         text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        causes.append(invalid(at, zone, text))
+        causes.invalid(at, zone, text)
     elif not _is_known(zone):
-        causes.append(invalid(at, zone, f"unknown time zone {zone}"))
+        causes.invalid(at, zone, f"unknown time zone {zone}")
 
 
 @lru_cache(maxsize=1_024)

@@ -6,12 +6,11 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.batch.jobstatus import validate_status
 from situate.server.kinds.batch.spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
 from situate.server.kinds.conditions import is_true
 from situate.server.kinds.core.podtemplate import validate_template_update
-from situate.server.kinds.field_errors import IMMUTABLE, Causes, immutable, invalid, required
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.go_structs import FAILURE_POLICY, SUCCESS_POLICY, Shape, inside
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, matches, template_labels, usable_selector
@@ -80,12 +79,12 @@ def _select_own(obj: Object) -> None:
         meta["labels"] = dict(labels)
 
 
-def _validate(obj: Object) -> list[Cause]:
+def _validate(obj: Object) -> Causes:
     return _validate_all(obj, prefixed=True)
 
 
-def _validate_all(obj: Object, *, prefixed: bool) -> list[Cause]:
-    causes: Causes = []
+def _validate_all(obj: Object, *, prefixed: bool) -> Causes:
+    causes = Causes()
     spec, name = obj.get("spec", {}), obj.get("metadata", {}).get("name", "")
     if not spec.get("manualSelector") and "selector" in spec:
         _made_selector(obj, causes, prefixed=prefixed)
@@ -95,7 +94,7 @@ def _validate_all(obj: Object, *, prefixed: bool) -> list[Cause]:
         last = f"{name}-{completions - 1}"
         if dns_label(last):
             text = f"will not able to create pod with invalid DNS label: {last}"
-            causes.append(invalid("metadata.name", name, text))
+            causes.invalid("metadata.name", name, text)
     return causes
 
 
@@ -104,17 +103,17 @@ def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
     meta, spec = obj.get("metadata", {}), obj.get("spec", {})
     uid, name = meta.get("uid", ""), meta.get("name", "")
     if not uid:
-        causes.append(required("metadata.uid"))
+        causes.required("metadata.uid")
     labels = template_labels(spec.get("template", {})) or {}
     expected = {key: uid if key in _BY_UID else name for key in (_LABELS if prefixed else _LABELS[:2])}
     for key, value in expected.items():
         at = f"spec.template.metadata.labels[{key}]"
         if key not in labels:
-            causes.append(required(at, f"must be '{value}'"))
+            causes.required(at, f"must be '{value}'")
         elif labels[key] != value:
-            causes.append(invalid(at, dict(sorted(labels.items())), f"must be '{value}'"))
-    if usable_selector(spec["selector"], "", []) and not matches(spec["selector"], expected):
-        causes.append(invalid("spec.selector", _ordered(spec["selector"]), "`selector` not auto-generated"))
+            causes.invalid(at, dict(sorted(labels.items())), f"must be '{value}'")
+    if usable_selector(spec["selector"], "", Causes()) and not matches(spec["selector"], expected):
+        causes.invalid("spec.selector", _ordered(spec["selector"]), "`selector` not auto-generated")
 
 
 def _ordered(selector: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,33 +127,33 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes) -> None:
     validate_spec(spec, "spec", causes)
     selector = spec.get("selector")
     if selector is None:
-        causes.append(required("spec.selector"))
+        causes.required("spec.selector")
     labels = template_labels(spec.get("template", {}))
     if usable_selector(selector, "spec.selector", causes) and not matches(selector, labels or {}):
-        causes.append(invalid("spec.template.metadata.labels", labels, DOES_NOT_MATCH))
+        causes.invalid("spec.template.metadata.labels", labels, DOES_NOT_MATCH)
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
+def _validate_update(new: Object, old: Object) -> Causes:
     spec, was = new.get("spec", {}), old.get("spec", {})
     known = template_labels(was.get("template", {})) or {}
     causes = _validate_all(new, prefixed=_BY_NAME[1] in known and _BY_UID[1] in known)
     _validate_spec(spec, causes)
     _completions(spec, was, causes)
-    immutable(spec.get("selector"), was.get("selector"), "spec.selector", causes)
+    causes.immutable(spec.get("selector"), was.get("selector"), "spec.selector")
     _template(spec, was, _may_move(old), causes)
     for name, shape in _IMMUTABLE.items():
         if spec.get(name) != was.get(name):
             shown = inside(spec.get(name), shape) if shape else spec.get(name)
-            causes.append(invalid(f"spec.{name}", shown, IMMUTABLE))
+            causes.invalid(f"spec.{name}", shown, IMMUTABLE)
     return causes
 
 
 def _completions(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
     new, old = spec.get("completions"), was.get("completions")
     if spec.get("completionMode") != INDEXED:
-        immutable(new, old, "spec.completions", causes)
+        causes.immutable(new, old, "spec.completions")
     elif new not in (old, None, spec.get("parallelism")):
-        causes.append(invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism"))
+        causes.invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism")
 
 
 def _may_move(old: Object) -> bool:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
-from situate.server.errors import Cause
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
-from situate.server.kinds.batch.policies import invalid_as_a_whole
 from situate.server.kinds.batch.spec import INDEXED
 from situate.server.kinds.conditions import is_true
-from situate.server.kinds.field_errors import IMMUTABLE, Causes, duplicate, invalid, required
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.status import counts
 from situate.server.objects import Object
 
@@ -60,8 +58,8 @@ class _Change:
         return bool(self.spec.get("completionMode") == INDEXED)
 
 
-def validate_status(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def validate_status(new: Object, old: Object) -> Causes:
+    causes = Causes()
     change = _Change(new.get("spec", {}), new.get("status", {}), old.get("status", {}))
     counts(change.status, _NUMBERS, causes)
     rules: tuple[Callable[[_Change, Causes], None], ...] = (
@@ -87,17 +85,17 @@ def _uncounted(change: _Change, causes: Causes) -> None:
         for index, uid in enumerate(held.get(name, ())):
             at = f"status.uncountedTerminatedPods.{name}[{index}]"
             if not uid:
-                causes.append(invalid(at, uid, "must not be empty"))
+                causes.invalid(at, uid, "must not be empty")
             elif uid in seen:
-                causes.append(duplicate(at, uid))
+                causes.duplicate(at, uid)
             seen.add(uid)
 
 
 def _endings(change: _Change, causes: Causes) -> None:
     if change.turned(COMPLETE, FAILED) and change.has(COMPLETE) and change.has(FAILED):
-        causes.append(invalid_as_a_whole(_AT, "cannot set Complete=True and Failed=true conditions"))
+        causes.invalid_struct(_AT, "cannot set Complete=True and Failed=true conditions")
     if change.turned(COMPLETE, FAILURE_TARGET) and change.has(COMPLETE) and change.has(FAILURE_TARGET):
-        causes.append(invalid_as_a_whole(_AT, "cannot set Complete=True and FailureTarget=true conditions"))
+        causes.invalid_struct(_AT, "cannot set Complete=True and FailureTarget=true conditions")
 
 
 def _times(change: _Change, causes: Causes) -> None:
@@ -105,12 +103,12 @@ def _times(change: _Change, causes: Causes) -> None:
     if change.turned(COMPLETE) or change.changed("completionTime"):
         if end and not change.has(COMPLETE):
             text = "cannot set completionTime when there is no Complete=True condition"
-            causes.append(invalid(at, end, text))
+            causes.invalid(at, end, text)
         if not end and change.has(COMPLETE):
-            causes.append(required(at, "completionTime is required for Complete jobs"))
+            causes.required(at, "completionTime is required for Complete jobs")
     start = change.status.get("startTime")
     if change.changed("startTime", "completionTime") and start and end and _before(end, start):
-        causes.append(invalid(at, end, "must be equal to or after `startTime`"))
+        causes.invalid(at, end, "must be equal to or after `startTime`")
 
 
 def _before(one: str, other: str) -> bool:
@@ -124,10 +122,10 @@ def _reasons(change: _Change, causes: Causes) -> None:
     looked_at = change.turned(FAILED) or change.changed("failedIndexes")
     if looked_at and change.has(FAILED) and not change.has(FAILURE_TARGET):
         text = "cannot set Failed=True condition without the FailureTarget=true condition"
-        causes.append(invalid_as_a_whole(_AT, text))
+        causes.invalid_struct(_AT, text)
     if change.turned(COMPLETE, CRITERIA_MET) and change.has(COMPLETE) and not change.has(CRITERIA_MET):
         text = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        causes.append(invalid_as_a_whole(_AT, text))
+        causes.invalid_struct(_AT, text)
 
 
 def _leftovers(change: _Change, causes: Causes) -> None:
@@ -136,14 +134,14 @@ def _leftovers(change: _Change, causes: Causes) -> None:
         return
     status, spec = change.status, change.spec
     if (change.just_finished or change.changed("active")) and status.get("active", 0) > 0:
-        causes.append(invalid("status.active", status["active"], "active>0 is invalid for finished job"))
+        causes.invalid("status.active", status["active"], "active>0 is invalid for finished job")
     never_ran = spec.get("suspend") and spec.get("completions") == 0
     if (change.just_finished or change.changed("startTime")) and not never_ran and not status.get("startTime"):
-        causes.append(required("status.startTime", "startTime is required for finished job"))
+        causes.required("status.startTime", "startTime is required for finished job")
     held = status.get("uncountedTerminatedPods", {})
     if (change.just_finished or change.changed("uncountedTerminatedPods")) and any(held.values()):
         shown = {"Succeeded": held.get("succeeded"), "Failed": held.get("failed")}
-        causes.append(invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job"))
+        causes.invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job")
 
 
 def _indexes(change: _Change, causes: Causes) -> None:
@@ -156,63 +154,63 @@ def _indexes(change: _Change, causes: Causes) -> None:
         _readable(failed, completions, "failedIndexes", causes)
     if change.changed("completedIndexes") and done and not change.indexed:
         text = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        causes.append(invalid("status.completedIndexes", done, text))
+        causes.invalid("status.completedIndexes", done, text)
     if change.changed("failedIndexes") and failed is not None and not per_index:
         text = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        causes.append(invalid("status.failedIndexes", failed, text))
+        causes.invalid("status.failedIndexes", failed, text)
     if change.changed("failedIndexes", "completedIndexes") and completions is not None and failed is not None:
         both = overlap(done, failed, completions)
         if both is not None:
             text = f"failedIndexes and completedIndexes overlap at index: {both}"
-            causes.append(invalid("status.failedIndexes", failed, text))
+            causes.invalid("status.failedIndexes", failed, text)
 
 
 def _readable(text: str, completions: int, name: str, causes: Causes) -> None:
     try:
         how_many_indexes(text, completions)
     except IndexesError as error:
-        causes.append(invalid(f"status.{name}", text, f"error parsing {name}: {error}"))
+        causes.invalid(f"status.{name}", text, f"error parsing {name}: {error}")
 
 
 def _pods(change: _Change, causes: Causes) -> None:
     status = change.status
     ending, ready = status.get("terminating", 0), status.get("ready", 0)
     if (change.just_finished or change.changed("terminating")) and ending > 0 and change.finished:
-        causes.append(invalid("status.terminating", ending, "terminating>0 is invalid for finished job"))
+        causes.invalid("status.terminating", ending, "terminating>0 is invalid for finished job")
     if change.changed("ready", "active") and ready > status.get("active", 0):
-        causes.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
+        causes.invalid("status.ready", ready, "cannot set more ready pods than active")
 
 
 def _criteria(change: _Change, causes: Causes) -> None:
     if change.has(CRITERIA_MET) and change.has(FAILED):
-        causes.append(invalid_as_a_whole(_AT, "cannot set SuccessCriteriaMet=True and Failed=true conditions"))
+        causes.invalid_struct(_AT, "cannot set SuccessCriteriaMet=True and Failed=true conditions")
     if change.has(CRITERIA_MET) and change.has(FAILURE_TARGET):
-        causes.append(invalid_as_a_whole(_AT, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"))
+        causes.invalid_struct(_AT, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
     if "successPolicy" in change.spec and not change.has(CRITERIA_MET) and change.has(COMPLETE):
         text = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        causes.append(invalid_as_a_whole(_AT, text))
+        causes.invalid_struct(_AT, text)
 
 
 def _no_way_back(change: _Change, causes: Causes) -> None:
     status, was, spec = change.status, change.was, change.spec
     for kind in (FAILED, COMPLETE, FAILURE_TARGET):
         if change.had(kind) and not change.has(kind):
-            causes.append(invalid_as_a_whole(_AT, f"cannot disable the terminal {kind}=True condition"))
+            causes.invalid_struct(_AT, f"cannot disable the terminal {kind}=True condition")
     if status.get("failed", 0) < was.get("failed", 0):
-        causes.append(invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter"))
+        causes.invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter")
     elastic = change.indexed and spec.get("completions") == spec.get("parallelism")
     if not elastic and status.get("succeeded", 0) < was.get("succeeded", 0):
-        causes.append(invalid("status.succeeded", status.get("succeeded", 0), "cannot decrease the succeeded counter"))
+        causes.invalid("status.succeeded", status.get("succeeded", 0), "cannot decrease the succeeded counter")
     if status.get("completionTime") and was.get("completionTime") and change.changed("completionTime"):
-        causes.append(invalid("status.completionTime", status["completionTime"], IMMUTABLE))
+        causes.invalid("status.completionTime", status["completionTime"], IMMUTABLE)
     if was.get("startTime") and change.changed("startTime") and not spec.get("suspend") and not _resumed(change):
         text = "field is immutable for unsuspended job once set"
-        causes.append(invalid("status.startTime", status.get("startTime"), text))
+        causes.invalid("status.startTime", status.get("startTime"), text)
     if change.had(CRITERIA_MET) and not change.has(CRITERIA_MET):
-        causes.append(invalid_as_a_whole(_AT, "cannot disable the SuccessCriteriaMet=True condition"))
+        causes.invalid_struct(_AT, "cannot disable the SuccessCriteriaMet=True condition")
     if change.had(COMPLETE) and not change.had(CRITERIA_MET) and change.has(CRITERIA_MET):
         text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        causes.append(invalid_as_a_whole(_AT, text))
+        causes.invalid_struct(_AT, text)
 
 
 def _resumed(change: _Change) -> bool:

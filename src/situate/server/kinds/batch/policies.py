@@ -6,22 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes
-from situate.server.kinds.field_errors import (
-    Causes,
-    at_least_zero,
-    check,
-    duplicate,
-    invalid,
-    not_supported,
-    quoted,
-    required,
-    too_long,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes, quoted
 
-__all__ = ["failure_policy", "invalid_as_a_whole", "success_policy"]
+__all__ = ["failure_policy", "success_policy"]
 
 MAX_RULES: Final = 20
 MAX_EXIT_CODES: Final = 255
@@ -33,11 +21,6 @@ _OPERATORS: Final = ("In", "NotIn")
 _STATUSES: Final = ("False", "True", "Unknown")
 
 
-def invalid_as_a_whole(path: str, detail: str) -> Cause:
-    """Of something too large to be shown."""
-    return Cause(path, f"Invalid value: {detail}", "FieldValueInvalid")
-
-
 def _listed(values: Sequence[str]) -> str:
     return f"valid values: [{' '.join(map(quoted, values))}]"
 
@@ -45,7 +28,7 @@ def _listed(values: Sequence[str]) -> str:
 def failure_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     rules = spec["podFailurePolicy"].get("rules", ())
     if len(rules) > MAX_RULES:
-        causes.append(too_many(f"{path}.rules", len(rules), MAX_RULES))
+        causes.too_many(f"{path}.rules", len(rules), MAX_RULES)
     pod = spec.get("template", {}).get("spec", {})
     names = [one.get("name", "") for one in (*pod.get("containers", ()), *pod.get("initContainers", ()))]
     for index, rule in enumerate(rules):
@@ -57,54 +40,54 @@ def _failure_rule(
 ) -> None:
     action, codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions")
     if not action:
-        causes.append(required(f"{path}.action", _listed(_ACTIONS)))
+        causes.required(f"{path}.action", _listed(_ACTIONS))
     elif action == FAIL_INDEX:
         if "backoffLimitPerIndex" not in spec:
-            causes.append(invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set"))
+            causes.invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
     elif action not in _ACTIONS:
-        causes.append(not_supported(f"{path}.action", action, _ACTIONS))
+        causes.not_supported(f"{path}.action", action, _ACTIONS)
     if codes is not None:
         _exit_codes(codes, f"{path}.onExitCodes", names, causes)
     if conditions:
         _pod_conditions(conditions, f"{path}.onPodConditions", causes)
     if codes is not None and conditions:
-        causes.append(invalid_as_a_whole(path, "specifying both OnExitCodes and OnPodConditions is not supported"))
+        causes.invalid_struct(path, "specifying both OnExitCodes and OnPodConditions is not supported")
     if codes is None and not conditions:
-        causes.append(invalid_as_a_whole(path, "specifying one of OnExitCodes and OnPodConditions is required"))
+        causes.invalid_struct(path, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
 def _exit_codes(codes: Mapping[str, Any], path: str, names: Sequence[str], causes: Causes) -> None:
     operator, values = codes.get("operator", ""), codes.get("values", [])
     if not operator:
-        causes.append(required(f"{path}.operator", _listed(_OPERATORS)))
+        causes.required(f"{path}.operator", _listed(_OPERATORS))
     elif operator not in _OPERATORS:
-        causes.append(not_supported(f"{path}.operator", operator, _OPERATORS))
+        causes.not_supported(f"{path}.operator", operator, _OPERATORS)
     if "containerName" in codes and codes["containerName"] not in names:
         text = "must be one of the container or initContainer names in the pod template"
-        causes.append(invalid(f"{path}.containerName", codes["containerName"], text))
+        causes.invalid(f"{path}.containerName", codes["containerName"], text)
     if not values:
-        causes.append(invalid(f"{path}.values", values, "at least one value is required"))
+        causes.invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > MAX_EXIT_CODES:
-        causes.append(too_many(f"{path}.values", len(values), MAX_EXIT_CODES))
+        causes.too_many(f"{path}.values", len(values), MAX_EXIT_CODES)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
-            causes.append(invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator"))
+            causes.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
         if value in values[:index]:
-            causes.append(duplicate(f"{path}.values[{index}]", value))
+            causes.duplicate(f"{path}.values[{index}]", value)
     if sorted(values) != values:
-        causes.append(invalid(f"{path}.values", values, "must be ordered"))
+        causes.invalid(f"{path}.values", values, "must be ordered")
 
 
 def _pod_conditions(patterns: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     if len(patterns) > MAX_CONDITIONS:
-        causes.append(too_many(path, len(patterns), MAX_CONDITIONS))
+        causes.too_many(path, len(patterns), MAX_CONDITIONS)
     for index, pattern in enumerate(patterns):
-        check(qualified_name_problems, pattern.get("type", ""), f"{path}[{index}].type", causes)
+        causes.check(qualified_name_problems, pattern.get("type", ""), f"{path}[{index}].type")
         status = pattern.get("status", "")
         if not status:
-            causes.append(required(f"{path}[{index}].status", _listed(_STATUSES)))
+            causes.required(f"{path}[{index}].status", _listed(_STATUSES))
         elif status not in _STATUSES:
-            causes.append(not_supported(f"{path}[{index}].status", status, _STATUSES))
+            causes.not_supported(f"{path}[{index}].status", status, _STATUSES)
 
 
 def success_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -112,9 +95,9 @@ def success_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     rules = spec["successPolicy"].get("rules", ())
     if not rules:
         text = "at least one rules must be specified when the successPolicy is specified"
-        causes.append(required(f"{path}.rules", text))
+        causes.required(f"{path}.rules", text)
     if len(rules) > MAX_RULES:
-        causes.append(too_many(f"{path}.rules", len(rules), MAX_RULES))
+        causes.too_many(f"{path}.rules", len(rules), MAX_RULES)
     for index, rule in enumerate(rules):
         _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]", causes)
 
@@ -122,22 +105,22 @@ def success_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 def _success_rule(rule: Mapping[str, Any], completions: int, path: str, causes: Causes) -> None:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
-        causes.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+        causes.required(path, "at least one of succeededCount or succeededIndexes must be specified")
     total = 0
     if indexes is not None:
         if len(indexes) > MAX_INDEXES:
-            causes.append(too_long(f"{path}.succeededIndexes", MAX_INDEXES))
+            causes.too_long(f"{path}.succeededIndexes", MAX_INDEXES)
         try:
             total = how_many_indexes(indexes, completions)
         except IndexesError as error:
-            causes.append(invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}"))
+            causes.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
         return
     at = f"{path}.succeededCount"
-    at_least_zero(count, at, causes)
+    causes.at_least_zero(count, at)
     if count > completions:
         text = f"must be less than or equal to {completions} (the number of specified completions)"
-        causes.append(invalid(at, count, text))
+        causes.invalid(at, count, text)
     if indexes is not None and count > total:
         text = f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
-        causes.append(invalid(at, count, text))
+        causes.invalid(at, count, text)

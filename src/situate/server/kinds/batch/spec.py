@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from situate.server.kinds.batch.policies import failure_policy, success_policy
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
-from situate.server.kinds.field_errors import Causes, at_least_zero, invalid, not_supported, required, too_long
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.go_structs import SUCCESS_POLICY, inside
 from situate.server.kinds.naming import pattern_text, subdomain
 
@@ -48,27 +48,27 @@ def default_pods(spec: dict[str, Any]) -> None:
 def validate_spec(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     """All but the selector."""
     for name in _NUMBERS:
-        at_least_zero(spec.get(name, 0), f"{path}.{name}", causes)
+        causes.at_least_zero(spec.get(name, 0), f"{path}.{name}")
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
-        causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if "managedBy" in spec:
         _managed_by(spec["managedBy"], f"{path}.managedBy", causes)
     mode = spec.get("completionMode")
     if mode is not None and mode not in (NON_INDEXED, INDEXED):
-        causes.append(not_supported(f"{path}.completionMode", mode, [NON_INDEXED, INDEXED]))
+        causes.not_supported(f"{path}.completionMode", mode, [NON_INDEXED, INDEXED])
     if mode == INDEXED:
         _indexed(spec, path, causes)
     elif mode is None or mode == NON_INDEXED:
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if name in spec:
-                causes.append(invalid(f"{path}.{name}", spec[name], NOT_INDEXED))
+                causes.invalid(f"{path}.{name}", spec[name], NOT_INDEXED)
     if "podFailurePolicy" in spec:
         failure_policy(spec, f"{path}.podFailurePolicy", causes)
     if "successPolicy" in spec:
         if mode == INDEXED:
             success_policy(spec, f"{path}.successPolicy", causes)
         else:
-            causes.append(invalid(f"{path}.successPolicy", inside(spec["successPolicy"], SUCCESS_POLICY), NOT_INDEXED))
+            causes.invalid(f"{path}.successPolicy", inside(spec["successPolicy"], SUCCESS_POLICY), NOT_INDEXED)
     _replacement(spec, f"{path}.podReplacementPolicy", causes)
     validate_template(spec.get("template", {}), f"{path}.template", causes)
     _restarts(spec, f"{path}.template.spec.restartPolicy", causes)
@@ -77,29 +77,29 @@ def validate_spec(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 def _managed_by(name: str, path: str, causes: Causes) -> None:
     host, _, rest = name.partition("/")
     if not name:
-        causes.append(required(path))
+        causes.required(path)
     elif not host or not rest:
-        causes.append(invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")'))
+        causes.invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
-        causes.extend(invalid(path, host, problem) for problem in subdomain(host))
+        causes.check(subdomain, host, path)
         if not _IS_PATH(rest):
-            causes.append(invalid(path, rest, pattern_text("Invalid path", _PATH)))
+            causes.invalid(path, rest, pattern_text("Invalid path", _PATH))
     if len(name) > MAX_MANAGED_BY:
-        causes.append(too_long(path, MAX_MANAGED_BY))
+        causes.too_long(path, MAX_MANAGED_BY)
 
 
 def _indexed(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     completions, parallelism = spec.get("completions"), spec.get("parallelism", 0)
     failed = spec.get("maxFailedIndexes")
     if completions is None:
-        causes.append(required(f"{path}.completions", f"when completion mode is {INDEXED}"))
+        causes.required(f"{path}.completions", f"when completion mode is {INDEXED}")
     if parallelism > MAX_PARALLEL:
         text = f"must be less than or equal to {MAX_PARALLEL} when completion mode is {INDEXED}"
-        causes.append(invalid(f"{path}.parallelism", parallelism, text))
+        causes.invalid(f"{path}.parallelism", parallelism, text)
     if completions is not None and failed is not None and failed > completions:
-        causes.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+        causes.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
     if failed is not None and failed > MAX_FAILED:
-        causes.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_FAILED}"))
+        causes.invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_FAILED}")
     if (completions or 0) > MANY and "backoffLimitPerIndex" in spec:
         _many(parallelism, failed, path, causes)
 
@@ -110,29 +110,29 @@ def _many(parallelism: int, failed: int | None, path: str, causes: Causes) -> No
         "per index"
     )
     if failed is None:
-        causes.append(required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {MANY}"))
+        causes.required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {MANY}")
     if parallelism > MAX_OF_MANY:
-        causes.append(invalid(f"{path}.parallelism", parallelism, text))
+        causes.invalid(f"{path}.parallelism", parallelism, text)
     if failed is not None and failed > MAX_OF_MANY:
-        causes.append(invalid(f"{path}.maxFailedIndexes", failed, text))
+        causes.invalid(f"{path}.maxFailedIndexes", failed, text)
 
 
 def _replacement(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     policy = spec.get("podReplacementPolicy")
     allowed = ["Failed"] if "podFailurePolicy" in spec else ["Failed", "TerminatingOrFailed"]
     if policy is not None and policy not in allowed:
-        causes.append(not_supported(path, policy, allowed))
+        causes.not_supported(path, policy, allowed)
 
 
 def _restarts(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "")
     if policy in ("", "Always"):
-        causes.append(required(path, f'valid values: "{ON_FAILURE}", "{NEVER}"'))
+        causes.required(path, f'valid values: "{ON_FAILURE}", "{NEVER}"')
     elif policy not in (ON_FAILURE, NEVER):
-        causes.append(not_supported(path, policy, [ON_FAILURE, NEVER]))
+        causes.not_supported(path, policy, [ON_FAILURE, NEVER])
     elif "podFailurePolicy" in spec and policy != NEVER:
         text = f'only "{NEVER}" is supported when podFailurePolicy is specified'
-        causes.append(invalid(path, policy, text))
+        causes.invalid(path, policy, text)
 
 
 def spec_warnings(spec: Mapping[str, Any], path: str) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
@@ -30,14 +29,14 @@ def _prepare_update(new: Object, _old: Object) -> None:
     _prepare_create(new)
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
-        causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if transitions is not None and transitions < 0:
-        causes.append(invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE))
+        causes.invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE)
     return causes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.kinds.field_errors import Causes, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -13,13 +13,13 @@ __all__ = ["KIND"]
 
 
 def _validate(binding: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     target = binding.get("target", {})
     kind = target.get("kind", "")
     if kind not in ("", "Node"):
-        causes.append(not_supported("target.kind", kind, ("Node", "<empty>")))
+        causes.not_supported("target.kind", kind, ("Node", "<empty>"))
     if not target.get("name"):
-        causes.append(required("target.name"))
+        causes.required("target.name")
     return causes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.field_errors import Causes, check, forbidden, invalid, too_long
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
@@ -28,32 +28,32 @@ def locked(new: Object, old: Object, keys: tuple[str, ...], causes: Causes) -> N
     if not old.get("immutable"):
         return
     if not new.get("immutable"):
-        causes.append(forbidden("immutable", LOCKED))
+        causes.forbidden("immutable", LOCKED)
     for key in keys:
         if (new.get(key) or {}) != (old.get(key) or {}):
-            causes.append(forbidden(key, LOCKED))
+            causes.forbidden(key, LOCKED)
 
 
 def _validate(obj: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     data: Mapping[str, Any] = obj.get("data") or {}
     binary: Mapping[str, Any] = obj.get("binaryData") or {}
     size = 0
     for key, value in data.items():
-        check(config_key, key, f"data[{key}]", causes)
+        causes.check(config_key, key, f"data[{key}]")
         if key in binary:
-            causes.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+            causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     for key, value in binary.items():
-        check(config_key, key, f"binaryData[{key}]", causes)
+        causes.check(config_key, key, f"binaryData[{key}]")
         size += decoded_size(value)
     if size > MAX_SIZE:
-        causes.append(too_long("", MAX_SIZE))
+        causes.too_long("", MAX_SIZE)
     return causes
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     locked(new, old, ("data", "binaryData"), causes)
     causes.extend(_validate(new))
     return causes

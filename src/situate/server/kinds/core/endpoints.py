@@ -8,7 +8,7 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import endpoint_ip, ip
 from situate.server.kinds.core.pod.containers import PROTOCOLS
-from situate.server.kinds.field_errors import Causes, check, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -26,11 +26,11 @@ def _default(endpoints: Object) -> None:
 
 
 def _validate(endpoints: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     for index, subset in enumerate(endpoints.get("subsets", ())):
         at = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            causes.append(required(at, "must specify `addresses` or `notReadyAddresses`"))
+            causes.required(at, "must specify `addresses` or `notReadyAddresses`")
         for key in ("addresses", "notReadyAddresses"):
             for place, address in enumerate(subset.get(key, ())):
                 _address(address, f"{at}.{key}[{place}]", causes)
@@ -43,27 +43,27 @@ def _validate(endpoints: Object) -> Causes:
 def _address(address: Mapping[str, Any], path: str, causes: Causes) -> None:
     ip(address.get("ip", ""), f"{path}.ip", causes)
     if name := address.get("hostname"):
-        check(dns_label, name, f"{path}.hostname", causes)
+        causes.check(dns_label, name, f"{path}.hostname")
     if "nodeName" in address:
-        check(subdomain, address["nodeName"], f"{path}.nodeName", causes)
+        causes.check(subdomain, address["nodeName"], f"{path}.nodeName")
     endpoint_ip(address.get("ip", ""), f"{path}.ip", causes)
 
 
 def _port(port: Mapping[str, Any], named: bool, path: str, causes: Causes) -> None:
     name = port.get("name", "")
     if named and not name:
-        causes.append(required(f"{path}.name"))
+        causes.required(f"{path}.name")
     elif name:
-        check(dns_label, name, f"{path}.name", causes)
-    check(port_number, port.get("port", 0), f"{path}.port", causes)
+        causes.check(dns_label, name, f"{path}.name")
+    causes.check(port_number, port.get("port", 0), f"{path}.port")
     if port.get("protocol") not in PROTOCOLS:
-        causes.append(not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS))
+        causes.not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
     if "appProtocol" in port:
-        check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol", causes)
+        causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
-    return [] if new.get("subsets") == old.get("subsets") else _validate(new)
+    return Causes() if new.get("subsets") == old.get("subsets") else _validate(new)
 
 
 def _warnings(_: Object) -> list[str]:

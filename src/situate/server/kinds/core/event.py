@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, check, immutable, invalid, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy, again
@@ -68,30 +67,30 @@ def _common(obj: Object, causes: Causes, controller: str = "reportingController"
     about = (_read(obj, "involvedObject") or {}).get("namespace", "")
     if not obj.get("eventTime"):
         if (about or "default") != namespace:
-            causes.append(invalid("involvedObject.namespace", about, MISMATCH))
+            causes.invalid("involvedObject.namespace", about, MISMATCH)
     else:
         if not about and namespace not in _HOME:
-            causes.append(invalid("involvedObject.namespace", about, MISMATCH))
+            causes.invalid("involvedObject.namespace", about, MISMATCH)
         _words(obj, controller, causes)
-    check(subdomain, namespace, "namespace", causes)
+    causes.check(subdomain, namespace, "namespace")
 
 
 def _words(obj: Object, controller: str, causes: Causes) -> None:
     reporter = _text(obj, "reportingController")
     if not reporter:
-        causes.append(required(controller))
-    check(qualified_name_problems, reporter, controller, causes)
+        causes.required(controller)
+    causes.check(qualified_name_problems, reporter, controller)
     for name in ("reportingInstance", "action", "reason"):
         text = obj.get(name, "")
         if not text:
-            causes.append(required(name))
+            causes.required(name)
         _short(text, MAX_WORD, name, causes)
     _short(_text(obj, "message"), MAX_NOTE, "message", causes)
 
 
 def _short(text: str, limit: int, name: str, causes: Causes) -> None:
     if len(text.encode("utf-8", "surrogatepass")) > limit:
-        causes.append(invalid(name, "", f"can have at most {limit} characters"))
+        causes.invalid(name, "", f"can have at most {limit} characters")
 
 
 def _series(obj: Object, causes: Causes) -> None:
@@ -99,39 +98,39 @@ def _series(obj: Object, causes: Causes) -> None:
     if series is None:
         return
     if series.get("count", 0) < 2:
-        causes.append(invalid("series.count", "", "should be at least 2"))
+        causes.invalid("series.count", "", "should be at least 2")
     if not series.get("lastObservedTime"):
-        causes.append(required("series.lastObservedTime"))
+        causes.required("series.lastObservedTime")
 
 
-def _validate(obj: Object) -> list[Cause]:
+def _validate(obj: Object) -> Causes:
     """Of core/v1."""
-    causes: Causes = []
+    causes = Causes()
     _common(obj, causes, "reportingComponent")
     return causes
 
 
-def _validate_new(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_new(obj: Object) -> Causes:
+    causes = Causes()
     _common(obj, causes)
     _series(obj, causes)
     if not obj.get("eventTime"):
-        causes.append(required("eventTime"))
+        causes.required("eventTime")
     if obj.get("type", "") not in ("Normal", "Warning"):
-        causes.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
+        causes.invalid("type", "", f"has invalid value: {obj.get('type', '')}")
     for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
         if _read(obj, name):
-            causes.append(invalid(name, "", "needs to be unset"))
+            causes.invalid(name, "", "needs to be unset")
     return causes
 
 
-def _validate_new_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_new_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     _common(new, causes)
     if new.get("series") != old.get("series"):
         _series(new, causes)
     for name in _FIXED:
-        immutable(_read(new, name) or None, _read(old, name) or None, name, causes)
+        causes.immutable(_read(new, name) or None, _read(old, name) or None, name)
     return causes
 
 

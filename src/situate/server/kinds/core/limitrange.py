@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO
-from situate.server.kinds.field_errors import Causes, check, duplicate, forbidden, invalid, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import (
     STORAGE,
@@ -41,16 +41,16 @@ def _default(obj: Object) -> None:
 
 
 def _validate(obj: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     seen: set[str] = set()
     for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
         at, kind = f"spec.limits[{index}]", item.get("type", "")
         if qualified_name_problems(kind):
-            check(qualified_name_problems, kind, f"{at}.type", causes)
+            causes.check(qualified_name_problems, kind, f"{at}.type")
         elif "/" not in kind and kind not in TYPES:
-            causes.append(invalid(f"{at}.type", kind, "must be a standard limit type or fully qualified"))
+            causes.invalid(f"{at}.type", kind, "must be a standard limit type or fully qualified")
         if kind in seen:
-            causes.append(duplicate(f"{at}.type", kind))
+            causes.duplicate(f"{at}.type", kind)
         seen.add(kind)
         _item(item, kind, at, causes)
     return causes
@@ -64,13 +64,13 @@ def _item(item: Mapping[str, Any], kind: str, path: str, causes: Causes) -> None
         lists = ("max", "min", "maxLimitRequestRatio")
         for key in ("default", "defaultRequest"):
             if item.get(key):
-                causes.append(forbidden(f"{path}.{key}", "may not be specified when `type` is 'Pod'"))
+                causes.forbidden(f"{path}.{key}", "may not be specified when `type` is 'Pod'")
     else:
         for key in _LISTS[2:4]:
             _names(item, key, kind, path, causes)
     if kind == "PersistentVolumeClaim" and STORAGE not in item.get("min", {}) and STORAGE not in item.get("max", {}):
         detail = "either minimum or maximum storage value is required, but neither was provided"
-        causes.append(required(f"{path}.limits", detail))
+        causes.required(f"{path}.limits", detail)
     _names(item, _LISTS[4], kind, path, causes)
     names: dict[str, None] = {}
     for key in lists:
@@ -94,7 +94,7 @@ def _amounts(found: Mapping[str, Any], name: str, path: str, causes: Causes) -> 
     usual, asked = found.get("default"), found.get("defaultRequest")
 
     def say(key: str, shown: Any, detail: str) -> None:
-        causes.append(invalid(f"{path}.{key}[{name}]", text_of(shown), detail))
+        causes.invalid(f"{path}.{key}[{name}]", text_of(shown), detail)
 
     if _more(least, most):
         say("min", least, f"min value {least} is greater than max value {most}")
@@ -117,12 +117,12 @@ def _amounts(found: Mapping[str, Any], name: str, path: str, causes: Causes) -> 
 
 def _ratio(ratio: Any, least: Any, most: Any, path: str, causes: Causes) -> None:
     if nanos(ratio) < NANO:
-        causes.append(invalid(path, text_of(ratio), f"ratio {ratio} is less than 1"))
+        causes.invalid(path, text_of(ratio), f"ratio {ratio} is less than 1")
     if least is not None and most is not None and nanos(least) > 0:
         limit = nanos(most) / nanos(least)
         if nanos(ratio) / NANO > limit:
             detail = f"ratio {ratio} is greater than max/min = {limit:f}"
-            causes.append(invalid(path, text_of(ratio), detail))
+            causes.invalid(path, text_of(ratio), detail)
 
 
 KIND: Final = Kind(

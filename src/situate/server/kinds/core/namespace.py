@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.kinds.field_errors import Causes, check, invalid
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import kube_finalizer
 from situate.server.kinds.naming import dns_label
@@ -46,33 +46,33 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _validate(namespace: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     for one in namespace.get("spec", {}).get("finalizers", ()):
         _finalizer(one, "spec.finalizers", causes)
     return causes
 
 
 def _finalizer(name: str, path: str, causes: Causes) -> None:
-    check(qualified_name_problems, name, path, causes)
+    causes.check(qualified_name_problems, name, path)
     kube_finalizer(name, path, causes)
 
 
 def _validate_status(new: Object, _old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     phase: Any = new.get("status", {}).get("phase", "")
     going = "deletionTimestamp" in new.get("metadata", {})
     if not going and phase != "Active":
         detail = "may only be 'Active' if `deletionTimestamp` is empty"
-        causes.append(invalid("status.Phase", phase, detail))
+        causes.invalid("status.Phase", phase, detail)
     elif going and phase != "Terminating":
         detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        causes.append(invalid("status.Phase", phase, detail))
+        causes.invalid("status.Phase", phase, detail)
     return causes
 
 
 def validate_finalize(new: Object) -> Causes:
     """Of the `finalize` subresource."""
-    causes: Causes = []
+    causes = Causes()
     for index, one in enumerate(new.get("spec", {}).get("finalizers", ())):
         _finalizer(one, f"spec.finalizers[{index}]", causes)
     return causes

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.errors import Cause
 from situate.server.kinds.addresses import cidr, is_dual_stack
 from situate.server.kinds.core.pod.scheduling import taint_effect
-from situate.server.kinds.field_errors import Causes, check, duplicate, forbidden, invalid, positive, quoted
+from situate.server.kinds.field_errors import Causes, quoted
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import amount, amounts_rounded
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
@@ -62,33 +61,32 @@ def taints(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
             taint.get("value", ""),
             taint.get("effect", ""),
         )
-        check(qualified_name_problems, key, f"{at}.key", causes)
+        causes.check(qualified_name_problems, key, f"{at}.key")
         if problems := label_value_problems(value):
-            causes.append(invalid(f"{at}.value", value, ";".join(problems)))
+            causes.invalid(f"{at}.value", value, ";".join(problems))
         taint_effect(effect, f"{at}.effect", causes)
         if (effect, key) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            found_twice = duplicate(at, shown)
-            causes.append(Cause(at, f"{found_twice.message}: {_UNIQUE}", found_twice.reason))
+            causes.duplicate(at, shown, _UNIQUE)
         seen.add((effect, key))
 
 
 def _validate(node: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec = node.get("spec", {})
     if "taints" in spec:
         taints(spec["taints"], "metadata.taints", causes)  # the API server's path, as it is
     _resources(node, causes)
     swap = node.get("status", {}).get("nodeInfo", {}).get("swap", {}).get("capacity")
     if swap is not None:
-        positive(swap, "metadata.nodeSwapStatus.capacity", causes)
+        causes.positive(swap, "metadata.nodeSwapStatus.capacity")
     _features(node, causes)
     ranges = spec.get("podCIDRs", [])
     for index, one in enumerate(ranges):
         cidr(one, f"spec.podCIDRs[{index}]", causes)
     if len(ranges) > 2 or (len(ranges) == 2 and not is_dual_stack(ranges)):
         detail = "may specify no more than one CIDR for each IP family"
-        causes.append(invalid("spec.podCIDRs", ranges, detail))
+        causes.invalid("spec.podCIDRs", ranges, detail)
     return causes
 
 
@@ -106,47 +104,47 @@ def _features(node: Object, causes: Causes) -> None:
         where = f"status.declaredFeatures[{index}]"
         if len(feature) > _MAX_FEATURE:
             detail = f"invalid feature name {quoted(feature)}: must be no more than {_MAX_FEATURE} characters"
-            causes.append(invalid(where, feature, detail))
+            causes.invalid(where, feature, detail)
         elif not _is_feature(feature):
             detail = (
                 f"invalid feature name {quoted(feature)}: must start with an UpperCamelCase segment, with subsequent "
                 "segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric "
                 "characters and slashes"
             )
-            causes.append(invalid(where, feature, detail))
+            causes.invalid(where, feature, detail)
         if index and found[index - 1] == feature:
-            causes.append(duplicate(where, feature))
+            causes.duplicate(where, feature)
         elif index and found[index - 1] > feature:
-            causes.append(invalid(where, feature, "list must be sorted alphabetically"))
+            causes.invalid(where, feature, "list must be sorted alphabetically")
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
-    return _once([*_validate(new), *_validate_status(new, old)])
+    return _once(Causes([*_validate(new), *_validate_status(new, old)]))
 
 
 def _once(causes: Causes) -> Causes:
-    return list(dict.fromkeys(causes))
+    return Causes(dict.fromkeys(causes))
 
 
 def _validate_status(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     _resources(new, causes)
     _features(new, causes)
     seen: list[Mapping[str, Any]] = []
     for index, address in enumerate(new.get("status", {}).get("addresses", ())):
         if address in seen:
             shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
-            causes.append(duplicate(f"status.addresses[{index}]", shown))
+            causes.duplicate(f"status.addresses[{index}]", shown)
         seen.append(address)
     spec, was = new.get("spec", {}), old.get("spec", {})
     if was.get("podCIDRs") and was["podCIDRs"] != spec.get("podCIDRs", []):
-        causes.append(forbidden("spec.podCIDRs", _CIDR_FIXED))
+        causes.forbidden("spec.podCIDRs", _CIDR_FIXED)
     if was.get("providerID") and was["providerID"] != spec.get("providerID"):
-        causes.append(forbidden("spec.providerID", _PROVIDER_FIXED))
+        causes.forbidden("spec.providerID", _PROVIDER_FIXED)
     if "taints" in spec:
         taints(spec["taints"], "metadata.taints", causes)
     if spec.get("externalID", "") != was.get("externalID", ""):
-        causes.append(forbidden("spec.externalID", "may not be updated"))
+        causes.forbidden("spec.externalID", "may not be updated")
     return causes
 
 

@@ -18,7 +18,7 @@ from situate.server.kinds.core.persistentvolumeclaim import (
 )
 from situate.server.kinds.core.pod.paths import no_backsteps
 from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
-from situate.server.kinds.field_errors import Causes, check, forbidden, immutable, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amount, positive_amount
@@ -98,29 +98,29 @@ def _prepare_status(new: Object, old: Object) -> None:
 
 
 def _validate(volume: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec = volume.get("spec", {})
     modes = spec.get("accessModes", [])
     if not modes:
-        causes.append(required("spec.accessModes"))
+        causes.required("spec.accessModes")
     access_modes(modes, "spec.accessModes", causes)
     _capacity(spec.get("capacity", {}), causes)
     policy = spec.get("persistentVolumeReclaimPolicy", "Retain")
     if policy not in RECLAIM:
-        causes.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, RECLAIM))
+        causes.not_supported("spec.persistentVolumeReclaimPolicy", policy, RECLAIM)
     if "nodeAffinity" in spec:
         if "required" in spec["nodeAffinity"]:
             node_selector(spec["nodeAffinity"]["required"], "spec.nodeAffinity.required", causes)
         else:
-            causes.append(required("spec.nodeAffinity.required", "must specify required node constraints"))
+            causes.required("spec.nodeAffinity.required", "must specify required node constraints")
     _source(spec, causes)
     if policy == "Recycle" and normpath(spec.get("hostPath", {}).get("path") or "x") == "/":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
-        causes.append(forbidden("spec.persistentVolumeReclaimPolicy", detail))
+        causes.forbidden("spec.persistentVolumeReclaimPolicy", detail)
     if name := spec.get("storageClassName"):
-        check(subdomain, name, "spec.storageClassName", causes)
+        causes.check(subdomain, name, "spec.storageClassName")
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
-        causes.append(not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
+        causes.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES)
     if "volumeAttributesClassName" in spec:
         _attributes_class(spec, causes)
     return causes
@@ -129,18 +129,18 @@ def _validate(volume: Object) -> Causes:
 def _attributes_class(spec: Mapping[str, Any], causes: Causes) -> None:
     name, where = spec["volumeAttributesClassName"], "spec.volumeAttributesClassName"
     if not name:
-        causes.append(required(where, "an empty string is disallowed"))
+        causes.required(where, "an empty string is disallowed")
     else:
-        check(subdomain, name, where, causes)
+        causes.check(subdomain, name, where)
     if "csi" not in spec:
-        causes.append(required("spec.csi", "has to be specified when using volumeAttributesClassName"))
+        causes.required("spec.csi", "has to be specified when using volumeAttributesClassName")
 
 
 def _capacity(capacity: Mapping[str, Any], causes: Causes) -> None:
     if not capacity:
-        causes.append(required("spec.capacity"))
+        causes.required("spec.capacity")
     if STORAGE not in capacity or len(capacity) > 1:
-        causes.append(not_supported("spec.capacity", dict(capacity) or None, (STORAGE,)))
+        causes.not_supported("spec.capacity", dict(capacity) or None, (STORAGE,))
     for name, raw in capacity.items():
         basic_amount(raw, f"spec.capacity[{name}]", causes)
         positive_amount(raw, f"spec.capacity[{name}]", causes)
@@ -153,7 +153,7 @@ def _source(spec: Mapping[str, Any], causes: Causes) -> None:
             continue
         where = f"spec.{key}"
         if count:
-            causes.append(forbidden(where, ONE_KIND))
+            causes.forbidden(where, ONE_KIND)
             continue
         count += 1
         if key == "hostPath":
@@ -165,29 +165,29 @@ def _source(spec: Mapping[str, Any], causes: Causes) -> None:
         elif key == "csi":
             _csi(spec[key], where, causes)
     if not count:
-        causes.append(required("spec", "must specify a volume type"))
+        causes.required("spec", "must specify a volume type")
 
 
 def _local(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     if not spec["local"].get("path"):
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
     else:
         no_backsteps(spec["local"]["path"], f"{path}.path", causes)
     if "nodeAffinity" not in spec:
-        causes.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+        causes.required("spec.nodeAffinity", "Local volume requires node affinity")
 
 
 def _csi(source: Mapping[str, Any], path: str, causes: Causes) -> None:
     csi_driver(source.get("driver", ""), f"{path}.driver", causes)
     if not source.get("volumeHandle"):
-        causes.append(required(f"{path}.volumeHandle"))
+        causes.required(f"{path}.volumeHandle")
     for key in _SECRETS:
         if key in source:
             for part, rule in (("name", subdomain), ("namespace", dns_label)):
                 if value := source[key].get(part, ""):
-                    check(rule, value, f"{path}.{key}.{part}", causes)
+                    causes.check(rule, value, f"{path}.{key}.{part}")
                 else:
-                    causes.append(required(f"{path}.{key}.{part}"))
+                    causes.required(f"{path}.{key}.{part}")
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
@@ -195,14 +195,14 @@ def _validate_update(new: Object, old: Object) -> Causes:
     spec, was = new["spec"], old["spec"]
     if {key: spec[key] for key in _SOURCES if key in spec} != _with_new_secret(spec, was):
         detail = "spec.persistentvolumesource is immutable after creation"
-        causes.append(forbidden("spec.persistentvolumesource", detail))
-    immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode", causes)
+        causes.forbidden("spec.persistentvolumesource", detail)
+    causes.immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     if "nodeAffinity" in was and _renamed(was["nodeAffinity"]) != _renamed(spec.get("nodeAffinity", {})):
         detail = "field is immutable, except for updating from beta label to GA"
-        causes.append(invalid("nodeAffinity", _affinity_shown(spec.get("nodeAffinity")), detail))
+        causes.invalid("nodeAffinity", _affinity_shown(spec.get("nodeAffinity")), detail)
     if "volumeAttributesClassName" in was and "volumeAttributesClassName" not in spec:
         detail = "update from non-nil value to nil is forbidden"
-        causes.append(forbidden("spec.volumeAttributesClassName", detail))
+        causes.forbidden("spec.volumeAttributesClassName", detail)
     return causes
 
 

@@ -6,17 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    forbidden,
-    immutable,
-    invalid,
-    label_selector,
-    labels,
-    not_supported,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.naming import dns_label, subdomain
@@ -113,57 +103,57 @@ def claim_template(template: Mapping[str, Any], path: str, causes: Causes) -> No
     """Of an ephemeral volume: labels, annotations and a claim's spec, nothing else."""
     meta = template.get("metadata", {})
     validate_annotations(meta.get("annotations", {}), f"{path}.metadata.annotations", causes)
-    labels(meta.get("labels", {}), f"{path}.metadata.labels", causes)
+    causes.labels(meta.get("labels", {}), f"{path}.metadata.labels")
     for key in meta:
         if key not in ("annotations", "labels", "creationTimestamp"):
-            causes.append(forbidden(f"{path}.metadata.{key}", "cannot be set"))
+            causes.forbidden(f"{path}.metadata.{key}", "cannot be set")
     validate_claim_spec(template.get("spec", {}), f"{path}.spec", causes)
 
 
 def access_modes(modes: list[str], path: str, causes: Causes) -> None:
     for mode in modes:
         if mode not in ACCESS_MODES:
-            causes.append(not_supported(path, mode, ACCESS_MODES))
+            causes.not_supported(path, mode, ACCESS_MODES)
     if "ReadWriteOncePod" in modes and any(one in ACCESS_MODES[:3] for one in modes):
-        causes.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+        causes.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
 def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, any_group: bool = False) -> None:
     """`any_group`: the group of a data source that was there before is not looked at again."""
     modes = spec.get("accessModes", [])
     if not modes:
-        causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    label_selector(spec.get("selector"), f"{path}.selector", causes)
+        causes.required(f"{path}.accessModes", "at least 1 access mode is required")
+    causes.label_selector(spec.get("selector"), f"{path}.selector")
     access_modes(modes, f"{path}.accessModes", causes)
     asked, where = spec.get("resources", {}).get("requests", {}).get(STORAGE), f"{path}.resources[{STORAGE}]"
     if asked is None:
-        causes.append(required(where))
+        causes.required(where)
     else:
         positive_amount(asked, where, causes)
     if name := spec.get("storageClassName"):
-        check(subdomain, name, f"{path}.storageClassName", causes)
+        causes.check(subdomain, name, f"{path}.storageClassName")
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
-        causes.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
+        causes.not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
     for key in ("dataSource", "dataSourceRef"):
         if key in spec:
             _source(spec[key], any_group, f"{path}.{key}", causes)
     _sources_agree(spec, path, causes)
     if name := spec.get("volumeAttributesClassName"):
-        check(subdomain, name, f"{path}.volumeAttributesClassName", causes)
+        causes.check(subdomain, name, f"{path}.volumeAttributesClassName")
 
 
 def _source(source: Mapping[str, Any], any_group: bool, path: str, causes: Causes) -> None:
     for key in ("name", "kind"):
         if not source.get(key):
-            causes.append(required(f"{path}.{key}"))
+            causes.required(f"{path}.{key}")
     group, kind = source.get("apiGroup", ""), source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        causes.append(invalid(path, kind, detail))
+        causes.invalid(path, kind, detail)
     if group and not any_group:
-        check(subdomain, group, f"{path}.apiGroup", causes)
+        causes.check(subdomain, group, f"{path}.apiGroup")
     if namespace := source.get("namespace"):
-        check(dns_label, namespace, f"{path}.namespace", causes)
+        causes.check(dns_label, namespace, f"{path}.namespace")
 
 
 def _sources_agree(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -172,19 +162,19 @@ def _sources_agree(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         return
     if ref.get("namespace"):
         detail = "may not be specified when dataSourceRef.namespace is specified"
-        causes.append(invalid(path, {}, detail))
+        causes.invalid(path, {}, detail)
     elif any(source.get(key) != ref.get(key) for key in ("apiGroup", "kind", "name")):
-        causes.append(invalid(path, {}, "must match dataSourceRef"))
+        causes.invalid(path, {}, "must match dataSourceRef")
 
 
 def _validate(claim: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     validate_claim_spec(claim.get("spec", {}), "spec", causes)
     return causes
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     grouped = any("apiGroup" in old["spec"].get(key, {}) for key in ("dataSource", "dataSourceRef"))
     validate_claim_spec(new.get("spec", {}), "spec", causes, any_group=grouped)
     mine, was = dict(new.get("spec", {})), dict(old.get("spec", {}))
@@ -197,11 +187,11 @@ def _validate_update(new: Object, old: Object) -> Causes:
             mine["resources"] = _with_size(mine["resources"], was.get("resources", {}))
         mine["volumeAttributesClassName"] = was.get("volumeAttributesClassName")
     if _said(mine) != _said(was):
-        causes.append(forbidden("spec", IMMUTABLE_SPEC))
+        causes.forbidden("spec", IMMUTABLE_SPEC)
     if size < before and size <= nanos(old.get("status", {}).get("capacity", {}).get(STORAGE, 0)):
         detail = "field can not be less than status.capacity"
-        causes.append(forbidden("spec.resources.requests.storage", detail))
-    immutable(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode", causes)
+        causes.forbidden("spec.resources.requests.storage", detail)
+    causes.immutable(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
     return causes
 
 
@@ -213,7 +203,7 @@ def _class_may_change(new: Object, old: Object, mine: dict[str, Any], causes: Ca
     if was_said is not None and before is None and chosen == was_said and said in ("", was_said):
         mine["storageClassName"] = None
         return
-    immutable(said, was_said or "", f"metadata.annotations.{CLASS_ANNOTATION}", causes)
+    causes.immutable(said, was_said or "", f"metadata.annotations.{CLASS_ANNOTATION}")
     if chosen is not None and before is None and was_said in (None, chosen):
         mine["storageClassName"] = None
 
@@ -232,14 +222,14 @@ def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _validate_status(new: Object, _old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     status = new.get("status", {})
     for name, raw in status.get("capacity", {}).items():
         basic_amount(raw, f"status.capacity[{name}]", causes)
     for name, phase in status.get("allocatedResourceStatuses", {}).items():
         _resource_key(name, "status.allocatedResourceStatuses", causes)
         if phase not in _RESIZING:
-            causes.append(not_supported("status.allocatedResourceStatuses", name, _RESIZING))
+            causes.not_supported("status.allocatedResourceStatuses", name, _RESIZING)
     for name, raw in status.get("allocatedResources", {}).items():
         _resource_key(name, "status.allocatedResources", causes)
         before = len(causes)
@@ -251,9 +241,9 @@ def _validate_status(new: Object, _old: Object) -> Causes:
 
 def _resource_key(name: str, path: str, causes: Causes) -> None:
     before = len(causes)
-    check(qualified_name_problems, name, path, causes)
+    causes.check(qualified_name_problems, name, path)
     if len(causes) == before and is_native(name) and name != STORAGE:
-        causes.append(not_supported(path, name, (STORAGE,)))
+        causes.not_supported(path, name, (STORAGE,))
 
 
 def _warnings(claim: Object) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.core.pod import default_spec, pod_annotations, template_warnings, validate_spec
-from situate.server.kinds.field_errors import Causes, forbidden, immutable, labels
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.strategy import Strategy, again
@@ -28,19 +28,19 @@ def validate_template(template: Mapping[str, Any], path: str, causes: Causes) ->
     """
     meta, spec = template.get("metadata", {}), template.get("spec", {})
     if found := meta.get("labels"):
-        labels(found, f"{path}.labels", causes)
+        causes.labels(found, f"{path}.labels")
     if annotations := meta.get("annotations"):
         validate_annotations(annotations, f"{path}.annotations", causes)
         pod_annotations(annotations, spec, f"{path}.annotations", causes)
     validate_spec(spec, f"{path}.spec", causes)
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
-        causes.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+        causes.forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
 def validate_template_update(new: Mapping[str, Any], old: Mapping[str, Any], path: str, causes: Causes) -> None:
     """A template that may not change: `field is immutable`."""
-    immutable(new, old, path, causes)
+    causes.immutable(new, old, path)
 
 
 # ── PodTemplate, the kind ───────────────────────────────────────────────────────────────────────────────────────────
@@ -51,7 +51,7 @@ def _default(obj: Object) -> None:
 
 
 def _validate(obj: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     validate_template(obj.get("template", {}), "template", causes)
     return causes
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import subdomain_problems
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
-from situate.server.kinds.field_errors import Causes, at_least_zero, forbidden, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, drop_status, keep_status
 from situate.server.objects import Object
@@ -40,16 +40,16 @@ def _prepare_create(controller: Object) -> None:
 
 
 def _validate(controller: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec = controller.get("spec", {})
-    at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds", causes)
+    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     selector = spec.get("selector", {})
     if not selector:
-        causes.append(required("spec.selector"))
-    at_least_zero(spec.get("replicas", 0), "spec.replicas", causes)
+        causes.required("spec.selector")
+    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
     template = spec.get("template")
     if template is None:
-        causes.append(required("spec.template"))
+        causes.required("spec.template")
     else:
         _template(template, selector, causes)
     return causes
@@ -59,29 +59,29 @@ def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: 
     found = template.get("metadata", {}).get("labels", {})
     if any(found.get(key) != value for key, value in selector.items()):
         detail = "`selector` does not match template `labels`"
-        causes.append(invalid("spec.template.metadata.labels", found or None, detail))
+        causes.invalid("spec.template.metadata.labels", found or None, detail)
     validate_template(template, "spec.template", causes)
     spec = template.get("spec", {})
     if spec.get("restartPolicy") != "Always":
         where = "spec.template.spec.restartPolicy"
-        causes.append(not_supported(where, spec.get("restartPolicy", ""), ("Always",)))
+        causes.not_supported(where, spec.get("restartPolicy", ""), ("Always",))
     if "activeDeadlineSeconds" in spec:
         detail = "activeDeadlineSeconds in ReplicationController is not Supported"
-        causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
+        causes.forbidden("spec.template.spec.activeDeadlineSeconds", detail)
 
 
 def _validate_status(new: Object, _old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     status = new.get("status", {})
     for key in _COUNTS:
-        at_least_zero(status.get(key, 0), f"status.{key}", causes)
+        causes.at_least_zero(status.get(key, 0), f"status.{key}")
     total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     for key in _COUNTS[1:4]:
         if status.get(key, 0) > total:
-            causes.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
+            causes.invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas")
     if status.get("availableReplicas", 0) > ready:
         detail = "cannot be greater than readyReplicas"
-        causes.append(invalid("status.availableReplicas", status.get("availableReplicas", 0), detail))
+        causes.invalid("status.availableReplicas", status.get("availableReplicas", 0), detail)
     return causes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from situate.server.kinds.field_errors import IMMUTABLE, Causes, invalid, required
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import amount, amounts_rounded, is_quota_name, quota_resource_name
 from situate.server.kinds.strategy import Strategy, keep_status
@@ -47,20 +47,20 @@ def _fits(scope: str, name: str) -> bool:
 
 
 def _validate(quota: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec = quota.get("spec", {})
     hard = spec.get("hard", {})
     _amounts(hard, "spec.hard", causes)
     scopes = spec.get("scopes", [])
     for scope in scopes:
         if scope not in SCOPES:
-            causes.append(invalid("spec.scopes", scopes, "unsupported scope"))
+            causes.invalid("spec.scopes", scopes, "unsupported scope")
         for name in sorted(hard):
             if is_quota_name(name) and not _fits(scope, name):
-                causes.append(invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
+                causes.invalid("spec.scopes", scopes, "unsupported scope applied to resource")
     for pair in _PAIRS:
         if all(one in scopes for one in pair):
-            causes.append(invalid("spec.scopes", scopes, "conflicting scopes"))
+            causes.invalid("spec.scopes", scopes, "conflicting scopes")
     if "scopeSelector" in spec:
         _selector(spec, hard, causes)
     return causes
@@ -78,27 +78,27 @@ def _selector(spec: Mapping[str, Any], hard: Mapping[str, Any], causes: Causes) 
     for one in expressions:
         scope, operator, values = one.get("scopeName", ""), one.get("operator", ""), one.get("values", [])
         if scope not in SCOPES:
-            causes.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+            causes.invalid(f"{path}.scopeName", scope, "unsupported scope")
         for name in sorted(hard):
             if is_quota_name(name) and not _fits(scope, name):
                 shown = {"MatchExpressions": [_shown(each) for each in expressions]}
-                causes.append(invalid(path, shown, "unsupported scope applied to resource"))
+                causes.invalid(path, shown, "unsupported scope applied to resource")
         if scope in _EXISTS_ONLY and operator != "Exists":
-            causes.append(invalid(f"{path}.operator", operator, _EXISTS_TEXT))
+            causes.invalid(f"{path}.operator", operator, _EXISTS_TEXT)
         if operator in ("In", "NotIn"):
             if not values:
                 detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                causes.append(required(f"{path}.values", detail))
+                causes.required(f"{path}.values", detail)
         elif operator in ("Exists", "DoesNotExist"):
             if values:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                causes.append(invalid(f"{path}.values", values, detail))
+                causes.invalid(f"{path}.values", values, detail)
         else:
-            causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            causes.invalid(f"{path}.operator", operator, "not a valid selector operator")
         scopes.append(scope)
     for pair in _PAIRS:
         if all(one in scopes for one in pair):
-            causes.append(invalid(path, spec.get("scopes"), "conflicting scopes"))
+            causes.invalid(path, spec.get("scopes"), "conflicting scopes")
 
 
 def _shown(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,12 +109,12 @@ def _validate_update(new: Object, old: Object) -> Causes:
     causes = _validate(new)
     scopes = new.get("spec", {}).get("scopes", [])
     if set(scopes) != set(old.get("spec", {}).get("scopes", [])):
-        causes.append(invalid("spec.scopes", scopes or None, IMMUTABLE))
+        causes.invalid("spec.scopes", scopes or None, IMMUTABLE)
     return causes
 
 
 def _validate_status(new: Object, _old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     for key in ("hard", "used"):
         _amounts(new.get("status", {}).get(key, {}), f"status.{key}", causes)
     return causes

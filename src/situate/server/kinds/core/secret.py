@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from situate.server.kinds.core.configmap import MAX_SIZE, decoded_size, locked
-from situate.server.kinds.field_errors import Causes, check, immutable, invalid, required, too_long
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
@@ -40,14 +40,14 @@ def _default(secret: Object) -> None:
 
 
 def _validate(secret: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     data: Mapping[str, Any] = secret.get("data") or {}
     size = 0
     for key, value in data.items():
-        check(config_key, key, f"data[{key}]", causes)
+        causes.check(config_key, key, f"data[{key}]")
         size += decoded_size(value)
     if size > MAX_SIZE:
-        causes.append(too_long("data", MAX_SIZE))
+        causes.too_long("data", MAX_SIZE)
     _by_type(secret, secret.get("type", ""), data, causes)
     return causes
 
@@ -55,26 +55,26 @@ def _validate(secret: Object) -> Causes:
 def _by_type(secret: Object, kind: str, data: Mapping[str, Any], causes: Causes) -> None:
     if kind == "kubernetes.io/service-account-token":
         if not secret.get("metadata", {}).get("annotations", {}).get(ACCOUNT):
-            causes.append(required(f"metadata.annotations[{ACCOUNT}]"))
+            causes.required(f"metadata.annotations[{ACCOUNT}]")
     elif kind in _DOCKER:
         _docker(_DOCKER[kind], data, causes)
     elif kind == "kubernetes.io/basic-auth":
         if "username" not in data and "password" not in data:
-            causes.append(required("data[username]"))
-            causes.append(required("data[password]"))
+            causes.required("data[username]")
+            causes.required("data[password]")
     else:
         for key in _NEEDED.get(kind, ()):
             if key not in data or (key == "ssh-privatekey" and not data[key]):
-                causes.append(required(f"data[{key}]"))
+                causes.required(f"data[{key}]")
 
 
 def _docker(key: str, data: Mapping[str, Any], causes: Causes) -> None:
     if key not in data:
-        causes.append(required(f"data[{key}]"))
+        causes.required(f"data[{key}]")
         return
     why = _not_an_object(data[key])
     if why:
-        causes.append(invalid(f"data[{key}]", _REDACTED, why))
+        causes.invalid(f"data[{key}]", _REDACTED, why)
 
 
 def _not_an_object(text: str) -> str:
@@ -96,8 +96,8 @@ def _not_an_object(text: str) -> str:
 
 
 def _validate_update(new: Object, old: Object) -> Causes:
-    causes: Causes = []
-    immutable(new.get("type", ""), old.get("type", ""), "type", causes)
+    causes = Causes()
+    causes.immutable(new.get("type", ""), old.get("type", ""), "type")
     locked(new, old, ("data",), causes)
     causes.extend(_validate(new))
     return causes

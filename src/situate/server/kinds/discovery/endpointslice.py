@@ -6,19 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.errors import Cause
 from situate.server.kinds.addresses import endpoint_ip, ip, is_ipv6
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    immutable,
-    invalid,
-    labels,
-    not_supported,
-    required,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -53,8 +42,8 @@ def _prepare_update(new: Object, old: Object) -> None:
         meta["generation"] = was.get("generation", 0) + 1
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     _all_but_endpoints(obj, causes)
     _endpoints(obj, causes)
     return causes
@@ -63,12 +52,12 @@ def _validate(obj: Object) -> list[Cause]:
 def _all_but_endpoints(obj: Object, causes: Causes) -> None:
     kind = obj.get("addressType", "")
     if not kind:
-        causes.append(required("addressType"))
+        causes.required("addressType")
     elif kind not in _TYPES:
-        causes.append(not_supported("addressType", kind, _TYPES))
+        causes.not_supported("addressType", kind, _TYPES)
     ports = obj.get("ports") or ()
     if len(ports) > MAX_PORTS:
-        causes.append(too_many("ports", len(ports), MAX_PORTS))
+        causes.too_many("ports", len(ports), MAX_PORTS)
     else:
         _ports(ports, causes)
 
@@ -78,23 +67,23 @@ def _ports(ports: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     for index, port in enumerate(ports):
         at, name = f"ports[{index}]", port.get("name", "")
         if name:
-            check(dns_label, name, f"{at}.name", causes)
+            causes.check(dns_label, name, f"{at}.name")
         if name in seen:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         seen.add(name)
         protocol = port.get("protocol")
         if protocol is None:
-            causes.append(required(f"{at}.protocol"))
+            causes.required(f"{at}.protocol")
         elif protocol not in _PROTOCOLS:
-            causes.append(not_supported(f"{at}.protocol", protocol, _PROTOCOLS))
+            causes.not_supported(f"{at}.protocol", protocol, _PROTOCOLS)
         if "appProtocol" in port:
-            check(qualified_name_problems, port["appProtocol"], f"{at}.appProtocol", causes)
+            causes.check(qualified_name_problems, port["appProtocol"], f"{at}.appProtocol")
 
 
 def _endpoints(obj: Object, causes: Causes) -> None:
     these, kind = obj.get("endpoints") or (), obj.get("addressType", "")
     if len(these) > MAX_ENDPOINTS:
-        causes.append(too_many("endpoints", len(these), MAX_ENDPOINTS))
+        causes.too_many("endpoints", len(these), MAX_ENDPOINTS)
         return
     for index, one in enumerate(these):
         _endpoint(one, kind, f"endpoints[{index}]", causes)
@@ -103,23 +92,22 @@ def _endpoints(obj: Object, causes: Causes) -> None:
 def _endpoint(one: Mapping[str, Any], kind: str, path: str, causes: Causes) -> None:
     addresses, at = one.get("addresses") or (), f"{path}.addresses"
     if not addresses:
-        causes.append(required(at, "must contain at least 1 address"))
+        causes.required(at, "must contain at least 1 address")
     elif len(addresses) > MAX_ADDRESSES:
-        causes.append(too_many(at, len(addresses), MAX_ADDRESSES))
+        causes.too_many(at, len(addresses), MAX_ADDRESSES)
     for index, address in enumerate(addresses):
         if kind == FQDN:
             _domain(address, f"{at}[{index}]", causes)
         elif kind in (IPV4, IPV6):
             _address(address, kind, at, index, causes)
     if "nodeName" in one:
-        check(subdomain, one["nodeName"], f"{path}.nodeName", causes)
+        causes.check(subdomain, one["nodeName"], f"{path}.nodeName")
     topology = one.get("deprecatedTopology", {})
     if len(topology) > MAX_TOPOLOGY:
-        causes.append(too_many(f"{path}.deprecatedTopology", len(topology), MAX_TOPOLOGY))
-    labels(topology, f"{path}.deprecatedTopology", causes)
+        causes.too_many(f"{path}.deprecatedTopology", len(topology), MAX_TOPOLOGY)
+    causes.labels(topology, f"{path}.deprecatedTopology")
     if "hostname" in one:
-        for problem in dns_label(one["hostname"]):
-            causes.append(invalid(f"{path}.hostname", one["hostname"], problem))
+        causes.check(dns_label, one["hostname"], f"{path}.hostname")
     if "hints" in one:
         _hints(one["hints"], f"{path}.hints", causes)
 
@@ -130,23 +118,23 @@ def _address(address: str, kind: str, path: str, index: int, causes: Causes) -> 
     if len(causes) > before:
         return
     if is_ipv6(address) != (kind == IPV6):
-        causes.append(invalid(path, address, f"must be an {kind} address"))
+        causes.invalid(path, address, f"must be an {kind} address")
     endpoint_ip(address, f"{path}[{index}]", causes)
 
 
 def _domain(name: str, path: str, causes: Causes) -> None:
     if not name:
-        causes.append(required(path))
+        causes.required(path)
         return
     name = name.removesuffix(".")
     if problems := subdomain(name):
-        causes.append(invalid(path, name, ",".join(problems)))
+        causes.invalid(path, name, ",".join(problems))
     elif "." not in name:
-        causes.append(invalid(path, name, "should be a domain with at least two segments separated by dots"))
+        causes.invalid(path, name, "should be a domain with at least two segments separated by dots")
     else:
         for label in name.split("."):
             if problems := dns_label(label):
-                causes.append(invalid(path, label, ",".join(problems)))
+                causes.invalid(path, label, ",".join(problems))
                 return
 
 
@@ -155,27 +143,27 @@ def _hints(hints: Mapping[str, Any], path: str, causes: Causes) -> None:
     for kind, rule in kinds:
         these = hints.get(kind) or ()
         if len(these) > MAX_HINTS:
-            causes.append(too_many(f"{path}.{kind}", len(these), MAX_HINTS))
+            causes.too_many(f"{path}.{kind}", len(these), MAX_HINTS)
             return
         seen: set[str] = set()
         for index, hint in enumerate(these):
             at, name = f"{path}.{kind}[{index}].name", hint.get("name", "")
             if name in seen:
-                causes.append(duplicate(at, name))
+                causes.duplicate(at, name)
             seen.add(name)
-            check(rule, name, at, causes)
+            causes.check(rule, name, at)
 
 
 def _zone(name: str) -> tuple[str, ...]:
     return tuple(label_value_problems(name))
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     _all_but_endpoints(new, causes)
     if new.get("endpoints") != old.get("endpoints"):
         _endpoints(new, causes)
-    immutable(new.get("addressType", ""), old.get("addressType", ""), "addressType", causes)
+    causes.immutable(new.get("addressType", ""), old.get("addressType", ""), "addressType")
     return causes
 
 

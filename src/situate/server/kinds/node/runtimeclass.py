@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.core.pod.scheduling import tolerations
-from situate.server.kinds.field_errors import Causes, check, duplicate, immutable, labels, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.go_structs import TOLERATION, inside
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label
@@ -21,17 +20,17 @@ __all__ = ["KIND"]
 _KEY: Final = ("key", "operator", "value", "effect")
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     if obj.get("handler"):
-        check(dns_label, obj["handler"], "handler", causes)
+        causes.check(dns_label, obj["handler"], "handler")
     else:
-        causes.append(required("handler"))
+        causes.required("handler")
     overhead = obj.get("overhead", {}).get("podFixed")
     if overhead:
         resources({"limits": overhead}, "overhead", causes)
     scheduling = obj.get("scheduling", {})
-    labels(scheduling.get("nodeSelector", {}), "scheduling.nodeSelector", causes)
+    causes.labels(scheduling.get("nodeSelector", {}), "scheduling.nodeSelector")
     _tolerations(scheduling.get("tolerations", ()), causes)
     return causes
 
@@ -42,13 +41,13 @@ def _tolerations(these: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     for index, one in enumerate(these):
         key = tuple(one.get(name, "") for name in _KEY)
         if key in seen:
-            causes.append(duplicate(f"scheduling.tolerations[{index}]", inside(one, TOLERATION)))
+            causes.duplicate(f"scheduling.tolerations[{index}]", inside(one, TOLERATION))
         seen.append(key)
 
 
-def _validate_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
-    immutable(new.get("handler", ""), old.get("handler", ""), "handler", causes)
+def _validate_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
+    causes.immutable(new.get("handler", ""), old.get("handler", ""), "handler")
     return causes
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
-from situate.server.kinds.field_errors import Causes, invalid, label_selector, not_supported
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.int_or_percent import at_most_all, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment
@@ -22,20 +21,20 @@ _COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "exp
 _UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def _validate(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     if "minAvailable" in spec and "maxUnavailable" in spec:
         text = "minAvailable and maxUnavailable cannot be both set"
-        causes.append(invalid("spec", _shown(spec), text))
+        causes.invalid("spec", _shown(spec), text)
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
             portion(spec[name], f"spec.{name}", causes)
             at_most_all(spec[name], f"spec.{name}", causes)
-    label_selector(spec.get("selector"), "spec.selector", causes)
+    causes.label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _UNHEALTHY:
-        causes.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY))
+        causes.not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
     return causes
 
 
@@ -44,8 +43,8 @@ def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name[0].upper() + name[1:]: spec.get(name) for name in names}
 
 
-def _validate_status(new: Object, _old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_status(new: Object, _old: Object) -> Causes:
+    causes = Causes()
     status = new.get("status", {})
     conditions(status.get("conditions", ()), "status.conditions", causes)
     counts(status, _COUNTS, causes)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, invalid, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import usable_selector
 from situate.server.kinds.naming import path_segment
@@ -18,15 +17,15 @@ __all__ = ["CLUSTER_KIND", "KIND"]
 GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def _validate_role(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_role(obj: Object) -> Causes:
+    causes = Causes()
     for index, rule in enumerate(obj.get("rules") or ()):
         _rule(rule, f"rules[{index}]", causes, namespaced=True)
     return causes
 
 
-def _validate_cluster_role(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_cluster_role(obj: Object) -> Causes:
+    causes = Causes()
     for index, rule in enumerate(obj.get("rules") or ()):
         _rule(rule, f"rules[{index}]", causes, namespaced=False)
     if "aggregationRule" in obj:
@@ -36,28 +35,28 @@ def _validate_cluster_role(obj: Object) -> list[Cause]:
 
 def _rule(rule: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
     if not rule.get("verbs"):
-        causes.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        causes.required(f"{path}.verbs", "verbs must contain at least one value")
     urls = rule.get("nonResourceURLs")
     if urls:
         at = f"{path}.nonResourceURLs"
         if namespaced:
-            causes.append(invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"))
+            causes.invalid(at, urls, "namespaced rules cannot apply to non-resource URLs")
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-            causes.append(invalid(at, urls, "rules cannot apply to both regular resources and non-resource URLs"))
+            causes.invalid(at, urls, "rules cannot apply to both regular resources and non-resource URLs")
         return
     if not rule.get("apiGroups"):
-        causes.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        causes.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
     if not rule.get("resources"):
-        causes.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+        causes.required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
 def _aggregation(selectors: Any, causes: Causes) -> None:
     at = "aggregationRule.clusterRoleSelectors"
     if not selectors:
-        causes.append(required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+        causes.required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
         if not usable_selector(selector, f"{at}[{index}]", causes):
-            causes.append(invalid(f"{at}[{index}]", None, "invalid label selector."))
+            causes.invalid(f"{at}[{index}]", None, "invalid label selector.")
 
 
 CLUSTER_KIND: Final = Kind(

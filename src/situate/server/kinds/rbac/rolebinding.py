@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, check, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -31,17 +30,17 @@ def _default_binding(obj: Object) -> None:
             subject["apiGroup"] = GROUP
 
 
-def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> list[Cause]:
-    causes: Causes = []
+def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> Causes:
+    causes = Causes()
     reference = obj.get("roleRef", {})
     if reference.get("apiGroup", "") != GROUP:
-        causes.append(not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP]))
+        causes.not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP])
     if reference.get("kind", "") not in kinds:
-        causes.append(not_supported("roleRef.kind", reference.get("kind", ""), kinds))
+        causes.not_supported("roleRef.kind", reference.get("kind", ""), kinds)
     if reference.get("name"):
-        check(path_segment, reference["name"], "roleRef.name", causes)
+        causes.check(path_segment, reference["name"], "roleRef.name")
     else:
-        causes.append(required("roleRef.name"))
+        causes.required("roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         _subject(subject, f"subjects[{index}]", causes, namespaced=len(kinds) > 1)
     return causes
@@ -50,43 +49,43 @@ def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> list[Cause]:
 def _subject(subject: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
     if not name:
-        causes.append(required(f"{path}.name"))
+        causes.required(f"{path}.name")
     if kind == ACCOUNT:
         if name:
-            check(subdomain, name, f"{path}.name", causes)
+            causes.check(subdomain, name, f"{path}.name")
         if group:
-            causes.append(not_supported(f"{path}.apiGroup", group, [""]))
+            causes.not_supported(f"{path}.apiGroup", group, [""])
         if not namespaced and not subject.get("namespace"):
-            causes.append(required(f"{path}.namespace"))
+            causes.required(f"{path}.namespace")
     elif kind in (USER, USERS):
         if group != GROUP:
-            causes.append(not_supported(f"{path}.apiGroup", group, [GROUP]))
+            causes.not_supported(f"{path}.apiGroup", group, [GROUP])
     else:
-        causes.append(not_supported(f"{path}.kind", kind, [ACCOUNT, USER, USERS]))
+        causes.not_supported(f"{path}.kind", kind, [ACCOUNT, USER, USERS])
 
 
-def _validate_role_binding(obj: Object) -> list[Cause]:
+def _validate_role_binding(obj: Object) -> Causes:
     return _validate_binding(obj, ("Role", "ClusterRole"))
 
 
-def _validate_cluster_role_binding(obj: Object) -> list[Cause]:
+def _validate_cluster_role_binding(obj: Object) -> Causes:
     return _validate_binding(obj, ("ClusterRole",))
 
 
-def _same_role(new: Object, old: Object, causes: Causes) -> list[Cause]:
+def _same_role(new: Object, old: Object, causes: Causes) -> Causes:
     reference = new.get("roleRef", {})
     if reference != old.get("roleRef", {}):
         shown = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
         value = {word: reference.get(key, "") for word, key in shown.items()}
-        causes.append(invalid("roleRef", value, "cannot change roleRef"))
+        causes.invalid("roleRef", value, "cannot change roleRef")
     return causes
 
 
-def _validate_role_binding_update(new: Object, old: Object) -> list[Cause]:
+def _validate_role_binding_update(new: Object, old: Object) -> Causes:
     return _same_role(new, old, _validate_role_binding(new))
 
 
-def _validate_cluster_role_binding_update(new: Object, old: Object) -> list[Cause]:
+def _validate_cluster_role_binding_update(new: Object, old: Object) -> Causes:
     return _same_role(new, old, _validate_cluster_role_binding(new))
 
 

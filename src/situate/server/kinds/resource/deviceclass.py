@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    Causes,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import MAX_SUBDOMAIN, subdomain, too_long_text
 from situate.server.kinds.resource.resourceclaim import (
@@ -33,13 +29,13 @@ def _class_name(name: str) -> tuple[str, ...]:
     return tuple(f"must be no more than {MAX_SUBDOMAIN} bytes" if one == long else one for one in subdomain(name))
 
 
-def _validate_class(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_class(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     selector_problems(spec.get("selectors", ()), "spec.selectors", causes)
     configs = spec.get("config", ())
     if len(configs) > MAX_CONFIGS:
-        causes.append(too_many("spec.config", len(configs), MAX_CONFIGS))
+        causes.too_many("spec.config", len(configs), MAX_CONFIGS)
     for index, config in enumerate(configs):
         config_problems(config, f"spec.config[{index}]", causes)
     return causes

@@ -8,21 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.core.pod.volumes import csi_driver
-from situate.server.kinds.field_errors import (
-    IMMUTABLE,
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    immutable,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-    too_many,
-)
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.go_structs import CLAIM, inside
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, subdomain
@@ -70,8 +57,8 @@ def _default_request(request: dict[str, Any]) -> None:
         request["count"] = 1
 
 
-def _validate_claim(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_claim(obj: Object) -> Causes:
+    causes = Causes()
     validate_devices(obj.get("spec", {}).get("devices", {}), "spec.devices", causes)
     return causes
 
@@ -87,7 +74,7 @@ def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> N
     for kind, limit in (("constraints", MAX_CONSTRAINTS), ("config", MAX_CONFIGS)):
         these = devices.get(kind, ())
         if len(these) > limit:
-            causes.append(too_many(f"{path}.{kind}", len(these), limit))
+            causes.too_many(f"{path}.{kind}", len(these), limit)
         for index, one in enumerate(these):
             _references(one.get("requests", ()), known, f"{path}.{kind}[{index}].requests", causes)
             if kind == "config":
@@ -96,23 +83,23 @@ def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> N
 
 def _each_once(requests: Sequence[Mapping[str, Any]], limit: int, path: str, causes: Causes) -> None:
     if len(requests) > limit:
-        causes.append(too_many(path, len(requests), limit))
+        causes.too_many(path, len(requests), limit)
     seen: set[str] = set()
     for index, request in enumerate(requests):
         at, name = f"{path}[{index}]", request.get("name", "")
         _request(request, at, causes)
         if name in seen:
-            causes.append(duplicate(at, name))
+            causes.duplicate(at, name)
         seen.add(name)
 
 
 def _request(request: Mapping[str, Any], path: str, causes: Causes) -> None:
-    check(dns_label, request.get("name", ""), f"{path}.name", causes)
+    causes.check(dns_label, request.get("name", ""), f"{path}.name")
     exact, some = request.get("exactly"), request.get("firstAvailable")
     if exact is None and not some:
-        causes.append(required(path, ONE_KIND))
+        causes.required(path, ONE_KIND)
     elif exact is not None and some:
-        causes.append(invalid(path, None, f"{ONE_KIND}, but multiple fields are set"))
+        causes.invalid(path, None, f"{ONE_KIND}, but multiple fields are set")
     elif exact is not None:
         _devices(exact, f"{path}.exactly", causes)
     elif some:
@@ -121,92 +108,93 @@ def _request(request: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 def _sub_requests(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     if len(these) > MAX_SUB_REQUESTS:
-        causes.append(too_many(path, len(these), MAX_SUB_REQUESTS))
+        causes.too_many(path, len(these), MAX_SUB_REQUESTS)
     seen: set[str] = set()
     for index, one in enumerate(these):
         at, name = f"{path}[{index}]", one.get("name", "")
-        check(dns_label, name, f"{at}.name", causes)
+        causes.check(dns_label, name, f"{at}.name")
         _devices(one, at, causes)
         if name in seen:
-            causes.append(duplicate(at, name))
+            causes.duplicate(at, name)
         seen.add(name)
 
 
 def _devices(request: Mapping[str, Any], path: str, causes: Causes) -> None:
     if request.get("deviceClassName"):
-        check(subdomain, request["deviceClassName"], f"{path}.deviceClassName", causes)
+        causes.check(subdomain, request["deviceClassName"], f"{path}.deviceClassName")
     else:
-        causes.append(required(f"{path}.deviceClassName"))
+        causes.required(f"{path}.deviceClassName")
     selector_problems(request.get("selectors", ()), f"{path}.selectors", causes)
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == ALL:
         if count:
-            causes.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{ALL}'"))
+            causes.invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{ALL}'")
     elif mode == EXACT:
         if count <= 0:
-            causes.append(invalid(f"{path}.count", count, "must be greater than zero"))
+            causes.invalid(f"{path}.count", count, "must be greater than zero")
     else:
-        causes.append(not_supported(f"{path}.allocationMode", mode, [ALL, EXACT]))
+        causes.not_supported(f"{path}.allocationMode", mode, [ALL, EXACT])
 
 
 def selector_problems(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     if len(these) > MAX_SELECTORS:
-        causes.append(too_many(path, len(these), MAX_SELECTORS))
+        causes.too_many(path, len(these), MAX_SELECTORS)
     for index, one in enumerate(these):
         if one.get("cel") is None:
-            causes.append(required(f"{path}[{index}].cel"))
+            causes.required(f"{path}[{index}].cel")
         elif len(one["cel"].get("expression", "")) > MAX_EXPRESSION:
-            causes.append(too_long(f"{path}[{index}].cel.expression", MAX_EXPRESSION))
+            causes.too_long(f"{path}[{index}].cel.expression", MAX_EXPRESSION)
 
 
 def _references(names: Sequence[str], known: set[str], path: str, causes: Causes) -> None:
     for index, name in enumerate(names):
         if name.count("/") < 2:
             for part in name.split("/"):
-                causes.extend(invalid(f"{path}[{index}]", part, problem) for problem in dns_label(part))
+                causes.check(dns_label, part, f"{path}[{index}]")
         if name not in known:
-            causes.append(invalid(f"{path}[{index}]", name, NO_REQUEST))
+            causes.invalid(f"{path}[{index}]", name, NO_REQUEST)
 
 
 def config_problems(config: Mapping[str, Any], path: str, causes: Causes) -> None:
     opaque = config.get("opaque")
     if opaque is None:
-        causes.append(required(f"{path}.opaque"))
+        causes.required(f"{path}.opaque")
         return
     csi_driver(opaque.get("driver", ""), f"{path}.opaque.driver", causes)
     if opaque.get("parameters") is None:
-        causes.append(required(f"{path}.opaque.parameters"))
+        causes.required(f"{path}.opaque.parameters")
 
 
-def _validate_claim_update(new: Object, old: Object) -> list[Cause]:
-    if new.get("spec") == old.get("spec"):
-        return []
-    return [invalid("spec", inside(new.get("spec"), CLAIM), IMMUTABLE)]
+def _validate_claim_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
+    if new.get("spec") != old.get("spec"):
+        causes.invalid("spec", inside(new.get("spec"), CLAIM), IMMUTABLE)
+    return causes
 
 
-def _validate_claim_status(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_claim_status(new: Object, old: Object) -> Causes:
+    causes = Causes()
     status, was = new.get("status", {}), old.get("status", {})
     holders, at = status.get("reservedFor", ()), "status.reservedFor"
     if len(holders) > MAX_RESERVED:
-        causes.append(too_many(at, len(holders), MAX_RESERVED))
+        causes.too_many(at, len(holders), MAX_RESERVED)
     seen: set[str] = set()
     for index, one in enumerate(holders):
         for name in ("resource", "name", "uid"):
             if not one.get(name):
-                causes.append(required(f"{at}[{index}].{name}"))
+                causes.required(f"{at}[{index}].{name}")
         if one.get("uid", "") in seen:
-            causes.append(duplicate(f"{at}[{index}]", one.get("uid", "")))
+            causes.duplicate(f"{at}[{index}]", one.get("uid", ""))
         seen.add(one.get("uid", ""))
     allocation = status.get("allocation")
     if holders and allocation is None:
-        causes.append(forbidden(at, "may not be specified when `allocated` is not set"))
+        causes.forbidden(at, "may not be specified when `allocated` is not set")
     added = any(one not in was.get("reservedFor", ()) for one in holders)
     if added and allocation is not None and new.get("metadata", {}).get("deletionTimestamp"):
         text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-        causes.append(forbidden(at, text))
+        causes.forbidden(at, text)
     if allocation is not None and was.get("allocation") is not None:
-        immutable(allocation, was["allocation"], "status.allocation", causes)
+        causes.immutable(allocation, was["allocation"], "status.allocation")
     elif allocation is not None and "nodeSelector" in allocation:
         node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector", causes)
     return causes

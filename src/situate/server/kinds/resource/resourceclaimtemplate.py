@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    IMMUTABLE,
-    Causes,
-    invalid,
-)
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.go_structs import CLAIM, inside
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.resource.resourceclaim import (
@@ -29,17 +24,17 @@ def _default_template(obj: Object) -> None:
     default_claim_spec(spec.setdefault("spec", {}))
 
 
-def _validate_template(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_template(obj: Object) -> Causes:
+    causes = Causes()
     validate_devices(obj.get("spec", {}).get("spec", {}).get("devices", {}), "spec.spec.devices", causes)
     return causes
 
 
-def _validate_template_update(new: Object, old: Object) -> list[Cause]:
-    if new.get("spec") == old.get("spec"):
-        return []
-    spec = new.get("spec", {})
-    return [invalid("spec", {**spec.get("metadata", {}), "Spec": inside(spec.get("spec"), CLAIM)}, IMMUTABLE)]
+def _validate_template_update(new: Object, old: Object) -> Causes:
+    causes, spec = Causes(), new.get("spec", {})
+    if spec != old.get("spec", {}):
+        causes.invalid("spec", {**spec.get("metadata", {}), "Spec": inside(spec.get("spec"), CLAIM)}, IMMUTABLE)
+    return causes
 
 
 KIND: Final = Kind(

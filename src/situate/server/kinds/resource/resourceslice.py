@@ -7,18 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
 from situate.server.kinds.core.pod.volumes import csi_driver
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    immutable,
-    invalid,
-    required,
-    too_long,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.selectors import node_selector
@@ -55,34 +45,34 @@ _IS_VERSION = re.compile(
 ).fullmatch
 
 
-def _validate_slice(obj: Object) -> list[Cause]:
+def _validate_slice(obj: Object) -> Causes:
     return _slice(obj.get("spec", {}), None)
 
 
-def _validate_slice_update(new: Object, old: Object) -> list[Cause]:
+def _validate_slice_update(new: Object, old: Object) -> Causes:
     return _slice(new.get("spec", {}), old.get("spec", {}))
 
 
-def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> list[Cause]:
-    causes: Causes = []
+def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> Causes:
+    causes = Causes()
     csi_driver(spec.get("driver", ""), "spec.driver", causes)
     _pool(spec.get("pool", {}), causes)
     if was is not None:
-        immutable(spec.get("pool", {}).get("name"), was.get("pool", {}).get("name"), "spec.pool.name", causes)
+        causes.immutable(spec.get("pool", {}).get("name"), was.get("pool", {}).get("name"), "spec.pool.name")
         for name in ("driver", "nodeName"):
-            immutable(spec.get(name), was.get(name), f"spec.{name}", causes)
+            causes.immutable(spec.get(name), was.get(name), f"spec.{name}")
     _place(spec, causes)
     if "sharedCounters" in spec and "devices" in spec:
-        causes.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
+        causes.invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     devices = spec.get("devices", ())
     if len(devices) > MAX_DEVICES:
-        causes.append(too_many("spec.devices", len(devices), MAX_DEVICES))
+        causes.too_many("spec.devices", len(devices), MAX_DEVICES)
     seen: set[str] = set()
     for index, device in enumerate(devices):
         at, name = f"spec.devices[{index}]", device.get("name", "")
         _device(device, at, causes)
         if name in seen:
-            causes.append(duplicate(at, name))
+            causes.duplicate(at, name)
         seen.add(name)
     return causes
 
@@ -90,17 +80,17 @@ def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> list[Cause
 def _pool(pool: Mapping[str, Any], causes: Causes) -> None:
     name, at = pool.get("name", ""), "spec.pool"
     if not name:
-        causes.append(required(f"{at}.name"))
+        causes.required(f"{at}.name")
     else:
         if len(name) > MAX_POOL_NAME:
-            causes.append(too_long(f"{at}.name", MAX_POOL_NAME))
+            causes.too_long(f"{at}.name", MAX_POOL_NAME)
         for part in name.split("/"):
-            check(subdomain, part, f"{at}.name", causes)
+            causes.check(subdomain, part, f"{at}.name")
     if pool.get("resourceSliceCount", 0) <= 0:
         value = pool.get("resourceSliceCount", 0)
-        causes.append(invalid(f"{at}.resourceSliceCount", value, "must be greater than zero"))
+        causes.invalid(f"{at}.resourceSliceCount", value, "must be greater than zero")
     if pool.get("generation", 0) < 0:
-        causes.append(invalid(f"{at}.generation", pool["generation"], "must be greater than or equal to zero"))
+        causes.invalid(f"{at}.generation", pool["generation"], "must be greater than or equal to zero")
 
 
 def _place(spec: Mapping[str, Any], causes: Causes) -> None:
@@ -108,9 +98,9 @@ def _place(spec: Mapping[str, Any], causes: Causes) -> None:
     if "nodeName" in spec:
         if spec["nodeName"]:
             given.append("`nodeName`")
-            check(subdomain, spec["nodeName"], "spec.nodeName", causes)
+            causes.check(subdomain, spec["nodeName"], "spec.nodeName")
         else:
-            causes.append(invalid("spec.nodeName", "", "must be either unset or set to a non-empty string"))
+            causes.invalid("spec.nodeName", "", "must be either unset or set to a non-empty string")
     if "nodeSelector" in spec:
         given.append("`nodeSelector`")
         node_selector(spec["nodeSelector"], "spec.nodeSelector", causes)
@@ -118,39 +108,39 @@ def _place(spec: Mapping[str, Any], causes: Causes) -> None:
         if spec.get(name):
             given.append(f"`{name}`")
         elif name in spec:
-            causes.append(invalid(f"spec.{name}", False, "must be either unset or set to true"))
+            causes.invalid(f"spec.{name}", False, "must be either unset or set to true")
     if not given:
-        causes.append(required("spec", ONE_PLACE))
+        causes.required("spec", ONE_PLACE)
     elif len(given) > 1:
-        causes.append(invalid("spec", f"{{{', '.join(given)}}}", f"{ONE_PLACE}, but multiple fields are set"))
+        causes.invalid("spec", f"{{{', '.join(given)}}}", f"{ONE_PLACE}, but multiple fields are set")
 
 
 def _device(device: Mapping[str, Any], path: str, causes: Causes) -> None:
-    check(dns_label, device.get("name", ""), f"{path}.name", causes)
+    causes.check(dns_label, device.get("name", ""), f"{path}.name")
     attributes, capacity = device.get("attributes", {}), device.get("capacity", {})
     total = len(attributes) + len(capacity)
     if total > MAX_ATTRIBUTES:
         text = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
-        causes.append(invalid(path, total, text))
+        causes.invalid(path, total, text)
     for name, value in sorted(attributes.items()):
-        check(qualified_name_problems, name, f"{path}.attributes", causes)
+        causes.check(qualified_name_problems, name, f"{path}.attributes")
         _attribute(value, f"{path}.attributes[{name}]", causes)
     for name in sorted(capacity):
-        check(qualified_name_problems, name, f"{path}.capacity", causes)
+        causes.check(qualified_name_problems, name, f"{path}.capacity")
 
 
 def _attribute(value: Mapping[str, Any], path: str, causes: Causes) -> None:
     text, version = value.get("string"), value.get("version")
     if text is not None and len(text) > MAX_TEXT:
-        causes.append(too_long(f"{path}.string", MAX_TEXT))
+        causes.too_long(f"{path}.string", MAX_TEXT)
     if version is not None and not _IS_VERSION(version):
-        causes.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
+        causes.invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0")
     given = [name for name in _VALUES if value.get(name) is not None]
     if not given:
-        causes.append(invalid(path, "", "exactly one value must be specified"))
+        causes.invalid(path, "", "exactly one value must be specified")
     elif len(given) > 1:
         shown = {word: value.get(name) for name, word in _VALUES.items()}
-        causes.append(invalid(path, shown, "exactly one value must be specified"))
+        causes.invalid(path, shown, "exactly one value must be specified")
 
 
 def _slice_selectable(obj: Object) -> Mapping[str, str]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    Causes,
-    at_least_zero,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
@@ -17,12 +13,12 @@ from situate.server.tables.columns import table
 __all__ = ["KIND"]
 
 
-def _validate_plugin_group(obj: Object) -> list[Cause]:
+def _validate_plugin_group(obj: Object) -> Causes:
     """As its CustomResourceDefinition says: types, and no more than that."""
-    causes: Causes = []
+    causes = Causes()
     spec = obj.get("spec", {})
     for name in ("minMember", "scheduleTimeoutSeconds"):
-        at_least_zero(spec.get(name, 0), f"spec.{name}", causes)
+        causes.at_least_zero(spec.get(name, 0), f"spec.{name}")
     return causes
 
 

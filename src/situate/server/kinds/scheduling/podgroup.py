@@ -11,16 +11,7 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
-from situate.server.kinds.field_errors import (
-    IMMUTABLE,
-    Causes,
-    check,
-    duplicate,
-    invalid,
-    not_supported,
-    required,
-    too_many,
-)
+from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.status import reset_status
@@ -49,8 +40,8 @@ def _default_group(obj: Object) -> None:
         spec.setdefault("disruptionMode", {"single": {}})
 
 
-def _validate_group(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_group(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     _workload(spec, causes)
     _policy(spec.get("schedulingPolicy", {}), "spec.schedulingPolicy", causes)
@@ -58,11 +49,11 @@ def _validate_group(obj: Object) -> list[Cause]:
     _claims(spec.get("resourceClaims", ()), causes)
     mode = spec.get("disruptionMode")
     if isinstance(mode, str) and mode not in _MODES:
-        causes.append(not_supported("spec.disruptionMode", mode, _MODES))
+        causes.not_supported("spec.disruptionMode", mode, _MODES)
     if spec.get("priorityClassName"):
-        check(subdomain, spec["priorityClassName"], "spec.priorityClassName", causes)
+        causes.check(subdomain, spec["priorityClassName"], "spec.priorityClassName")
     if spec.get("priority", 0) > HIGHEST:
-        causes.append(invalid("spec.priority", spec["priority"], f"must be less than or equal to {HIGHEST}"))
+        causes.invalid("spec.priority", spec["priority"], f"must be less than or equal to {HIGHEST}")
     return causes
 
 
@@ -71,7 +62,7 @@ def _workload(spec: Mapping[str, Any], causes: Causes) -> None:
         named = spec["podGroupTemplateRef"].get("workload")
         at, template = "spec.podGroupTemplateRef", "podGroupTemplateName"
         if named is None:
-            causes.append(invalid(at, "", "must specify one of: `workload`"))
+            causes.invalid(at, "", "must specify one of: `workload`")
             return
         _named(named, "workloadName", subdomain, f"{at}.workload", causes)
         _named(named, template, dns_label, f"{at}.workload", causes)
@@ -82,61 +73,61 @@ def _workload(spec: Mapping[str, Any], causes: Causes) -> None:
 
 def _named(found: Mapping[str, Any], key: str, rule: NameRule, path: str, causes: Causes) -> None:
     if found.get(key):
-        check(rule, found[key], f"{path}.{key}", causes)
+        causes.check(rule, found[key], f"{path}.{key}")
     else:
-        causes.append(required(f"{path}.{key}"))
+        causes.required(f"{path}.{key}")
 
 
 def _policy(policy: Mapping[str, Any], path: str, causes: Causes) -> None:
     given = [name for name in ("basic", "gang") if policy.get(name) is not None]
     if not given:
-        causes.append(invalid(path, "", "must specify one of: `basic`, `gang`"))
+        causes.invalid(path, "", "must specify one of: `basic`, `gang`")
     elif len(given) > 1:
-        causes.append(invalid(path, "{basic, gang}", "must specify exactly one of: `basic`, `gang`"))
+        causes.invalid(path, "{basic, gang}", "must specify exactly one of: `basic`, `gang`")
     if "gang" in given:
         least = policy["gang"].get("minCount", 0)
         if not least:
-            causes.append(required(f"{path}.gang.minCount"))
+            causes.required(f"{path}.gang.minCount")
         elif least < 1:
-            causes.append(invalid(f"{path}.gang.minCount", least, "must be greater than or equal to 1"))
+            causes.invalid(f"{path}.gang.minCount", least, "must be greater than or equal to 1")
 
 
 def _topology(constraints: Any, causes: Causes) -> None:
     at = "spec.schedulingConstraints.topology"
     if len(constraints) > MAX_TOPOLOGIES:
-        causes.append(too_many(at, len(constraints), MAX_TOPOLOGIES))
+        causes.too_many(at, len(constraints), MAX_TOPOLOGIES)
         return
     for index, one in enumerate(constraints):
         if one.get("key"):
-            check(qualified_name_problems, one["key"], f"{at}[{index}].key", causes)
+            causes.check(qualified_name_problems, one["key"], f"{at}[{index}].key")
         else:
-            causes.append(required(f"{at}[{index}].key"))
+            causes.required(f"{at}[{index}].key")
 
 
 def _claims(claims: Any, causes: Causes) -> None:
     at = "spec.resourceClaims"
     if len(claims) > MAX_CLAIMS:
-        causes.append(too_many(at, len(claims), MAX_CLAIMS))
+        causes.too_many(at, len(claims), MAX_CLAIMS)
         return
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         name, path = claim.get("name", ""), f"{at}[{index}]"
         if name in seen:
-            causes.append(duplicate(path, {"name": name}))
+            causes.duplicate(path, {"name": name})
         seen.add(name)
         given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if key in claim]
         if len(given) != 1:
             words = "must specify exactly one of" if given else "must specify one of"
             shown = f"{{{', '.join(given)}}}" if given else ""
-            causes.append(invalid(path, shown, f"{words}: `resourceClaimName`, `resourceClaimTemplateName`"))
+            causes.invalid(path, shown, f"{words}: `resourceClaimName`, `resourceClaimTemplateName`")
         _named(claim, "name", dns_label, path, causes)
         for key in given:
-            check(subdomain, claim[key], f"{path}.{key}", causes)
+            causes.check(subdomain, claim[key], f"{path}.{key}")
 
 
-def _validate_group_update(new: Object, old: Object) -> list[Cause]:
+def _validate_group_update(new: Object, old: Object) -> Causes:
     """Nothing that was asked of a group may change; but, from v1beta1 on, how many make a gang."""
-    causes: Causes = []
+    causes = Causes()
     spec, was = new.get("spec", {}), old.get("spec", {})
     growing = new.get("apiVersion", "").endswith("/v1beta1")
     for key in {**was, **spec}:
@@ -156,18 +147,18 @@ def _policy_update(policy: Mapping[str, Any], was: Mapping[str, Any], causes: Ca
         causes.append(Cause(f"{at}.basic", f"Invalid value: null: {IMMUTABLE}"))
     if ("gang" in policy) != ("gang" in was):
         text = "field cannot be set once created" if "gang" in policy else "field cannot be cleared once set"
-        causes.append(invalid(f"{at}.gang", None, text))
+        causes.invalid(f"{at}.gang", None, text)
 
 
-def _validate_group_status(new: Object, _old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_group_status(new: Object, _old: Object) -> Causes:
+    causes = Causes()
     status = new.get("status", {})
     conditions(status.get("conditions", ()), "status.conditions", causes)
     known = [claim.get("name") for claim in new.get("spec", {}).get("resourceClaims", ())]
     for index, one in enumerate(status.get("resourceClaimStatuses", ())):
         if one.get("name", "") not in known:
             text = "must match the name of an entry in `spec.resourceClaims`"
-            causes.append(invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), text))
+            causes.invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), text)
     return causes
 
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    Causes,
-    forbidden,
-    immutable,
-    not_supported,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -34,8 +27,8 @@ def _prepare_priority(obj: Object) -> None:
     obj.setdefault("metadata", {})["generation"] = 1
 
 
-def _validate_priority(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_priority(obj: Object) -> Causes:
+    causes = Causes()
     name, value = obj.get("metadata", {}).get("name", ""), obj.get("value", 0)
     if name.startswith(SYSTEM_PREFIX):
         problem = _not_of_system(name, value, bool(obj.get("globalDefault")))
@@ -43,14 +36,14 @@ def _validate_priority(obj: Object) -> list[Cause]:
             text = (
                 f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
             )
-            causes.append(forbidden("metadata.name", text))
+            causes.forbidden("metadata.name", text)
     elif value > HIGHEST:
-        causes.append(forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST}"))
+        causes.forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST}")
     policy = obj.get("preemptionPolicy", "")
     if not policy:
-        causes.append(required("preemptionPolicy"))
+        causes.required("preemptionPolicy")
     elif policy not in (PREEMPTS, NEVER):
-        causes.append(not_supported("preemptionPolicy", policy, [PREEMPTS, NEVER]))
+        causes.not_supported("preemptionPolicy", policy, [PREEMPTS, NEVER])
     return causes
 
 
@@ -62,11 +55,11 @@ def _not_of_system(name: str, value: int, default: bool) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if default else ""
 
 
-def _validate_priority_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_priority_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     if new.get("value", 0) != old.get("value", 0):
-        causes.append(forbidden("value", "may not be changed in an update."))
-    immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy", causes)
+        causes.forbidden("value", "may not be changed in an update.")
+    causes.immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
     return causes
 
 

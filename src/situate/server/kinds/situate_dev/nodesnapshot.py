@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import READ_ONLY, Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
@@ -14,12 +13,12 @@ from situate.server.tables.columns import table
 __all__ = ["KIND"]
 
 
-def _validate_snapshot(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_snapshot(obj: Object) -> Causes:
+    causes = Causes()
     for index, pod in enumerate(obj.get("spec", {}).get("pods", ())):
         for name in ("namespace", "name", "uid"):
             if not pod.get(name):
-                causes.append(required(f"spec.pods[{index}].{name}"))
+                causes.required(f"spec.pods[{index}].{name}")
     return causes
 
 

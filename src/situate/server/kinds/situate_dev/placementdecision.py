@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import Causes, at_least_zero, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import READ_ONLY, Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
@@ -16,15 +15,15 @@ __all__ = ["PHASES", "KIND"]
 PHASES: Final = ("pending", "reserved", "bound", "running", "failed", "evicted", "rebinding")
 
 
-def _validate_decision(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_decision(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     if not spec.get("podUID"):
-        causes.append(required("spec.podUID"))
-    at_least_zero(spec.get("bindingVersion", 0), "spec.bindingVersion", causes)
+        causes.required("spec.podUID")
+    causes.at_least_zero(spec.get("bindingVersion", 0), "spec.bindingVersion")
     phase = obj.get("status", {}).get("phase")
     if phase is not None and phase not in PHASES:
-        causes.append(not_supported("status.phase", phase, PHASES))
+        causes.not_supported("status.phase", phase, PHASES)
     return causes
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    Causes,
-    duplicate,
-    immutable,
-    invalid,
-    not_supported,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -47,25 +40,25 @@ def _prepare_driver_update(new: Object, old: Object) -> None:
         new.setdefault("metadata", {})["generation"] = was + 1
 
 
-def _validate_driver(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_driver(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     policy = spec.get("fsGroupPolicy")
     if policy is not None and policy not in _FS_GROUP:
-        causes.append(not_supported("spec.fsGroupPolicy", policy, _FS_GROUP))
+        causes.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP)
     tokens = spec.get("tokenRequests", ())
     _tokens(tokens, causes)
     for mode in spec.get("volumeLifecycleModes", ()):
         if mode not in _LIFECYCLE:
-            causes.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE))
+            causes.not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE)
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < LEAST_PERIOD_S:
         text = f"must be greater than or equal to {LEAST_PERIOD_S} seconds"
-        causes.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
+        causes.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text)
     if "serviceAccountTokenInSecrets" in spec and not tokens:
         text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
         value = spec["serviceAccountTokenInSecrets"]
-        causes.append(invalid("spec.serviceAccountTokenInSecrets", value, text))
+        causes.invalid("spec.serviceAccountTokenInSecrets", value, text)
     return causes
 
 
@@ -74,7 +67,7 @@ def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     for index, request in enumerate(requests):
         at, audience = f"spec.tokenRequests[{index}]", request.get("audience", "")
         if audience in audiences:
-            causes.append(duplicate(f"{at}.audience", audience))
+            causes.duplicate(f"{at}.audience", audience)
             continue
         audiences.add(audience)
         seconds = request.get("expirationSeconds")
@@ -82,18 +75,18 @@ def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
             continue
         if seconds < SHORTEST_TOKEN_S:
             text = "may not specify a duration less than 10 minutes"
-            causes.append(invalid(f"{at}.expirationSeconds", seconds, text))
+            causes.invalid(f"{at}.expirationSeconds", seconds, text)
         if seconds > LONGEST_TOKEN_S:
             text = "may not specify a duration larger than 2^32 seconds"
-            causes.append(invalid(f"{at}.expirationSeconds", seconds, text))
+            causes.invalid(f"{at}.expirationSeconds", seconds, text)
 
 
-def _validate_driver_update(new: Object, old: Object) -> list[Cause]:
+def _validate_driver_update(new: Object, old: Object) -> Causes:
     causes = _validate_driver(new)
     spec, was = new.get("spec", {}), old.get("spec", {})
-    immutable(spec.get("attachRequired"), was.get("attachRequired"), "spec.attachedRequired", causes)
+    causes.immutable(spec.get("attachRequired"), was.get("attachRequired"), "spec.attachedRequired")
     modes = spec.get("volumeLifecycleModes")
-    immutable(modes, was.get("volumeLifecycleModes"), "spec.volumeLifecycleModes", causes)
+    causes.immutable(modes, was.get("volumeLifecycleModes"), "spec.volumeLifecycleModes")
     return causes
 
 

@@ -6,17 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
 from situate.server.kinds.core.pod.volumes import csi_driver
-from situate.server.kinds.field_errors import (
-    Causes,
-    at_least_zero,
-    check,
-    duplicate,
-    immutable,
-    invalid,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -27,16 +18,16 @@ __all__ = ["KIND"]
 MAX_NODE_ID: Final = 256
 
 
-def _validate_node(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_node(obj: Object) -> Causes:
+    causes = Causes()
     seen: set[str] = set()
     for index, driver in enumerate(obj.get("spec", {}).get("drivers") or ()):
         at, name = f"spec.drivers[{index}]", driver.get("name", "")
         csi_driver(name, f"{at}.name", causes)
         _node_id(driver.get("nodeID", ""), f"{at}.nodeID", causes)
-        at_least_zero(driver.get("allocatable", {}).get("count", 0), f"{at}.allocatable.count", causes)
+        causes.at_least_zero(driver.get("allocatable", {}).get("count", 0), f"{at}.allocatable.count")
         if name in seen:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         seen.add(name)
         _topology_keys(driver.get("topologyKeys") or (), at, causes)
     return causes
@@ -44,29 +35,29 @@ def _validate_node(obj: Object) -> list[Cause]:
 
 def _node_id(node: str, path: str, causes: Causes) -> None:
     if not node:
-        causes.append(required(path))
+        causes.required(path)
     if len(node) > MAX_NODE_ID:
-        causes.append(invalid(path, node, f"must be {MAX_NODE_ID} characters or less"))
+        causes.invalid(path, node, f"must be {MAX_NODE_ID} characters or less")
 
 
 def _topology_keys(keys: Sequence[str], path: str, causes: Causes) -> None:
     seen: set[str] = set()
     for key in keys:
         if not key:
-            causes.append(required(path))
+            causes.required(path)
         if key in seen:
-            causes.append(duplicate(path, key))
+            causes.duplicate(path, key)
         seen.add(key)
-        check(qualified_name_problems, key, path, causes)
+        causes.check(qualified_name_problems, key, path)
 
 
-def _validate_node_update(new: Object, old: Object) -> list[Cause]:
+def _validate_node_update(new: Object, old: Object) -> Causes:
     causes = _validate_node(new)
     mine = [_driver(one) for one in new.get("spec", {}).get("drivers") or ()]
     for was in map(_driver, old.get("spec", {}).get("drivers") or ()):
         for one in mine:
             if one["Name"] == was["Name"]:
-                immutable(one, was, "spec.drivers", causes)
+                causes.immutable(one, was, "spec.drivers")
     return causes
 
 

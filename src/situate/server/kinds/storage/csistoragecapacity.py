@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    NOT_NEGATIVE,
-    Causes,
-    check,
-    immutable,
-    invalid,
-    label_selector,
-)
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import subdomain
 from situate.server.kinds.quantities import nanos, text_of
@@ -22,19 +14,19 @@ from situate.server.objects import Object
 __all__ = ["KIND"]
 
 
-def _validate_capacity(obj: Object) -> list[Cause]:
-    causes: Causes = []
-    label_selector(obj.get("nodeTopology"), "nodeTopology", causes)
-    check(subdomain, obj.get("storageClassName", ""), "storageClassName", causes)
+def _validate_capacity(obj: Object) -> Causes:
+    causes = Causes()
+    causes.label_selector(obj.get("nodeTopology"), "nodeTopology")
+    causes.check(subdomain, obj.get("storageClassName", ""), "storageClassName")
     if "capacity" in obj and nanos(obj["capacity"]) < 0:
-        causes.append(invalid("capacity", text_of(obj["capacity"]), NOT_NEGATIVE))
+        causes.invalid("capacity", text_of(obj["capacity"]), NOT_NEGATIVE)
     return causes
 
 
-def _validate_capacity_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
-    immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology", causes)
-    immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName", causes)
+def _validate_capacity_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
+    causes.immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
+    causes.immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
     return causes
 
 

@@ -6,17 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.errors import Cause
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    immutable,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
@@ -47,33 +37,33 @@ def _default_class(obj: Object) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def _validate_class(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_class(obj: Object) -> Causes:
+    causes = Causes()
     provisioner = obj.get("provisioner", "")
     if provisioner:
-        check(qualified_name_problems, provisioner.lower(), "provisioner", causes)
+        causes.check(qualified_name_problems, provisioner.lower(), "provisioner")
     else:
-        causes.append(required("provisioner"))
+        causes.required("provisioner")
     _parameters(obj.get("parameters", {}), causes)
     policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
     if policy and policy not in _RECLAIM:
-        causes.append(not_supported("reclaimPolicy", policy, _RECLAIM))
+        causes.not_supported("reclaimPolicy", policy, _RECLAIM)
     if mode is None:
-        causes.append(required("volumeBindingMode"))
+        causes.required("volumeBindingMode")
     elif mode not in _BINDING:
-        causes.append(not_supported("volumeBindingMode", mode, _BINDING))
+        causes.not_supported("volumeBindingMode", mode, _BINDING)
     _topologies(obj.get("allowedTopologies", ()), causes)
     return causes
 
 
 def _parameters(found: Mapping[str, str], causes: Causes) -> None:
     if len(found) > MAX_PARAMETERS:
-        causes.append(too_long("parameters", MAX_PARAMETERS))
+        causes.too_long("parameters", MAX_PARAMETERS)
         return
     if "" in found:
-        causes.append(invalid("parameters", "", "field can not be empty."))
+        causes.invalid("parameters", "", "field can not be empty.")
     if size_of(found) > MAX_PARAMETERS_SIZE:
-        causes.append(too_long("parameters", MAX_PARAMETERS_SIZE))
+        causes.too_long("parameters", MAX_PARAMETERS_SIZE)
 
 
 def _topologies(terms: Sequence[Mapping[str, Any]], causes: Causes) -> None:
@@ -81,14 +71,14 @@ def _topologies(terms: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     for index, term in enumerate(terms):
         asked = topology_selector_term(term, f"allowedTopologies[{index}]", causes)
         if asked in seen:
-            causes.append(duplicate(f"allowedTopologies[{index}].matchLabelExpressions", ""))
+            causes.duplicate(f"allowedTopologies[{index}].matchLabelExpressions", "")
         seen.append(asked)
 
 
-def _validate_class_update(new: Object, old: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_class_update(new: Object, old: Object) -> Causes:
+    causes = Causes()
     for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
-        immutable(new.get(name), old.get(name), name, causes)
+        causes.immutable(new.get(name), old.get(name), name)
     return causes
 
 

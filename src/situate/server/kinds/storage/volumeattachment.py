@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.errors import Cause
 from situate.server.kinds.core.pod.volumes import csi_driver
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    forbidden,
-    immutable,
-    invalid,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import subdomain
 from situate.server.kinds.storage.storageclass import size_of
@@ -35,39 +26,39 @@ def _prepare_attachment(obj: Object) -> None:
     obj["status"] = {"attached": False}
 
 
-def _validate_attachment(obj: Object) -> list[Cause]:
-    causes: Causes = []
+def _validate_attachment(obj: Object) -> Causes:
+    causes = Causes()
     spec = obj.get("spec", {})
     source, at = spec.get("source", {}), "spec.source"
     csi_driver(spec.get("attacher", ""), "spec.attacher", causes)
     inline, volume = source.get("inlineVolumeSpec"), source.get("persistentVolumeName")
     text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if inline is None and volume is None:
-        causes.append(required(at, text))
+        causes.required(at, text)
     elif inline is not None and volume is not None:
-        causes.append(forbidden(at, text))
+        causes.forbidden(at, text)
     elif volume == "":
-        causes.append(required(f"{at}.persistentVolumeName", "must specify non empty persistentVolumeName"))
-    check(subdomain, spec.get("nodeName", ""), "spec.nodeName", causes)
+        causes.required(f"{at}.persistentVolumeName", "must specify non empty persistentVolumeName")
+    causes.check(subdomain, spec.get("nodeName", ""), "spec.nodeName")
     status = obj.get("status", {})
     if size_of(status.get("attachmentMetadata", {})) > MAX_PARAMETERS_SIZE:
-        causes.append(too_long("status.attachmentMetadata", MAX_PARAMETERS_SIZE))
+        causes.too_long("status.attachmentMetadata", MAX_PARAMETERS_SIZE)
     for name in ("attachError", "detachError"):
         _attachment_error(status.get(name, {}), f"status.{name}", causes)
     if volume is not None:
-        check(subdomain, volume, "spec.source.persistentVolumeName", causes)
+        causes.check(subdomain, volume, "spec.source.persistentVolumeName")
     return causes
 
 
 def _attachment_error(error: Mapping[str, Any], path: str, causes: Causes) -> None:
     if len(error.get("message", "").encode("utf-8", "surrogatepass")) > MAX_ERROR:
-        causes.append(too_long(f"{path}.message", MAX_PARAMETERS_SIZE))
+        causes.too_long(f"{path}.message", MAX_PARAMETERS_SIZE)
     if error.get("errorCode", 0) < 0:
         text = f"must be between 0 and {2**31 - 1}, inclusive"
-        causes.append(invalid(f"{path}.errorCode", error["errorCode"], text))
+        causes.invalid(f"{path}.errorCode", error["errorCode"], text)
 
 
-def _validate_attachment_update(new: Object, old: Object) -> list[Cause]:
+def _validate_attachment_update(new: Object, old: Object) -> Causes:
     causes = _validate_attachment(new)
     spec, was = new.get("spec", {}), old.get("spec", {})
     if spec != was:
@@ -77,7 +68,7 @@ def _validate_attachment_update(new: Object, old: Object) -> list[Cause]:
             "InlineVolumeSpec": source.get("inlineVolumeSpec"),
         }
         shown = {"Attacher": spec.get("attacher", ""), "Source": inside, "NodeName": spec.get("nodeName", "")}
-        immutable(shown, None, "spec", causes)
+        causes.immutable(shown, None, "spec")
     return causes
 
 

@@ -10,17 +10,7 @@ from situate.server.kinds.core.pod.environment import environment, environment_f
 from situate.server.kinds.core.pod.handlers import lifecycle, probes
 from situate.server.kinds.core.pod.security import container_security
 from situate.server.kinds.core.pod.volumes import Volumes, devices, mounts
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required,
-    too_many,
-)
+from situate.server.kinds.field_errors import Causes, forbidden, invalid
 from situate.server.kinds.naming import dns_label, port_name, port_number
 from situate.server.kinds.quantities import resources
 
@@ -60,7 +50,7 @@ class Surroundings:
 
 def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: str, causes: Causes) -> None:
     if not found:
-        causes.append(required(path))
+        causes.required(path)
         return
     names: set[str] = set()
     host_ports: set[str] = set()
@@ -69,7 +59,7 @@ def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: s
         _common(container, around, at, causes)
         name = container.get("name", "")
         if name in names:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         names.add(name)
         if "lifecycle" in container:
             lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
@@ -93,7 +83,7 @@ def init_containers(
             _restarts(container, at, causes)
         name = container.get("name", "")
         if name in names:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         elif name:
             names.add(name)
         # The API server looks at one init container at a time here, and calls each of them the first.
@@ -105,12 +95,12 @@ def init_containers(
             continue
         for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if key in container:
-                causes.append(forbidden(f"{at}.{key}", _ONLY_SIDECARS))
+                causes.forbidden(f"{at}.{key}", _ONLY_SIDECARS)
         for place, policy in enumerate(container.get("resizePolicy", ())):
             if policy.get("restartPolicy") == "RestartContainer":
                 detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                 where = f"{at}.resizePolicy[{place}].restartPolicy"
-                causes.append(invalid(where, "RestartContainer", detail))
+                causes.invalid(where, "RestartContainer", detail)
 
 
 def ephemeral_containers(
@@ -122,17 +112,17 @@ def ephemeral_containers(
         _common(container, around, at, causes)
         image_trimmed(container, at, causes)
         if name in names:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         names.add(name)
         target = container.get("targetContainerName", "")
         if target and target not in others:
-            causes.append(not_found(f"{at}.targetContainerName", target))
+            causes.not_found(f"{at}.targetContainerName", target)
         detail = "cannot be set for an Ephemeral Container"
         causes.extend(forbidden(f"{at}.{key}", detail) for key in _NOT_EPHEMERAL if container.get(key))
         for place, mount in enumerate(container.get("volumeMounts", ())):
             for key in ("subPath", "subPathExpr"):
                 if mount.get(key):
-                    causes.append(forbidden(f"{at}.volumeMounts[{place}].{key}", detail))
+                    causes.forbidden(f"{at}.volumeMounts[{place}].{key}", detail)
 
 
 def images_trimmed(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -143,20 +133,20 @@ def images_trimmed(found: Sequence[Mapping[str, Any]], path: str, causes: Causes
 def image_trimmed(container: Mapping[str, Any], path: str, causes: Causes) -> None:
     image = container.get("image", "")
     if image != image.strip():
-        causes.append(invalid(f"{path}.image", image, _WHITESPACE))
+        causes.invalid(f"{path}.image", image, _WHITESPACE)
 
 
 def _common(container: Mapping[str, Any], around: Surroundings, path: str, causes: Causes) -> None:
     name = container.get("name", "")
     if not name:
-        causes.append(required(f"{path}.name"))
+        causes.required(f"{path}.name")
     elif problems := dns_label(name):
         causes.extend(invalid(f"{path}.name", name, problem) for problem in problems)
     if not container.get("image"):
-        causes.append(required(f"{path}.image"))
+        causes.required(f"{path}.image")
     policy = container.get("terminationMessagePolicy", "")
     if policy not in MESSAGE_POLICIES:
-        causes.append(not_supported(f"{path}.terminationMessagePolicy", policy, MESSAGE_POLICIES))
+        causes.not_supported(f"{path}.terminationMessagePolicy", policy, MESSAGE_POLICIES)
     if "ports" in container:
         _ports(container["ports"], f"{path}.ports", causes)
     if "env" in container:
@@ -169,7 +159,7 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
         devices(container, around.volumes, f"{path}.volumeDevices", causes)
     policy = container.get("imagePullPolicy", "")
     if policy not in PULL_POLICIES:
-        causes.append(not_supported(f"{path}.imagePullPolicy", policy, PULL_POLICIES))
+        causes.not_supported(f"{path}.imagePullPolicy", policy, PULL_POLICIES)
     if asked := container.get("resources"):
         resources(asked, f"{path}.resources", causes, around.claims)
     if "resizePolicy" in container:
@@ -185,21 +175,21 @@ def _ports(ports: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
             if problems := port_name(name):
                 causes.extend(invalid(f"{path}[{index}].name", name, problem) for problem in problems)
             elif name in names:
-                causes.append(duplicate(f"{path}[{index}].name", name))
+                causes.duplicate(f"{path}[{index}].name", name)
             else:
                 names.add(name)
         number = port.get("containerPort", 0)
         if not number:
-            causes.append(required(f"{path}[{index}].containerPort"))
+            causes.required(f"{path}[{index}].containerPort")
         elif problems := port_number(number):
-            causes.append(invalid(f"{path}[{index}].containerPort", number, problems[0]))
+            causes.invalid(f"{path}[{index}].containerPort", number, problems[0])
         if host := port.get("hostPort"):
-            check(port_number, host, f"{path}[{index}].hostPort", causes)
+            causes.check(port_number, host, f"{path}[{index}].hostPort")
         protocol = port.get("protocol", "")
         if not protocol:
-            causes.append(required(f"{path}[{index}].protocol"))
+            causes.required(f"{path}[{index}].protocol")
         elif protocol not in PROTOCOLS:
-            causes.append(not_supported(f"{path}[{index}].protocol", protocol, PROTOCOLS))
+            causes.not_supported(f"{path}[{index}].protocol", protocol, PROTOCOLS)
 
 
 def _host_ports(ports: Sequence[Mapping[str, Any]], taken: set[str], path: str, causes: Causes) -> None:
@@ -207,7 +197,7 @@ def _host_ports(ports: Sequence[Mapping[str, Any]], taken: set[str], path: str, 
         if number := port.get("hostPort"):
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
             if key in taken:
-                causes.append(duplicate(f"{path}[{index}].hostPort", key))
+                causes.duplicate(f"{path}[{index}].hostPort", key)
             taken.add(key)
 
 
@@ -216,37 +206,37 @@ def _resizing(policies: Sequence[Mapping[str, Any]], restart: str, path: str, ca
     for index, policy in enumerate(policies):
         name, how = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if name in seen:
-            causes.append(duplicate(f"{path}[{index}]", name))
+            causes.duplicate(f"{path}[{index}]", name)
         seen.add(name)
         if not name:
-            causes.append(required(path))
+            causes.required(path)
         elif name not in ("cpu", "memory"):
-            causes.append(not_supported(path, name, ("cpu", "memory")))
+            causes.not_supported(path, name, ("cpu", "memory"))
         if not how:
-            causes.append(required(path))
+            causes.required(path)
         elif how not in ("NotRequired", "RestartContainer"):
-            causes.append(not_supported(path, how, ("NotRequired", "RestartContainer")))
+            causes.not_supported(path, how, ("NotRequired", "RestartContainer"))
         if restart == "Never" and how != "NotRequired":
-            causes.append(invalid(path, how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+            causes.invalid(path, how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
 
 def _restarts(container: Mapping[str, Any], path: str, causes: Causes) -> None:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", ())
     if policy is None:
-        causes.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+        causes.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in RESTARTS:
-        causes.append(not_supported(f"{path}.restartPolicy", policy, RESTARTS))
+        causes.not_supported(f"{path}.restartPolicy", policy, RESTARTS)
     if len(rules) > _MAX_RULES:
-        causes.append(too_many(f"{path}.restartPolicyRules", len(rules), _MAX_RULES))
+        causes.too_many(f"{path}.restartPolicyRules", len(rules), _MAX_RULES)
     for index, rule in enumerate(rules):
         at = f"{path}.restartPolicyRules[{index}]"
         if rule.get("action") not in _ACTIONS:
-            causes.append(not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS))
+            causes.not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS)
         codes = rule.get("exitCodes")
         if codes is None:
-            causes.append(required(f"{at}.exitCodes", "must be specified"))
+            causes.required(f"{at}.exitCodes", "must be specified")
             continue
         if codes.get("operator") not in ("In", "NotIn"):
-            causes.append(not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
+            causes.not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn"))
         if len(codes.get("values", ())) > _MAX_CODES:
-            causes.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), _MAX_CODES))
+            causes.too_many(f"{at}.exitCodes.values", len(codes["values"]), _MAX_CODES)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.core.pod.paths import no_backsteps
-from situate.server.kinds.field_errors import Causes, check, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes, invalid
 from situate.server.kinds.naming import config_key, dns_label, env_name, prefix_problems, subdomain
 from situate.server.kinds.quantities import nanos, text_of
 
@@ -61,7 +61,7 @@ def environment(variables: Sequence[Mapping[str, Any]], path: str, causes: Cause
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
         if not name:
-            causes.append(required(f"{path}[{index}].name"))
+            causes.required(f"{path}[{index}].name")
         elif problems := env_name(name):
             causes.extend(invalid(f"{path}[{index}].name", name, problem) for problem in problems)
         if "valueFrom" in variable:
@@ -81,46 +81,46 @@ def _source(variable: Mapping[str, Any], path: str, causes: Causes) -> None:
     if "fileKeyRef" in source:
         _file_ref(source["fileKeyRef"], f"{path}.fileKeyRef", causes)
     if count == 0:
-        causes.append(invalid(path, "", _SOURCES))
+        causes.invalid(path, "", _SOURCES)
     elif variable.get("value"):
-        causes.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        causes.invalid(path, "", "may not be specified when `value` is not empty")
     elif count > 1:
-        causes.append(invalid(path, "", "may not have more than one field specified at a time"))
+        causes.invalid(path, "", "may not have more than one field specified at a time")
 
 
 def _key_ref(ref: Mapping[str, Any], path: str, causes: Causes) -> None:
-    check(subdomain, ref.get("name", ""), f"{path}.name", causes)
+    causes.check(subdomain, ref.get("name", ""), f"{path}.name")
     if key := ref.get("key", ""):
-        check(config_key, key, f"{path}.key", causes)
+        causes.check(config_key, key, f"{path}.key")
     else:
-        causes.append(required(f"{path}.key"))
+        causes.required(f"{path}.key")
 
 
 def _file_ref(ref: Mapping[str, Any], path: str, causes: Causes) -> None:
     for key, rule in (("key", env_name), ("volumeName", dns_label)):
         if value := ref.get(key, ""):
-            check(rule, value, f"{path}.{key}", causes)
+            causes.check(rule, value, f"{path}.{key}")
         else:
-            causes.append(required(f"{path}.{key}"))
+            causes.required(f"{path}.{key}")
     if file := ref.get("path", ""):
         no_backsteps(file, f"{path}.path", causes)
     else:
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
 
 
 def field_ref(ref: Mapping[str, Any], allowed: Sequence[str], path: str, causes: Causes) -> None:
     """A field of the pod itself; labels and annotations also by one key, as `metadata.labels['app']`."""
     version, field = ref.get("apiVersion", ""), ref.get("fieldPath", "")
     if not version:
-        causes.append(required(f"{path}.apiVersion"))
+        causes.required(f"{path}.apiVersion")
         return
     if not field:
-        causes.append(required(f"{path}.fieldPath"))
+        causes.required(f"{path}.fieldPath")
         return
     where = f"{path}.fieldPath"
     if version != "v1":
         detail = f"error converting fieldPath: unsupported pod version: {version}"
-        causes.append(invalid(where, field, detail))
+        causes.invalid(where, field, detail)
         return
     base, bracket, key = field.partition("['")
     if bracket and key.endswith("']"):
@@ -129,45 +129,45 @@ def field_ref(ref: Mapping[str, Any], allowed: Sequence[str], path: str, causes:
     if field == "spec.host":
         field = "spec.nodeName"
     if field not in _FIELDS:
-        causes.append(invalid(where, field, f"error converting fieldPath: field label not supported: {field}"))
+        causes.invalid(where, field, f"error converting fieldPath: field label not supported: {field}")
     elif field not in allowed:
-        causes.append(not_supported(where, field, allowed))
+        causes.not_supported(where, field, allowed)
 
 
 def _subscripted(field: str, base: str, key: str, path: str, causes: Causes) -> None:
     if base == "metadata.annotations":
-        check(qualified_name_problems, key.lower(), path, causes)
+        causes.check(qualified_name_problems, key.lower(), path)
     elif base == "metadata.labels":
-        check(qualified_name_problems, key, path, causes)
+        causes.check(qualified_name_problems, key, path)
     else:
         detail = f"error converting fieldPath: field label does not support subscript: {field}"
-        causes.append(invalid(f"{path}.fieldPath", field, detail))
+        causes.invalid(f"{path}.fieldPath", field, detail)
 
 
 def resource_ref(ref: Mapping[str, Any], path: str, causes: Causes, *, volume: bool = False) -> None:
     name = ref.get("resource", "")
     if volume and not ref.get("containerName"):
-        causes.append(required(f"{path}.containerName"))
+        causes.required(f"{path}.containerName")
     elif not name:
-        causes.append(required(f"{path}.resource"))
+        causes.required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE):
-        causes.append(not_supported(f"{path}.resource", name, _RESOURCES))
+        causes.not_supported(f"{path}.resource", name, _RESOURCES)
     divisor = ref.get("divisor")
     if divisor is None or not nanos(divisor):
         return
     if name.startswith(_HUGE):
         if text_of(divisor) not in _SIZES:
-            causes.append(invalid(f"{path}.divisor", name, _HUGE_DIVISORS))
+            causes.invalid(f"{path}.divisor", name, _HUGE_DIVISORS)
     elif name in _RESOURCES:
         supported, detail = _DIVISORS[name.partition(".")[2]]
         if text_of(divisor) not in supported:
-            causes.append(invalid(f"{path}.divisor", name, detail))
+            causes.invalid(f"{path}.divisor", name, detail)
 
 
 def environment_from(sources: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     for index, source in enumerate(sources):
         if prefix := source.get("prefix", ""):
-            check(env_name, prefix, f"{path}[{index}].prefix", causes)
+            causes.check(env_name, prefix, f"{path}[{index}].prefix")
         count = 0
         for key in ("configMapRef", "secretRef"):
             if key not in source:
@@ -175,10 +175,10 @@ def environment_from(sources: Sequence[Mapping[str, Any]], path: str, causes: Ca
             count += 1
             name = source[key].get("name", "")
             if not name:
-                causes.append(required(f"{path}[{index}].{key}.name"))
+                causes.required(f"{path}[{index}].{key}.name")
             for problem in prefix_problems(subdomain, name) if name else ():
-                causes.append(invalid(f"{path}[{index}].{key}.name", name, problem))
+                causes.invalid(f"{path}[{index}].{key}.name", name, problem)
         if count == 0:
-            causes.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif count > 1:
-            causes.append(invalid(path, "", "may not have more than one field specified at a time"))
+            causes.invalid(path, "", "may not have more than one field specified at a time")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.field_errors import Causes, at_least_zero, check, forbidden, invalid, not_supported, required
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import header_name, port_name, port_number
 
 __all__ = ["lifecycle", "port_or_name", "probes"]
@@ -30,16 +30,16 @@ def probes(container: Mapping[str, Any], grace_s: int, path: str, causes: Causes
 def _probe(probe: Mapping[str, Any], readiness: bool, grace_s: int, path: str, causes: Causes) -> None:
     _handler(probe, _PROBE_HANDLERS, grace_s, path, causes)
     for key in _NUMBERS:
-        at_least_zero(probe.get(key, 0), f"{path}.{key}", causes)
+        causes.at_least_zero(probe.get(key, 0), f"{path}.{key}")
     termination = probe.get("terminationGracePeriodSeconds")
     where = f"{path}.terminationGracePeriodSeconds"
     if termination is not None and termination <= 0:
-        causes.append(invalid(where, termination, "must be greater than 0"))
+        causes.invalid(where, termination, "must be greater than 0")
     if readiness:
         if termination is not None:
-            causes.append(invalid(where, termination, "must not be set for readinessProbes"))
+            causes.invalid(where, termination, "must not be set for readinessProbes")
     elif probe.get("successThreshold", 0) != 1:
-        causes.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
+        causes.invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1")
 
 
 def lifecycle(found: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
@@ -54,34 +54,34 @@ def _handler(handler: Mapping[str, Any], kinds: tuple[str, ...], grace_s: int, p
         if kind not in handler:
             continue
         if count:
-            causes.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
+            causes.forbidden(f"{path}.{kind}", "may not specify more than 1 handler type")
             continue
         count += 1
         _action(kind, handler[kind], grace_s, f"{path}.{kind}", causes)
     if not count:
-        causes.append(required(path, "must specify a handler type"))
+        causes.required(path, "must specify a handler type")
 
 
 def _action(kind: str, action: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
     if kind == "exec":
         if not action.get("command"):
-            causes.append(required(f"{path}.command"))
+            causes.required(f"{path}.command")
     elif kind == "sleep":
         seconds = action.get("seconds", 0)
         if seconds < 0 or seconds > grace_s:
             detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
-            causes.append(invalid(path, seconds, detail))
+            causes.invalid(path, seconds, detail)
     elif kind == "httpGet":
         if not action.get("path"):
-            causes.append(required(f"{path}.path"))
+            causes.required(f"{path}.path")
         port_or_name(action.get("port", 0), f"{path}.port", causes)
         if action.get("scheme") not in ("HTTP", "HTTPS"):
-            causes.append(not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+            causes.not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS"))
         for header in action.get("httpHeaders", ()):
-            check(header_name, header.get("name", ""), f"{path}.httpHeaders", causes)
+            causes.check(header_name, header.get("name", ""), f"{path}.httpHeaders")
     else:
         port_or_name(action.get("port", 0), f"{path}.port", causes)
 
 
 def port_or_name(port: int | str, path: str, causes: Causes) -> None:
-    check(port_name if isinstance(port, str) else port_number, port, path, causes)
+    causes.check(port_name if isinstance(port, str) else port_number, port, path)

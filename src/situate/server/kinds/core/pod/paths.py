@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.kinds.field_errors import Causes, invalid
+from situate.server.kinds.field_errors import Causes
 
 __all__ = ["descending", "no_backsteps", "not_reserved"]
 
@@ -13,12 +13,12 @@ BACKSTEPS: Final = "must not contain '..'"
 
 def no_backsteps(path_of_file: str, path: str, causes: Causes) -> None:
     if ".." in path_of_file and ".." in path_of_file.split("/"):
-        causes.append(invalid(path, path_of_file, BACKSTEPS))
+        causes.invalid(path, path_of_file, BACKSTEPS)
 
 
 def descending(path_of_file: str, path: str, causes: Causes) -> None:
     if path_of_file.startswith("/"):
-        causes.append(invalid(path, path_of_file, "must be a relative path"))
+        causes.invalid(path, path_of_file, "must be a relative path")
     no_backsteps(path_of_file, path, causes)
 
 
@@ -26,4 +26,4 @@ def not_reserved(path_of_file: str, path: str, causes: Causes) -> None:
     """Names that begin with two dots are those of the kubelet's own."""
     descending(path_of_file, path, causes)
     if path_of_file.startswith("..") and not path_of_file.startswith("../"):
-        causes.append(invalid(path, path_of_file, "must not start with '..'"))
+        causes.invalid(path, path_of_file, "must not start with '..'")

@@ -6,18 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    label_key,
-    label_selector,
-    not_supported,
-    positive,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.selectors import node_selector, preferred_terms
 
@@ -49,20 +38,20 @@ def affinity(found: Mapping[str, Any], path: str, causes: Causes) -> None:
 def _weighted(weighted: Mapping[str, Any], path: str, causes: Causes) -> None:
     weight = weighted.get("weight", 0)
     if not 0 < weight <= 100:
-        causes.append(invalid(f"{path}.weight", weight, "must be in the range 1-100"))
+        causes.invalid(f"{path}.weight", weight, "must be in the range 1-100")
     _term(weighted.get("podAffinityTerm", {}), f"{path}.podAffinityTerm", causes)
 
 
 def _term(term: Mapping[str, Any], path: str, causes: Causes) -> None:
-    label_selector(term.get("labelSelector"), f"{path}.labelSelector", causes)
-    label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", causes)
+    causes.label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    causes.label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", ()):
-        check(dns_label, name, f"{path}.namespace", causes)
+        causes.check(dns_label, name, f"{path}.namespace")
     _label_keys(term, path, causes)
     key = term.get("topologyKey", "")
     if not key:
-        causes.append(required(f"{path}.topologyKey", "can not be empty"))
-    label_key(key, f"{path}.topologyKey", causes)
+        causes.required(f"{path}.topologyKey", "can not be empty")
+    causes.check(qualified_name_problems, key, f"{path}.topologyKey")
 
 
 def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -72,10 +61,10 @@ def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
     selector = term.get("labelSelector")
     for key, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
         if keys and selector is None:
-            causes.append(forbidden(f"{path}.{key}", _NO_SELECTOR))
+            causes.forbidden(f"{path}.{key}", _NO_SELECTOR)
         elif keys:
             for index, one in enumerate(keys):
-                label_key(one, f"{path}.{key}[{index}]", causes)
+                causes.check(qualified_name_problems, one, f"{path}.{key}[{index}]")
     if selector is not None:
         places = {key: index for index, key in enumerate(match)}
         asked = set(selector.get("matchLabels", ()))
@@ -83,37 +72,37 @@ def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
             key = expression.get("key", "")
             if key in places and key in asked:
                 detail = "exists in both matchLabelKeys and labelSelector"
-                causes.append(invalid(f"{path}[{places[key]}]", key, detail))
+                causes.invalid(f"{path}[{places[key]}]", key, detail)
             asked.add(key)
     for index, key in enumerate(match):
         if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            causes.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
+            causes.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
 def spread(constraints: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     for index, one in enumerate(constraints):
         at = f"{path}[{index}]"
-        positive(one.get("maxSkew", 0), f"{at}.maxSkew", causes)
+        causes.positive(one.get("maxSkew", 0), f"{at}.maxSkew")
         key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
         if not key:
-            causes.append(required(f"{at}.topologyKey", "can not be empty"))
+            causes.required(f"{at}.topologyKey", "can not be empty")
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            causes.append(not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
+            causes.not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
         for other in constraints[index + 1 :]:
             if other.get("topologyKey", "") == key and other.get("whenUnsatisfiable", "") == action:
-                causes.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+                causes.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
                 break
         if "minDomains" in one:
-            positive(one["minDomains"], f"{at}.minDomains", causes)
+            causes.positive(one["minDomains"], f"{at}.minDomains")
             if action != "DoNotSchedule":
                 detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                causes.append(invalid(f"{at}.minDomains", one["minDomains"], detail))
+                causes.invalid(f"{at}.minDomains", one["minDomains"], detail)
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if one.get(policy, "Honor") not in ("Honor", "Ignore"):
-                causes.append(not_supported(f"{at}.{policy}", one[policy], ("Honor", "Ignore")))
+                causes.not_supported(f"{at}.{policy}", one[policy], ("Honor", "Ignore"))
         _label_keys({**one, "mismatchLabelKeys": ()}, at, causes)
-        label_selector(one.get("labelSelector"), f"{at}.labelSelector", causes)
+        causes.label_selector(one.get("labelSelector"), f"{at}.labelSelector")
 
 
 def tolerations(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -121,44 +110,44 @@ def tolerations(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -
         key, operator, value = one.get("key", ""), one.get("operator", ""), one.get("value", "")
         effect = one.get("effect", "")
         if key and qualified_name_problems(key):
-            label_key(key, f"{path}[{index}].key", causes)
+            causes.check(qualified_name_problems, key, f"{path}[{index}].key")
         if not key and operator != "Exists":
-            causes.append(invalid(f"{path}[{index}].operator", operator, _ANY_KEY))
+            causes.invalid(f"{path}[{index}].operator", operator, _ANY_KEY)
         if "tolerationSeconds" in one and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            causes.append(invalid(f"{path}[{index}].effect", effect, detail))
+            causes.invalid(f"{path}[{index}].effect", effect, detail)
         _toleration_value(operator, value, f"{path}[{index}]", causes)
         if effect and effect not in EFFECTS:
-            causes.append(not_supported(f"{path}[{index}].effect", effect, EFFECTS))
+            causes.not_supported(f"{path}[{index}].effect", effect, EFFECTS)
 
 
 def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> None:
     if operator in ("Equal", ""):
         if problems := label_value_problems(value):
-            causes.append(invalid(f"{path}.operator", value, ";".join(problems)))
+            causes.invalid(f"{path}.operator", value, ";".join(problems))
     elif operator == "Exists":
         if value:
             detail = "value must be empty when `operator` is 'Exists'"
-            causes.append(invalid(f"{path}.operator", value, detail))
+            causes.invalid(f"{path}.operator", value, detail)
     elif operator in ("Lt", "Gt"):
         # Known, but their feature is off, as it is on a usual cluster.
-        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
+        causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
     else:
-        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+        causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
 
 
 def taint_effect(effect: str, path: str, causes: Causes) -> None:
     if not effect:
-        causes.append(required(path))
+        causes.required(path)
     elif effect not in EFFECTS:
-        causes.append(not_supported(path, effect, EFFECTS))
+        causes.not_supported(path, effect, EFFECTS)
 
 
 def gates(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     seen: set[str] = set()
     for index, gate in enumerate(found):
         name = gate.get("name", "")
-        check(qualified_name_problems, name, f"{path}[{index}]", causes)
+        causes.check(qualified_name_problems, name, f"{path}[{index}]")
         if name in seen:
-            causes.append(duplicate(f"{path}[{index}]", name))
+            causes.duplicate(f"{path}[{index}]", name)
         seen.add(name)

@@ -10,16 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from situate.server.kinds.core.pod.paths import descending
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import Causes, forbidden
 from situate.server.kinds.naming import user_or_group
 
 __all__ = ["container_security", "every_container", "operating_system", "pod_security", "user_namespace"]
@@ -83,12 +74,12 @@ def every_container(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 def pod_security(context: Mapping[str, Any], spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     for key in ("fsGroup", "runAsUser", "runAsGroup"):
         if key in context:
-            check(user_or_group, context[key], f"{path}.{key}", causes)
+            causes.check(user_or_group, context[key], f"{path}.{key}")
     for index, group in enumerate(context.get("supplementalGroups", ())):
-        check(user_or_group, group, f"{path}.supplementalGroups[{index}]", causes)
+        causes.check(user_or_group, group, f"{path}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        causes.append(invalid(f"{path}.shareProcessNamespace", True, detail))
+        causes.invalid(f"{path}.shareProcessNamespace", True, detail)
     if "sysctls" in context:
         _sysctls(context["sysctls"], spec, f"{path}.sysctls", causes)
     _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path, causes)
@@ -100,7 +91,7 @@ def pod_security(context: Mapping[str, Any], spec: Mapping[str, Any], path: str,
 
 def _one_of(context: Mapping[str, Any], key: str, values: tuple[str, ...], path: str, causes: Causes) -> None:
     if key in context and context[key] not in values:
-        causes.append(not_supported(f"{path}.{key}", context[key], values))
+        causes.not_supported(f"{path}.{key}", context[key], values)
 
 
 def _sysctls(found: list[Mapping[str, Any]], spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -108,17 +99,17 @@ def _sysctls(found: list[Mapping[str, Any]], spec: Mapping[str, Any], path: str,
     for index, one in enumerate(found):
         name, where = one.get("name", ""), f"{path}[{index}].name"
         if not name:
-            causes.append(required(where))
+            causes.required(where)
         elif len(name) > _MAX_SYSCTL or not _is_sysctl(name):
             detail = f"must have at most {_MAX_SYSCTL} characters and match regex {_SYSCTL_TEXT}"
-            causes.append(invalid(where, name, detail))
+            causes.invalid(where, name, detail)
         elif name in names:
-            causes.append(duplicate(where, name))
+            causes.duplicate(where, name)
         dotted = name.replace("/", ".")
         if spec.get("hostNetwork") and dotted.startswith("net."):
-            causes.append(invalid(where, name, "may not be specified when 'hostNetwork' is true"))
+            causes.invalid(where, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and dotted.startswith(("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")):
-            causes.append(invalid(where, name, "may not be specified when 'hostIPC' is true"))
+            causes.invalid(where, name, "may not be specified when 'hostIPC' is true")
         names.add(name)
 
 
@@ -128,19 +119,19 @@ def _seccomp(context: Mapping[str, Any], path: str, causes: Causes) -> None:
         return
     kind, where = profile.get("type", ""), f"{path}.seccompProfile"
     if not kind:
-        causes.append(required(f"{where}.type", "type is required when seccompProfile is set"))
+        causes.required(f"{where}.type", "type is required when seccompProfile is set")
     elif kind not in _PROFILES:
-        causes.append(not_supported(f"{where}.type", kind, _PROFILES))
+        causes.not_supported(f"{where}.type", kind, _PROFILES)
     local = profile.get("localhostProfile")
     if kind == "Localhost":
         if local is None:
-            causes.append(required(f"{where}.localhostProfile", "must be set when seccomp type is Localhost"))
+            causes.required(f"{where}.localhostProfile", "must be set when seccomp type is Localhost")
         else:
             descending(local, f"{where}.localhostProfile", causes)
     elif local is not None:
         shown = {"Type": kind, "LocalhostProfile": local}
         detail = "can only be set when seccomp type is Localhost"
-        causes.append(invalid(f"{where}.localhostProfile", shown, detail))
+        causes.invalid(f"{where}.localhostProfile", shown, detail)
 
 
 def _app_armor(context: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -152,42 +143,42 @@ def _app_armor(context: Mapping[str, Any], path: str, causes: Causes) -> None:
     if kind == "Localhost":
         _app_armor_file(local, f"{where}.localhostProfile", causes)
     elif not kind:
-        causes.append(required(f"{where}.type", "type is required when appArmorProfile is set"))
+        causes.required(f"{where}.type", "type is required when appArmorProfile is set")
     elif kind not in _PROFILES:
-        causes.append(not_supported(f"{where}.type", kind, _PROFILES))
+        causes.not_supported(f"{where}.type", kind, _PROFILES)
     elif local is not None:
         detail = "can only be set when AppArmor type is Localhost"
-        causes.append(invalid(f"{where}.localhostProfile", local, detail))
+        causes.invalid(f"{where}.localhostProfile", local, detail)
 
 
 def _app_armor_file(local: str | None, path: str, causes: Causes) -> None:
     if local is None or not local:
-        causes.append(required(path, "must be set when AppArmor type is Localhost"))
+        causes.required(path, "must be set when AppArmor type is Localhost")
         return
     if local.strip() != local:
-        causes.append(invalid(path, local, "must not be padded with whitespace"))
+        causes.invalid(path, local, "must not be padded with whitespace")
     if len(local.encode()) > _MAX_APP_ARMOR:
-        causes.append(too_long(path, _MAX_APP_ARMOR))
+        causes.too_long(path, _MAX_APP_ARMOR)
 
 
 def container_security(context: Mapping[str, Any], host_users: bool, path: str, causes: Causes) -> None:
     for key in ("runAsUser", "runAsGroup"):
         if key in context:
-            check(user_or_group, context[key], f"{path}.{key}", causes)
+            causes.check(user_or_group, context[key], f"{path}.{key}")
     mount = context.get("procMount")
     if mount is not None:
         if mount not in ("Default", "Unmasked"):
-            causes.append(not_supported(f"{path}.procMount", mount, ("Default", "Unmasked")))
+            causes.not_supported(f"{path}.procMount", mount, ("Default", "Unmasked"))
         elif host_users and mount == "Unmasked":
-            causes.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+            causes.invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
     _seccomp(context, path, causes)
     if context.get("allowPrivilegeEscalation") is False:
         detail = "cannot set `allowPrivilegeEscalation` to false and "
         if context.get("privileged"):
-            causes.append(invalid(path, _context_shown(context), detail + "`privileged` to true"))
+            causes.invalid(path, _context_shown(context), detail + "`privileged` to true")
         for one in context.get("capabilities", {}).get("add", ()):
             if one == "CAP_SYS_ADMIN":
-                causes.append(invalid(path, _context_shown(context), detail + "`capabilities.Add` CAP_SYS_ADMIN"))
+                causes.invalid(path, _context_shown(context), detail + "`capabilities.Add` CAP_SYS_ADMIN")
     _app_armor(context, path, causes)
 
 
@@ -211,18 +202,18 @@ def user_namespace(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     detail = "when `hostUsers` is false"
     for key, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(key):
-            causes.append(forbidden(f"{path}.{shown}", detail))
+            causes.forbidden(f"{path}.{shown}", detail)
     for where, container in every_container(spec):
         if container.get("volumeDevices"):
-            causes.append(forbidden(f"{path}.{where}.volumeDevices", detail))
+            causes.forbidden(f"{path}.{where}.volumeDevices", detail)
 
 
 def operating_system(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     name = spec["os"].get("name", "")
     if not name:
-        causes.append(required(f"{path}.os.name"))
+        causes.required(f"{path}.os.name")
     elif name not in ("linux", "windows"):
-        causes.append(not_supported(f"{path}.os", name, ("linux", "windows")))
+        causes.not_supported(f"{path}.os", name, ("linux", "windows"))
     elif name == "linux":
         _linux(spec, path, causes)
     else:
@@ -232,10 +223,10 @@ def operating_system(spec: Mapping[str, Any], path: str, causes: Causes) -> None
 def _linux(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     detail = "windows options cannot be set for a linux pod"
     if "windowsOptions" in spec.get("securityContext", ()):
-        causes.append(forbidden(f"{path}.securityContext.windowsOptions", detail))
+        causes.forbidden(f"{path}.securityContext.windowsOptions", detail)
     for where, container in every_container(spec):
         if "windowsOptions" in container.get("securityContext", ()):
-            causes.append(forbidden(f"{path}.{where}.securityContext.windowsOptions", detail))
+            causes.forbidden(f"{path}.{where}.securityContext.windowsOptions", detail)
 
 
 def _windows(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -246,4 +237,4 @@ def _windows(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         inside = container.get("securityContext", {})
         for key in _WINDOWS_CONTAINER:
             if key in inside:
-                causes.append(forbidden(f"{path}.{where}.securityContext.{key}", _WINDOWS))
+                causes.forbidden(f"{path}.{where}.securityContext.{key}", _WINDOWS)

@@ -12,18 +12,7 @@ from situate.server.kinds.core.pod.defaults import total_of
 from situate.server.kinds.core.pod.scheduling import affinity, gates, spread, tolerations
 from situate.server.kinds.core.pod.security import every_container, operating_system, pod_security, user_namespace
 from situate.server.kinds.core.pod.volumes import volumes
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    labels,
-    not_found,
-    not_supported,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import Causes, invalid
 from situate.server.kinds.naming import between_text, dns_label, subdomain, underscored_subdomain
 from situate.server.kinds.quantities import is_huge_pages, nanos, pod_resource_name, resources, text_of, written
 
@@ -70,7 +59,7 @@ def validate_spec(
         _host_network(found, is_pod, f"{path}.containers", causes)
     _policies(spec, path, causes)
     if "nodeSelector" in spec:
-        labels(spec["nodeSelector"], f"{path}.nodeSelector", causes)
+        causes.labels(spec["nodeSelector"], f"{path}.nodeSelector")
     if context := spec.get("securityContext"):
         pod_security(context, spec, f"{path}.securityContext", causes)
     elif spec.get("shareProcessNamespace") and spec.get("hostPID"):
@@ -82,9 +71,9 @@ def validate_spec(
 def _policies(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
     if restart not in RESTARTS:
-        causes.append(not_supported(f"{path}.restartPolicy", restart, RESTARTS))
+        causes.not_supported(f"{path}.restartPolicy", restart, RESTARTS)
     if dns not in DNS_POLICIES:
-        causes.append(not_supported(f"{path}.dnsPolicy", dns, DNS_POLICIES))
+        causes.not_supported(f"{path}.dnsPolicy", dns, DNS_POLICIES)
 
 
 def _placing(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -94,7 +83,7 @@ def _placing(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         _dns(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig", causes)
     for index, gate in enumerate(spec.get("readinessGates", ())):
         where = f"{path}.readinessGates[{index}].conditionType"
-        check(qualified_name_problems, gate.get("conditionType", ""), where, causes)
+        causes.check(qualified_name_problems, gate.get("conditionType", ""), where)
     if "schedulingGates" in spec:
         gates(spec["schedulingGates"], f"{path}.schedulingGates", causes)
     if "topologySpreadConstraints" in spec:
@@ -112,19 +101,19 @@ def _rest(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
             causes.extend(invalid(f"{path}.{key}", name, problem) for problem in problems)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
-        causes.append(invalid(f"{path}.activeDeadlineSeconds", deadline, between_text(1, _INT32_MAX)))
+        causes.invalid(f"{path}.activeDeadlineSeconds", deadline, between_text(1, _INT32_MAX))
     for key in ("hostname", "subdomain"):
         if name := spec.get(key):
-            check(dns_label, name, f"{path}.{key}", causes)
+            causes.check(dns_label, name, f"{path}.{key}")
     if "tolerations" in spec:
         tolerations(spec["tolerations"], f"{path}.tolerations", causes)
     for index, alias in enumerate(spec.get("hostAliases", ())):
         ip(alias.get("ip", ""), f"{path}.hostAliases[{index}].ip", causes)
         for place, name in enumerate(alias.get("hostnames", ())):
-            check(subdomain, name, f"{path}.hostAliases[{index}].hostnames[{place}]", causes)
+            causes.check(subdomain, name, f"{path}.hostAliases[{index}].hostnames[{place}]")
     preemption = spec.get("preemptionPolicy")
     if preemption is not None and preemption not in PREEMPTION:
-        causes.append(not_supported(f"{path}.preemptionPolicy", preemption, PREEMPTION))
+        causes.not_supported(f"{path}.preemptionPolicy", preemption, PREEMPTION)
     if "overhead" in spec:
         resources({"limits": spec["overhead"]}, f"{path}.overhead", causes)
     if "os" in spec:
@@ -137,20 +126,20 @@ def _rest(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 def _group(group: Mapping[str, Any], path: str, causes: Causes) -> None:
     name = group.get("podGroupName")
     if name is None:
-        causes.append(invalid(f"{path}.podGroupName", None, "must specify one of: `podGroupName`"))
+        causes.invalid(f"{path}.podGroupName", None, "must specify one of: `podGroupName`")
     else:
-        check(subdomain, name, f"{path}.podGroupName", causes)
+        causes.check(subdomain, name, f"{path}.podGroupName")
 
 
 def _hostname(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     name = spec["hostnameOverride"]
     if spec.get("setHostnameAsFQDN"):
-        causes.append(forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
+        causes.forbidden(path, "may not be specified when setHostnameAsFQDN is true")
     if spec.get("hostNetwork"):
-        causes.append(forbidden(path, "may not be specified when hostNetwork is true"))
+        causes.forbidden(path, "may not be specified when hostNetwork is true")
     if len(name) > _MAX_HOSTNAME:
-        causes.append(too_long(path, _MAX_HOSTNAME))
-    check(subdomain, name, path, causes)
+        causes.too_long(path, _MAX_HOSTNAME)
+    causes.check(subdomain, name, path)
 
 
 def _host_network(found: Sequence[Mapping[str, Any]], is_pod: bool, path: str, causes: Causes) -> None:
@@ -159,37 +148,37 @@ def _host_network(found: Sequence[Mapping[str, Any]], is_pod: bool, path: str, c
             host = port.get("hostPort", 0)
             if (is_pod or host) and host != port.get("containerPort", 0):
                 detail = "must match `containerPort` when `hostNetwork` is true"
-                causes.append(invalid(f"{path}[{index}].ports[{place}].hostPort", host, detail))
+                causes.invalid(f"{path}[{index}].ports[{place}].hostPort", host, detail)
 
 
 def _dns(config: Mapping[str, Any] | None, policy: str, path: str, causes: Causes) -> None:
     if policy == "None":
         if config is None:
-            causes.append(required(path, "must provide `dnsConfig` when `dnsPolicy` is None"))
+            causes.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
             return
         if not config.get("nameservers"):
             detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            causes.append(required(f"{path}.nameservers", detail))
+            causes.required(f"{path}.nameservers", detail)
             return
     config = config or {}
     servers, searches = config.get("nameservers", ()), config.get("searches", ())
     if len(servers) > _MAX_NAMESERVERS:
         detail = f"must not have more than {_MAX_NAMESERVERS} nameservers"
-        causes.append(invalid(f"{path}.nameservers", servers, detail))
+        causes.invalid(f"{path}.nameservers", servers, detail)
     for index, server in enumerate(servers):
         ip(server, f"{path}.nameservers[{index}]", causes)
     if len(searches) > _MAX_SEARCHES:
         detail = f"must not have more than {_MAX_SEARCHES} search paths"
-        causes.append(invalid(f"{path}.searches", searches, detail))
+        causes.invalid(f"{path}.searches", searches, detail)
     if len(" ".join(searches)) > _MAX_SEARCH_LENGTH:
         detail = f"must not have more than {_MAX_SEARCH_LENGTH} characters (including spaces) in the search list"
-        causes.append(invalid(f"{path}.searches", searches, detail))
+        causes.invalid(f"{path}.searches", searches, detail)
     for index, search in enumerate(searches):
         if search != ".":
-            check(underscored_subdomain, search.removesuffix("."), f"{path}.searches[{index}]", causes)
+            causes.check(underscored_subdomain, search.removesuffix("."), f"{path}.searches[{index}]")
     for index, option in enumerate(config.get("options", ())):
         if not option.get("name"):
-            causes.append(required(f"{path}.options[{index}]", "must not be empty"))
+            causes.required(f"{path}.options[{index}]", "must not be empty")
 
 
 def _resource_claims(claims: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -199,31 +188,31 @@ def _resource_claims(claims: Sequence[Mapping[str, Any]], path: str, causes: Cau
         own, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
         shown = {"Name": name, "ResourceClaimName": own, "ResourceClaimTemplateName": template}
         if not name:
-            causes.append(required(f"{at}.name"))
+            causes.required(f"{at}.name")
         elif name in seen:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         else:
-            check(dns_label, name, f"{at}.name", causes)
+            causes.check(dns_label, name, f"{at}.name")
             seen.add(name)
         if own is not None and template is not None:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            causes.append(invalid(at, shown, detail))
+            causes.invalid(at, shown, detail)
         if own is None and template is None:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            causes.append(invalid(at, shown, detail))
+            causes.invalid(at, shown, detail)
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if key in claim:
-                check(subdomain, claim[key], f"{at}.{key}", causes)
+                causes.check(subdomain, claim[key], f"{at}.{key}")
 
 
 def _pod_resources(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     """Of the whole pod: at least what its containers ask together."""
     own, at = spec["resources"], f"{path}.resources"
     if spec.get("os", {}).get("name") == "windows":
-        causes.append(forbidden(at, "may not be set for a windows pod"))
+        causes.forbidden(at, "may not be set for a windows pod")
         return
     if own.get("claims"):
-        causes.append(forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level"))
+        causes.forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level")
     resources({**own, "claims": ()}, at, causes, name_check=pod_resource_name)
     inits, found = spec.get("initContainers", ()), spec.get("containers", ())
     for which in ("requests", "limits"):
@@ -233,13 +222,13 @@ def _pod_resources(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
                 continue
             shown = written(total, binary=text_of(have).endswith("i"))
             detail = f"must be greater than or equal to aggregate container {which} of {shown}"
-            causes.append(invalid(f"{at}.{which}[{name}]", text_of(have), detail))
+            causes.invalid(f"{at}.{which}[{name}]", text_of(have), detail)
     for index, container in enumerate(found):
         for name, limit in container.get("resources", {}).get("limits", {}).items():
             have = own.get("limits", {}).get(name)
             if have is not None and nanos(limit) > nanos(have):
                 detail = f"must be less than or equal to pod limits of {have}"
-                causes.append(invalid(f"{at}.containers[{index}][{name}].limits", text_of(limit), detail))
+                causes.invalid(f"{at}.containers[{index}][{name}].limits", text_of(limit), detail)
 
 
 def _file_keys(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -253,19 +242,19 @@ def _file_keys(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
             at = f"{path}.{where}.env[{index}].valueFrom.fileKeyRef.volumeName"
             named = [one for one in spec.get("volumes", ()) if one.get("name", "") == name]
             if not named:
-                causes.append(not_found(at, name))
+                causes.not_found(at, name)
             elif "emptyDir" not in named[-1]:
-                causes.append(invalid(at, name, "referenced volume must be of type emptyDir"))
+                causes.invalid(at, name, "referenced volume must be of type emptyDir")
 
 
 def pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     """Annotations that mean something in a pod."""
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        causes.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail))
+        causes.invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail)
     cost = annotations.get(DELETION_COST)
     if cost is not None and not _is_deletion_cost(cost):
-        causes.append(invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer"))
+        causes.invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer")
 
 
 def _is_deletion_cost(text: str) -> bool:

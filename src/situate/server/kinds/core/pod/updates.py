@@ -12,7 +12,7 @@ from situate.server.kinds.addresses import ip, is_dual_stack
 from situate.server.kinds.core.pod.containers import images_trimmed
 from situate.server.kinds.core.pod.scheduling import REQUIRED
 from situate.server.kinds.core.pod.spec import MIRROR, pod_annotations, validate_spec
-from situate.server.kinds.field_errors import Causes, check, duplicate, forbidden, immutable, invalid
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import between_text, subdomain
 from situate.server.objects import Object
 
@@ -39,7 +39,7 @@ def validate(pod: Object) -> Causes:
     alone = "volumes" not in spec and not pod["metadata"].get("annotations")
     known = _encode(spec) if alone else b""
     if known in _right:
-        return []
+        return Causes()
     causes = _validate(pod, spec)
     if alone and not causes:
         if len(_right) >= REMEMBERED:
@@ -49,13 +49,13 @@ def validate(pod: Object) -> Causes:
 
 
 def _validate(pod: Object, spec: Mapping[str, Any]) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     _whole(pod, spec, causes)
     if spec.get("ephemeralContainers"):
-        causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
-        causes.append(forbidden("spec.nodeName", detail))
+        causes.forbidden("spec.nodeName", detail)
     return causes
 
 
@@ -76,14 +76,14 @@ def _tokens_need_an_account(volumes: Sequence[Mapping[str, Any]], causes: Causes
         for place, source in enumerate(volume.get("projected", {}).get("sources", ())):
             if "serviceAccountToken" in source:
                 where = f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken"
-                causes.append(forbidden(where, "must not be specified when serviceAccountName is not set"))
+                causes.forbidden(where, "must not be specified when serviceAccountName is not set")
 
 
 # ── the spec of a pod that exists ───────────────────────────────────────────────────────────────────────────────────
 
 
 def validate_update(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     mine, was = new["spec"], old["spec"]
     if mine == was and new["metadata"].get("annotations") == old["metadata"].get("annotations"):
         return causes  # what is stored was right when it was stored
@@ -92,14 +92,14 @@ def validate_update(new: Object, old: Object) -> Causes:
     for key in ("containers", "initContainers"):
         now, before = mine.get(key, ()), was.get(key, ())
         if len(now) != len(before):
-            causes.append(forbidden(f"spec.{key}", "pod updates may not add or remove containers"))
+            causes.forbidden(f"spec.{key}", "pod updates may not add or remove containers")
             return causes
     if not _deadline(mine.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds"), causes):
         return causes
     _tolerations(mine.get("tolerations", ()), was.get("tolerations", ()), causes)
     _gates(mine.get("schedulingGates", ()), was.get("schedulingGates", ()), causes)
     if mine != was and _without_what_may_change(mine, was, causes) != was:
-        causes.append(forbidden("spec", ONLY_THESE))
+        causes.forbidden("spec", ONLY_THESE)
     return causes
 
 
@@ -109,16 +109,16 @@ def _annotations(new: Object, old: Object, causes: Causes) -> None:
         if now.get(key) == value:
             continue
         if key.startswith(_APP_ARMOR):
-            causes.append(forbidden(f"metadata.annotations[{key}]", "may not remove or update AppArmor annotations"))
+            causes.forbidden(f"metadata.annotations[{key}]", "may not remove or update AppArmor annotations")
         if key == MIRROR:
-            causes.append(forbidden(f"metadata.annotations[{key}]", "may not remove or update mirror pod annotation"))
+            causes.forbidden(f"metadata.annotations[{key}]", "may not remove or update mirror pod annotation")
     for key in now:
         if key in before:
             continue
         if key.startswith(_APP_ARMOR):
-            causes.append(forbidden(f"metadata.annotations[{key}]", "may not add AppArmor annotations"))
+            causes.forbidden(f"metadata.annotations[{key}]", "may not add AppArmor annotations")
         if key == MIRROR:
-            causes.append(forbidden(f"metadata.annotations[{key}]", "may not add mirror pod annotation"))
+            causes.forbidden(f"metadata.annotations[{key}]", "may not add mirror pod annotation")
 
 
 def _deadline(new: int | None, old: int | None, causes: Causes) -> bool:
@@ -126,13 +126,13 @@ def _deadline(new: int | None, old: int | None, causes: Causes) -> bool:
     where = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
-            causes.append(invalid(where, None, "must not update from a positive integer to nil value"))
+            causes.invalid(where, None, "must not update from a positive integer to nil value")
         return True
     if not 0 <= new <= _INT32_MAX:
-        causes.append(invalid(where, new, between_text(0, _INT32_MAX)))
+        causes.invalid(where, new, between_text(0, _INT32_MAX))
         return False
     if old is not None and old < new:
-        causes.append(invalid(where, new, "must be less than or equal to previous value"))
+        causes.invalid(where, new, "must be less than or equal to previous value")
         return False
     return True
 
@@ -141,7 +141,7 @@ def _tolerations(new: Sequence[Mapping[str, Any]], old: Sequence[Mapping[str, An
     now = [_but_seconds(one) for one in new]
     if not all(_but_seconds(one) in now for one in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
-        causes.append(forbidden("spec.tolerations", detail))
+        causes.forbidden("spec.tolerations", detail)
 
 
 def _but_seconds(toleration: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _gates(new: Sequence[Mapping[str, Any]], old: Sequence[Mapping[str, Any]], c
         name = gate.get("name", "")
         if name not in before:
             detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
-            causes.append(forbidden(f"spec.schedulingGates[{index}].name", detail))
+            causes.forbidden(f"spec.schedulingGates[{index}].name", detail)
 
 
 def _without_what_may_change(new: Mapping[str, Any], old: Mapping[str, Any], causes: Causes) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _gated(new: dict[str, Any], old: Mapping[str, Any], causes: Causes) -> dict[
     mine, was = new.get("nodeSelector", {}), old.get("nodeSelector", {})
     if any(mine.get(key) != value for key, value in was.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        causes.append(invalid("spec.nodeSelector", mine or None, detail))
+        causes.invalid("spec.nodeSelector", mine or None, detail)
     spec = _with(new, old, "nodeSelector")
     now, before = spec.get("affinity", {}), old.get("affinity", {})
     if now.get("nodeAffinity") == before.get("nodeAffinity"):
@@ -203,12 +203,12 @@ def _narrowed(new: Mapping[str, Any], old: Mapping[str, Any], causes: Causes) ->
     where = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if before and len(before) != len(now):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        causes.append(invalid(where, now or None, detail))
+        causes.invalid(where, now or None, detail)
         return
     for index, (mine, was) in enumerate(zip(now, before, strict=False)):
         if not _only_more(mine, was):
             detail = "only additions are allowed (no mutations or deletions)"
-            causes.append(invalid(f"{where}[{index}]", mine, detail))
+            causes.invalid(f"{where}[{index}]", mine, detail)
 
 
 def _only_more(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -225,7 +225,7 @@ def _only_more(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 
 
 def validate_status(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     if new["metadata"].get("annotations") != old["metadata"].get("annotations"):
         _annotations(new, old, causes)
         pod_annotations(new["metadata"].get("annotations", {}), new["spec"], "metadata.annotations", causes)
@@ -233,15 +233,15 @@ def validate_status(new: Object, old: Object) -> Causes:
     for index, condition in enumerate(status.get("conditions", ())):
         if condition.get("observedGeneration", 0) < 0:
             where, found = f"status.conditions[{index}].observedGeneration", condition["observedGeneration"]
-            causes.append(invalid(where, found, "must be a non-negative integer"))
+            causes.invalid(where, found, "must be a non-negative integer")
         kind = condition.get("type", "")
         if kind not in _SYSTEM_CONDITIONS and qualified_name_problems(kind):
-            check(qualified_name_problems, kind, f"status.conditions[{index}].Type", causes)
+            causes.check(qualified_name_problems, kind, f"status.conditions[{index}].Type")
     _nominated(status.get("nominatedNodeName", ""), before.get("nominatedNodeName", ""), old["spec"], causes)
     if status.get("observedGeneration", 0) < 0:
         found = status["observedGeneration"]
-        causes.append(invalid("status.observedGeneration", found, "must be a non-negative integer"))
-    immutable(status.get("qosClass", ""), before.get("qosClass", ""), "status.qosClass", causes)
+        causes.invalid("status.observedGeneration", found, "must be a non-negative integer")
+    causes.immutable(status.get("qosClass", ""), before.get("qosClass", ""), "status.qosClass")
     _transitions(status, before, old["spec"], causes)
     _claim_statuses(status.get("resourceClaimStatuses", ()), new["spec"].get("resourceClaims", ()), causes)
     _addresses(status, before, causes)
@@ -251,10 +251,10 @@ def validate_status(new: Object, old: Object) -> Causes:
 def _nominated(new: str, old: str, spec: Mapping[str, Any], causes: Causes) -> None:
     if not new or new == old:
         return
-    check(subdomain, new, "status.nominatedNodeName", causes)
+    causes.check(subdomain, new, "status.nominatedNodeName")
     if spec.get("nodeName"):
         detail = "may not be set on pods that are already bound to a node"
-        causes.append(forbidden("status.nominatedNodeName", detail))
+        causes.forbidden("status.nominatedNodeName", detail)
 
 
 def _transitions(status: Mapping[str, Any], before: Mapping[str, Any], spec: Mapping[str, Any], causes: Causes) -> None:
@@ -269,7 +269,7 @@ def _transitions(status: Mapping[str, Any], before: Mapping[str, Any], spec: Map
             continue
         if policy == "Never" or ended.get("exitCode", 0) == 0:
             where = f"status.containerStatuses[{index}].state"
-            causes.append(forbidden(where, "may not be transitioned to non-terminated state"))
+            causes.forbidden(where, "may not be transitioned to non-terminated state")
 
 
 def _claim_statuses(statuses: Sequence[Mapping[str, Any]], claims: Sequence[Mapping[str, Any]], causes: Causes) -> None:
@@ -279,18 +279,18 @@ def _claim_statuses(statuses: Sequence[Mapping[str, Any]], claims: Sequence[Mapp
         at, name = f"status.resourceClaimStatuses[{index}]", one.get("name", "")
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
-            causes.append(invalid(f"{at}.name", name, detail))
+            causes.invalid(f"{at}.name", name, detail)
         if name in seen:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         seen.add(name)
         if "resourceClaimName" in one:
-            check(subdomain, one["resourceClaimName"], f"{at}.resourceClaimName", causes)
+            causes.check(subdomain, one["resourceClaimName"], f"{at}.resourceClaimName")
 
 
 def _addresses(status: Mapping[str, Any], before: Mapping[str, Any], causes: Causes) -> None:
     hosts = status.get("hostIPs", ())
     if hosts and hosts[0].get("ip", "") != status.get("hostIP", ""):
-        causes.append(invalid("status.hostIPs[0].ip", hosts[0].get("ip", ""), "must be equal to `hostIP`"))
+        causes.invalid("status.hostIPs[0].ip", hosts[0].get("ip", ""), "must be equal to `hostIP`")
     for key in ("podIPs", "hostIPs"):
         found = [one.get("ip", "") for one in status.get(key, ())]
         if not found:
@@ -301,4 +301,4 @@ def _addresses(status: Mapping[str, Any], before: Mapping[str, Any], causes: Cau
         if len(found) > 2 or (len(found) == 2 and not is_dual_stack(found)):
             shown = [{"IP": one} for one in found]
             detail = "may specify no more than one IP for each IP family"
-            causes.append(invalid(f"status.{key}", shown, detail))
+            causes.invalid(f"status.{key}", shown, detail)

@@ -11,18 +11,7 @@ from typing import Any, Final, TypeAlias
 from situate.server.kinds.core.persistentvolumeclaim import claim_template
 from situate.server.kinds.core.pod.environment import VOLUME_FIELDS, field_ref, resource_ref
 from situate.server.kinds.core.pod.paths import descending, no_backsteps, not_reserved
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    quoted,
-    required,
-    too_long,
-)
+from situate.server.kinds.field_errors import Causes, quoted
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 
@@ -55,22 +44,22 @@ def volumes(found: Sequence[Source], pod_name: str, is_pod: bool, path: str, cau
         at, before, name = f"{path}[{index}]", len(causes), volume.get("name", "")
         _volume(volume, at, causes)
         if is_pod and "image" in volume and not volume["image"].get("reference"):
-            causes.append(required(f"{at}.image.reference"))
+            causes.required(f"{at}.image.reference")
         if pod_name and name and "ephemeral" in volume:
             for problem in subdomain(f"{pod_name}-{name}"):
-                causes.append(invalid(f"{at}.name", name, f"PVC name {quoted(f'{pod_name}-{name}')}: {problem}"))
+                causes.invalid(f"{at}.name", name, f"PVC name {quoted(f'{pod_name}-{name}')}: {problem}")
         if not name:
-            causes.append(required(f"{at}.name"))
+            causes.required(f"{at}.name")
         else:
-            check(dns_label, name, f"{at}.name", causes)
+            causes.check(dns_label, name, f"{at}.name")
         if name in right:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.duplicate(f"{at}.name", name)
         if len(causes) == before:
             right[name] = volume
         claim = volume.get("persistentVolumeClaim", {}).get("claimName")
         if claim is not None and claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            causes.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail))
+            causes.invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail)
     return right
 
 
@@ -80,59 +69,59 @@ def _volume(volume: Source, path: str, causes: Causes) -> None:
         if key not in volume:
             continue
         if count:
-            causes.append(forbidden(f"{path}.{key}", ONE_KIND))
+            causes.forbidden(f"{path}.{key}", ONE_KIND)
             continue
         count += 1
         if check_source := _SOURCES.get(key):
             check_source(volume[key], f"{path}.{key}", causes)
     if not count:
-        causes.append(required(path, "must specify a volume type"))
+        causes.required(path, "must specify a volume type")
 
 
 def _empty_dir(source: Source, path: str, causes: Causes) -> None:
     if "sizeLimit" in source and nanos(source["sizeLimit"]) < 0:
-        causes.append(forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity"))
+        causes.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
 def host_path(source: Source, path: str, causes: Causes) -> None:
     if not source.get("path"):
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
         return
     no_backsteps(source["path"], f"{path}.path", causes)
     if source.get("type", "") not in _HOST_PATH_TYPES:
-        causes.append(not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES))
+        causes.not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES)
 
 
 def nfs(source: Source, path: str, causes: Causes) -> None:
     where = source.get("path", "")
     if not source.get("server"):
-        causes.append(required(f"{path}.server"))
+        causes.required(f"{path}.server")
     if not where:
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
     if not where.startswith("/"):
-        causes.append(invalid(f"{path}.path", where, "must be an absolute path"))
+        causes.invalid(f"{path}.path", where, "must be an absolute path")
 
 
 def _git_repo(source: Source, path: str, causes: Causes) -> None:
     if not source.get("repository"):
-        causes.append(required(f"{path}.repository"))
+        causes.required(f"{path}.repository")
     descending(source.get("directory", ""), f"{path}.directory", causes)
 
 
 def _claim(source: Source, path: str, causes: Causes) -> None:
     if not source.get("claimName"):
-        causes.append(required(f"{path}.claimName"))
+        causes.required(f"{path}.claimName")
 
 
 def _mode(mode: int | None, path: str, causes: Causes) -> None:
     if mode is not None and not 0 <= mode <= 0o777:
-        causes.append(invalid(path, mode, FILE_MODE))
+        causes.invalid(path, mode, FILE_MODE)
 
 
 def _files(name_key: str) -> Callable[[Source, str, Causes], None]:
     def check_files(source: Source, path: str, causes: Causes) -> None:
         if not source.get(name_key):
-            causes.append(required(f"{path}.{name_key}"))
+            causes.required(f"{path}.{name_key}")
         _mode(source.get("defaultMode"), f"{path}.defaultMode", causes)
         for index, item in enumerate(source.get("items", ())):
             _item(item, f"{path}.items[{index}]", causes)
@@ -142,9 +131,9 @@ def _files(name_key: str) -> Callable[[Source, str, Causes], None]:
 
 def _item(item: Source, path: str, causes: Causes) -> None:
     if not item.get("key"):
-        causes.append(required(f"{path}.key"))
+        causes.required(f"{path}.key")
     if not item.get("path"):
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
     not_reserved(item.get("path", ""), f"{path}.path", causes)
     _mode(item.get("mode"), f"{path}.mode", causes)
 
@@ -157,17 +146,17 @@ def _downward(source: Source, path: str, causes: Causes) -> None:
 
 def _downward_item(item: Source, path: str, causes: Causes) -> None:
     if not item.get("path"):
-        causes.append(required(f"{path}.path"))
+        causes.required(f"{path}.path")
     not_reserved(item.get("path", ""), f"{path}.path", causes)
     if "fieldRef" in item:
         field_ref(item["fieldRef"], VOLUME_FIELDS, f"{path}.fieldRef", causes)
         if "resourceFieldRef" in item:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            causes.append(invalid(path, "resource", detail))
+            causes.invalid(path, "resource", detail)
     elif "resourceFieldRef" in item:
         resource_ref(item["resourceFieldRef"], f"{path}.resourceFieldRef", causes, volume=True)
     else:
-        causes.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+        causes.required(path, "one of fieldRef and resourceFieldRef is required")
     _mode(item.get("mode"), f"{path}.mode", causes)
 
 
@@ -185,12 +174,12 @@ def _projected(source: Source, path: str, causes: Causes) -> None:
         if "serviceAccountToken" in one:
             _token(one["serviceAccountToken"], path, f"{at}.serviceAccountToken", causes)
         if len(one) > 1:
-            causes.append(forbidden(at, "may not specify more than 1 volume type per source"))
+            causes.forbidden(at, "may not specify more than 1 volume type per source")
 
 
 def _projected_files(source: Source, seen: set[str], whole: str, path: str, causes: Causes) -> None:
     if not source.get("name"):
-        causes.append(required(f"{path}.name"))
+        causes.required(f"{path}.name")
     for index, item in enumerate(source.get("items", ())):
         _item(item, f"{path}.items[{index}]", causes)
         _new_path(item.get("path", ""), source.get("name", ""), seen, whole, causes)
@@ -198,30 +187,30 @@ def _projected_files(source: Source, seen: set[str], whole: str, path: str, caus
 
 def _new_path(found: str, shown: str, seen: set[str], path: str, causes: Causes) -> None:
     if found and found in seen:
-        causes.append(invalid(path, shown, "conflicting duplicate paths"))
+        causes.invalid(path, shown, "conflicting duplicate paths")
     seen.add(found)
 
 
 def _token(source: Source, whole: str, path: str, causes: Causes) -> None:
     seconds, where = source.get("expirationSeconds", 0), f"{path}.expirationSeconds"
     if seconds < _MIN_TOKEN_S:
-        causes.append(invalid(where, seconds, "may not specify a duration less than 10 minutes"))
+        causes.invalid(where, seconds, "may not specify a duration less than 10 minutes")
     if seconds > _MAX_TOKEN_S:
-        causes.append(invalid(where, seconds, "may not specify a duration larger than 2^32 seconds"))
+        causes.invalid(where, seconds, "may not specify a duration larger than 2^32 seconds")
     if not source.get("path"):
-        causes.append(required(f"{whole}.path"))
+        causes.required(f"{whole}.path")
     else:
         not_reserved(source["path"], f"{whole}.path", causes)
 
 
 def csi_driver(name: str, path: str, causes: Causes) -> None:
     if not name:
-        causes.append(required(path))
+        causes.required(path)
         return
     if len(name) > _MAX_DRIVER:
-        causes.append(too_long(path, _MAX_DRIVER))
+        causes.too_long(path, _MAX_DRIVER)
     for problem in subdomain(name.lower()):
-        causes.append(invalid(path, name, problem))
+        causes.invalid(path, name, problem)
 
 
 def _csi(source: Source, path: str, causes: Causes) -> None:
@@ -229,15 +218,15 @@ def _csi(source: Source, path: str, causes: Causes) -> None:
     secret = source.get("nodePublishSecretRef")
     if secret is not None:
         if not secret.get("name"):
-            causes.append(required(f"{path}.nodePublishSecretRef.name"))
+            causes.required(f"{path}.nodePublishSecretRef.name")
         else:
-            check(subdomain, secret["name"], f"{path}.name", causes)
+            causes.check(subdomain, secret["name"], f"{path}.name")
 
 
 def _ephemeral(source: Source, path: str, causes: Causes) -> None:
     template = source.get("volumeClaimTemplate")
     if template is None:
-        causes.append(required(f"{path}.volumeClaimTemplate"))
+        causes.required(f"{path}.volumeClaimTemplate")
     else:
         claim_template(template, f"{path}.volumeClaimTemplate", causes)
 
@@ -245,7 +234,7 @@ def _ephemeral(source: Source, path: str, causes: Causes) -> None:
 def _image(source: Source, path: str, causes: Causes) -> None:
     policy = source.get("pullPolicy", "")
     if policy not in ("Always", "IfNotPresent", "Never"):
-        causes.append(not_supported(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never")))
+        causes.not_supported(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never"))
 
 
 _SOURCES: Final[Mapping[str, Callable[[Source, str, Causes], None]]] = {
@@ -305,19 +294,19 @@ def mounts(container: Source, known: Volumes, path: str, causes: Causes) -> None
     for index, mount in enumerate(container.get("volumeMounts", ())):
         name, where = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            causes.append(required(f"{path}[{index}].name"))
+            causes.required(f"{path}[{index}].name")
         if name not in known:
-            causes.append(not_found(f"{path}[{index}].name", name))
+            causes.not_found(f"{path}[{index}].name", name)
         if not where:
-            causes.append(required(f"{path}[{index}].mountPath"))
+            causes.required(f"{path}[{index}].mountPath")
         if where in seen:
-            causes.append(invalid(f"{path}[{index}].mountPath", where, "must be unique"))
+            causes.invalid(f"{path}[{index}].mountPath", where, "must be unique")
         seen.add(where)
         if name in at_devices:
-            causes.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeDevices"))
+            causes.invalid(f"{path}[{index}].name", name, "must not already exist in volumeDevices")
         if where in at_devices.values():
             detail = "must not already exist as a path in volumeDevices"
-            causes.append(invalid(f"{path}[{index}].mountPath", where, detail))
+            causes.invalid(f"{path}[{index}].mountPath", where, detail)
         if len(mount) > 2:
             _mount_options(mount, container, index, path, causes)
 
@@ -328,16 +317,16 @@ def _mount_options(mount: Source, container: Source, index: int, path: str, caus
     if expression := mount.get("subPathExpr"):
         if inside:
             detail = "subPathExpr and subPath are mutually exclusive"
-            causes.append(invalid(f"{path}[{index}].subPathExpr", expression, detail))
+            causes.invalid(f"{path}[{index}].subPathExpr", expression, detail)
         descending(expression, f"{path}.subPathExpr", causes)
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         if propagation not in ("Bidirectional", "HostToContainer", "None"):
             supported = ("Bidirectional", "HostToContainer", "None")
-            causes.append(not_supported(f"{path}.mountPropagation", propagation, supported))
+            causes.not_supported(f"{path}.mountPropagation", propagation, supported)
         elif propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
             detail = "Bidirectional mount propagation is available only to privileged containers"
-            causes.append(forbidden(f"{path}.mountPropagation", detail))
+            causes.forbidden(f"{path}.mountPropagation", detail)
     _recursive_read_only(mount, propagation, f"{path}.recursiveReadOnly", causes)
 
 
@@ -346,12 +335,12 @@ def _recursive_read_only(mount: Source, propagation: str | None, path: str, caus
     if how is None or how == "Disabled":
         return
     if how not in ("Enabled", "IfPossible"):
-        causes.append(not_supported(path, how, ("Disabled", "Enabled", "IfPossible")))
+        causes.not_supported(path, how, ("Disabled", "Enabled", "IfPossible"))
         return
     if not mount.get("readOnly"):
-        causes.append(forbidden(path, "may only be specified when readOnly is true"))
+        causes.forbidden(path, "may only be specified when readOnly is true")
     if propagation not in (None, "None"):
-        causes.append(forbidden(path, "may only be specified when mountPropagation is None or not specified"))
+        causes.forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
 def devices(container: Source, known: Volumes, path: str, causes: Causes) -> None:
@@ -361,25 +350,25 @@ def devices(container: Source, known: Volumes, path: str, causes: Causes) -> Non
     for index, device in enumerate(container.get("volumeDevices", ())):
         at, name, where = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
         if not name:
-            causes.append(required(f"{at}.name"))
+            causes.required(f"{at}.name")
         if name in names:
-            causes.append(invalid(f"{at}.name", name, "must be unique"))
+            causes.invalid(f"{at}.name", name, "must be unique")
         if name not in known:
-            causes.append(not_found(f"{at}.name", name))
+            causes.not_found(f"{at}.name", name)
         elif "persistentVolumeClaim" not in known[name] and "ephemeral" not in known[name]:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            causes.append(invalid(f"{at}.name", name, detail))
+            causes.invalid(f"{at}.name", name, detail)
         if not where:
-            causes.append(required(f"{at}.devicePath"))
+            causes.required(f"{at}.devicePath")
         if where in paths:
-            causes.append(invalid(f"{at}.devicePath", where, "must be unique"))
+            causes.invalid(f"{at}.devicePath", where, "must be unique")
         if ".." in where.split("/"):
-            causes.append(invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')"))
+            causes.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
         else:
             paths.add(where)
         if name in mounted:
-            causes.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
+            causes.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
         if where in mounted.values():
             detail = "must not already exist as a path in volumeMounts"
-            causes.append(invalid(f"{at}.devicePath", where, detail))
+            causes.invalid(f"{at}.devicePath", where, detail)
         names.add(name)

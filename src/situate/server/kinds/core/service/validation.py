@@ -17,16 +17,7 @@ from situate.server.kinds.core.service.shape import (
     needs_health_port,
     type_of,
 )
-from situate.server.kinds.field_errors import (
-    Causes,
-    check,
-    duplicate,
-    forbidden,
-    invalid,
-    labels,
-    not_supported,
-    required,
-)
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
@@ -44,7 +35,7 @@ def validate(service: Object) -> Causes:
 
 
 def _check(service: Object, old: Object | None) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec, was = service["spec"], {} if old is None else old["spec"]
     kind, ports = type_of(spec), spec.get("ports", ())
     if kind != "ExternalName":
@@ -52,16 +43,16 @@ def _check(service: Object, old: Object | None) -> Causes:
         if causes:
             return causes  # addresses are looked at first, and nothing else before they are right
     if not ports and not is_headless(spec) and kind != "ExternalName":
-        causes.append(required("spec.ports"))
+        causes.required("spec.ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
-        causes.append(invalid("spec.clusterIPs[0]", NONE, f"may not be set to 'None' for {kind} services"))
+        causes.invalid("spec.clusterIPs[0]", NONE, f"may not be set to 'None' for {kind} services")
     elif kind == "ExternalName":
         _external_name(spec, causes)
     names: set[str] = set()
     for index, port in enumerate(ports):
         _port(port, len(ports) > 1, names, f"spec.ports[{index}]", causes)
     if "selector" in spec:
-        labels(spec["selector"], "spec.selector", causes)
+        causes.labels(spec["selector"], "spec.selector")
     _affinity(spec, causes)
     for index, one in enumerate(spec.get("externalIPs", ())):
         before = len(causes)
@@ -69,7 +60,7 @@ def _check(service: Object, old: Object | None) -> Causes:
         if len(causes) == before:
             endpoint_ip(one, f"spec.externalIPs[{index}]", causes)
     if kind not in TYPES:
-        causes.append(not_supported("spec.type", kind, TYPES))
+        causes.not_supported("spec.type", kind, TYPES)
     _port_numbers(kind, ports, causes)
     _balancer(service, spec, was, causes)
     _traffic(spec, causes)
@@ -79,41 +70,41 @@ def _check(service: Object, old: Object | None) -> Causes:
 def _external_name(spec: Mapping[str, Any], causes: Causes) -> None:
     for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(key):
-            causes.append(forbidden(f"spec.{key}", "may not be set for ExternalName services"))
+            causes.forbidden(f"spec.{key}", "may not be set for ExternalName services")
     name = spec.get("externalName", "").removesuffix(".")
     if name:
-        check(subdomain, name, "spec.externalName", causes)
+        causes.check(subdomain, name, "spec.externalName")
     else:
-        causes.append(required("spec.externalName"))
+        causes.required("spec.externalName")
 
 
 def _port(port: Mapping[str, Any], named: bool, names: set[str], path: str, causes: Causes) -> None:
     name = port.get("name", "")
     if named and not name:
-        causes.append(required(f"{path}.name"))
+        causes.required(f"{path}.name")
     elif name:
-        check(dns_label, name, f"{path}.name", causes)
+        causes.check(dns_label, name, f"{path}.name")
         if name in names:
-            causes.append(duplicate(f"{path}.name", name))
+            causes.duplicate(f"{path}.name", name)
         names.add(name)
-    check(port_number, port.get("port", 0), f"{path}.port", causes)
+    causes.check(port_number, port.get("port", 0), f"{path}.port")
     if port.get("protocol") not in PROTOCOLS:
-        causes.append(not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS))
+        causes.not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
     port_or_name(port.get("targetPort", 0), f"{path}.targetPort", causes)
     if "appProtocol" in port:
-        check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol", causes)
+        causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
 
 
 def _port_numbers(kind: str, ports: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     if kind == "ClusterIP":
         for index, port in enumerate(ports):
             if port.get("nodePort"):
-                causes.append(forbidden(f"spec.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'"))
+                causes.forbidden(f"spec.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'")
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("nodePort", 0))
         if key[1] and key in seen:
-            causes.append(duplicate(f"spec.ports[{index}].nodePort", key[1]))
+            causes.duplicate(f"spec.ports[{index}].nodePort", key[1])
         seen.add(key)
     seen = set()
     for index, port in enumerate(ports):
@@ -127,38 +118,38 @@ def _port_numbers(kind: str, ports: Sequence[Mapping[str, Any]], causes: Causes)
                 "TargetPort": 0,
                 "NodePort": 0,
             }
-            causes.append(duplicate(f"spec.ports[{index}]", shown))
+            causes.duplicate(f"spec.ports[{index}]", shown)
         seen.add(key)
 
 
 def _affinity(spec: Mapping[str, Any], causes: Causes) -> None:
     how = spec.get("sessionAffinity", "")
     if how not in ("ClientIP", NONE):
-        causes.append(not_supported("spec.sessionAffinity", how, ("ClientIP", NONE)))
+        causes.not_supported("spec.sessionAffinity", how, ("ClientIP", NONE))
     elif how == "ClientIP":
         seconds = spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds", 0)
         if not 0 < seconds <= _MAX_AFFINITY_S:
             where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            causes.append(invalid(where, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_S}"))
+            causes.invalid(where, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_S}")
 
 
 def _addresses(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
     own, every = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
     families = spec.get("ipFamilies", [])
     if own and not every:
-        causes.append(required("spec.clusterIPs"))
+        causes.required("spec.clusterIPs")
     elif own and every[0] != own:
-        causes.append(invalid("spec.clusterIPs", every, "first value must match `clusterIP`"))
+        causes.invalid("spec.clusterIPs", every, "first value must match `clusterIP`")
     elif every and not own:
-        causes.append(invalid("spec.clusterIPs", every, "must be empty when `clusterIP` is not specified"))
+        causes.invalid("spec.clusterIPs", every, "must be empty when `clusterIP` is not specified")
     for index, family in enumerate(families):
         if family not in ("IPv4", "IPv6"):
-            causes.append(not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
+            causes.not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
         if family in families[:index]:
-            causes.append(duplicate(f"spec.ipFamilies[{index}]", family))
+            causes.duplicate(f"spec.ipFamilies[{index}]", family)
     policy, policies = spec.get("ipFamilyPolicy"), ("PreferDualStack", "RequireDualStack", "SingleStack")
     if policy is not None and policy not in policies:
-        causes.append(not_supported("spec.ipFamilyPolicy", policy, policies))
+        causes.not_supported("spec.ipFamilyPolicy", policy, policies)
     if _each_address(every, was.get("clusterIPs", ()), causes):
         _address_families(every, families, causes)
 
@@ -169,24 +160,24 @@ def _each_address(every: list[str], known: Sequence[str], causes: Causes) -> boo
     for index, one in enumerate(every):
         if index == 0 and one == NONE:
             if len(every) > 1:
-                causes.append(invalid("spec.clusterIPs", every, "'None' must be the first and only value"))
+                causes.invalid("spec.clusterIPs", every, "'None' must be the first and only value")
             continue
         ip(one, f"spec.clusterIPs[{index}]", causes, known)
     right = len(causes) == before
     if len(every) > 2:
-        causes.append(invalid("spec.clusterIPs", every, "may only hold up to 2 values"))
+        causes.invalid("spec.clusterIPs", every, "may only hold up to 2 values")
     return right
 
 
 def _address_families(every: list[str], families: Sequence[str], causes: Causes) -> None:
     if len(every) > 1 and not is_dual_stack(every):
-        causes.append(invalid("spec.clusterIPs", every, "may specify no more than one IP for each IP family"))
+        causes.invalid("spec.clusterIPs", every, "may specify no more than one IP for each IP family")
     if every == [NONE]:
         return
     for index, (one, family) in enumerate(zip(every, families, strict=False)):
         if family in ("IPv4", "IPv6") and is_ipv6(one) != (family == "IPv6"):
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            causes.append(invalid(f"spec.clusterIPs[{index}]", one, detail))
+            causes.invalid(f"spec.clusterIPs[{index}]", one, detail)
 
 
 def _balancer(service: Object, spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
@@ -194,51 +185,51 @@ def _balancer(service: Object, spec: Mapping[str, Any], was: Mapping[str, Any], 
     told = service["metadata"].get("annotations", {}).get(_RANGES)
     if spec.get("loadBalancerSourceRanges"):
         if not balanced:
-            causes.append(forbidden("spec.LoadBalancerSourceRanges", _ONLY_BALANCED))
+            causes.forbidden("spec.LoadBalancerSourceRanges", _ONLY_BALANCED)
         known = [one.strip() for one in was.get("loadBalancerSourceRanges", ())]
         for index, one in enumerate(spec["loadBalancerSourceRanges"]):
             cidr(one.strip(), f"spec.LoadBalancerSourceRanges[{index}]", causes, known)
     elif told is not None:
         where = f"metadata.annotations[{_RANGES}]"
         if not balanced:
-            causes.append(forbidden(where, _ONLY_BALANCED))
+            causes.forbidden(where, _ONLY_BALANCED)
         for one in told.split(",") if told.strip() else ():
             cidr(one.strip(), where, causes)
     if "allocateLoadBalancerNodePorts" in spec and not balanced:
-        causes.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED))
+        causes.forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED)
     if "loadBalancerClass" in spec:
         if balanced:
-            check(qualified_name_problems, spec["loadBalancerClass"], "spec.loadBalancerClass", causes)
+            causes.check(qualified_name_problems, spec["loadBalancerClass"], "spec.loadBalancerClass")
         else:
-            causes.append(forbidden("spec.loadBalancerClass", _ONLY_BALANCED))
+            causes.forbidden("spec.loadBalancerClass", _ONLY_BALANCED)
 
 
 def _traffic(spec: Mapping[str, Any], causes: Causes) -> None:
     policy, where = spec.get("externalTrafficPolicy", ""), "spec.externalTrafficPolicy"
     if not is_external(spec):
         if policy:
-            causes.append(invalid(where, policy, "may only be set for externally-accessible services"))
+            causes.invalid(where, policy, "may only be set for externally-accessible services")
     elif policy not in ("Cluster", "Local"):
-        causes.append(not_supported(where, policy, ("Cluster", "Local")))
+        causes.not_supported(where, policy, ("Cluster", "Local"))
     port, where = spec.get("healthCheckNodePort", 0), "spec.healthCheckNodePort"
     if not needs_health_port(spec):
         if port:
             detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-            causes.append(invalid(where, port, detail))
+            causes.invalid(where, port, detail)
     elif not port:
-        causes.append(required(where))
+        causes.required(where)
     else:
-        check(port_number, port, where, causes)
+        causes.check(port_number, port, where)
     policy, where = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
     if policy is not None and policy not in ("Cluster", "Local"):
-        causes.append(not_supported(where, policy, ("Cluster", "Local")))
+        causes.not_supported(where, policy, ("Cluster", "Local"))
     spread, known = spec.get("trafficDistribution"), ("PreferClose", "PreferSameZone", "PreferSameNode")
     if spread is not None and spread not in known:
-        causes.append(not_supported("spec.trafficDistribution", spread, known))
+        causes.not_supported("spec.trafficDistribution", spread, known)
 
 
 def validate_update(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     spec, was = new["spec"], old["spec"]
     if needs_address(spec):
         _addresses(spec, was, causes)
@@ -249,10 +240,10 @@ def validate_update(new: Object, old: Object) -> Causes:
     if type_of(spec) == type_of(was) == "LoadBalancer" and spec.get("loadBalancerClass") != was.get(
         "loadBalancerClass"
     ):
-        causes.append(invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), _FIXED))
+        causes.invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), _FIXED)
     moved = spec.get("healthCheckNodePort") != was.get("healthCheckNodePort")
     if moved and needs_health_port(spec) and needs_health_port(was):
-        causes.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
+        causes.forbidden("spec.healthCheckNodePort", "field is immutable")
     causes.extend(_check(new, old))
     return causes
 
@@ -263,22 +254,22 @@ def _fixed(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> N
         return
     mine, before = spec.get("clusterIPs", []), was.get("clusterIPs", [])
     if before and not mine:
-        causes.append(invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset"))
+        causes.invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset")
     elif before and mine[0] != before[0]:
-        causes.append(invalid("spec.clusterIPs[0]", mine, _FIXED))
+        causes.invalid("spec.clusterIPs[0]", mine, _FIXED)
     if is_headless(spec) != is_headless(was):
         return
     mine, before = spec.get("ipFamilies", []), was.get("ipFamilies", [])
     if before and mine and mine[0] != before[0]:
-        causes.append(invalid("spec.ipFamilies[0]", mine, _FIXED))
+        causes.invalid("spec.ipFamilies[0]", mine, _FIXED)
 
 
 def validate_status(new: Object, old: Object) -> Causes:
-    causes: Causes = []
+    causes = Causes()
     where = "status.loadBalancer.ingress"
     found = new.get("status", {}).get("loadBalancer", {}).get("ingress", ())
     if found and type_of(new["spec"]) != "LoadBalancer":
-        causes.append(forbidden(where, "may only be used when `spec.type` is 'LoadBalancer'"))
+        causes.forbidden(where, "may only be used when `spec.type` is 'LoadBalancer'")
         return causes
     known = [one.get("ip", "") for one in old.get("status", {}).get("loadBalancer", {}).get("ingress", ())]
     for index, one in enumerate(found):
@@ -292,12 +283,12 @@ def _ingress(one: Mapping[str, Any], known: Sequence[str], path: str, causes: Ca
         ip(address, f"{path}.ip", causes, known)
     if mode is None:
         if address:
-            causes.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
+            causes.required(f"{path}.ipMode", "must be specified when `ip` is set")
     elif not address:
-        causes.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+        causes.forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set")
     elif mode not in ("Proxy", "VIP"):
-        causes.append(not_supported(f"{path}.ipMode", mode, ("Proxy", "VIP")))
+        causes.not_supported(f"{path}.ipMode", mode, ("Proxy", "VIP"))
     if name:
-        check(subdomain, name, f"{path}.hostname", causes)
+        causes.check(subdomain, name, f"{path}.hostname")
         if parse_ip(name) is not None:
-            causes.append(invalid(f"{path}.hostname", name, "must be a DNS name, not an IP address"))
+            causes.invalid(f"{path}.hostname", name, "must be a DNS name, not an IP address")
