@@ -26,7 +26,7 @@ from situate.core.model.pod import (
     TopologySpreadConstraint,
 )
 from situate.core.model.pod import (
-    NodeAffinity as NodeAffinityRules,
+    NodeAffinitySpec as NodeAffinityRules,
 )
 from situate.core.model.policy import Namespace
 from situate.core.model.volumes import AWSElasticBlockStore, GCEPersistentDisk, Volume

@@ -22,7 +22,7 @@ from situate.core.config.types import (
 )
 from situate.core.model.duration import SECOND
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from situate.core.model.pod import DEFAULT_SCHEDULER, NodeAffinity, TopologySpreadConstraint
+from situate.core.model.pod import DEFAULT_SCHEDULER, NodeAffinitySpec, TopologySpreadConstraint
 from situate.core.plugins.default_preemption import DefaultPreemptionArgs
 from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
 from situate.core.plugins.node_affinity import NodeAffinityArgs
@@ -165,11 +165,11 @@ def _spreading(rng: Random) -> PodTopologySpreadArgs:
     return PodTopologySpreadArgs(defaulting_type="List", default_constraints=(constraint,))
 
 
-def _added(rng: Random) -> NodeAffinity:
+def _added(rng: Random) -> NodeAffinitySpec:
     """All pods keep to some zones."""
     wanted = tuple(rng.sample(ZONES, 2))
     terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=wanted),)),)
-    return NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
+    return NodeAffinitySpec(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
 
 
 def draw_extenders(rng: Random) -> tuple[Extender, ...]:

@@ -37,7 +37,7 @@ from situate.core.model.pod import (
     Affinity,
     Container,
     ContainerPort,
-    NodeAffinity,
+    NodeAffinitySpec,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -169,7 +169,9 @@ def _affinity(rng: Random, app: str, features: Features) -> Affinity | None:
         key, values = rng.choice(((ZONE, ZONES), (DISK, DISKS)))
         wanted = tuple(rng.sample(values, rng.randint(1, len(values) - 1)))
         terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=key, operator="In", values=wanted),)),)
-        node = NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
+        node = NodeAffinitySpec(
+            required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms)
+        )
     if rng.random() < features.affinity:
         together = _pod_affinity(rng, rng.choice(APPS))
     if rng.random() < features.affinity:

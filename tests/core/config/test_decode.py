@@ -9,7 +9,7 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 from situate.core.model.duration import SECOND
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from situate.core.model.pod import NodeAffinity
+from situate.core.model.pod import NodeAffinitySpec
 from situate.core.plugins.default_preemption import DefaultPreemptionArgs
 from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
 from situate.core.plugins.node_affinity import NodeAffinityArgs
@@ -324,7 +324,7 @@ def test_node_affinity_is_read_into_the_model() -> None:
     }
     term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",)),))
     assert args_of(with_args("NodeAffinity", {"addedAffinity": affinity})) == NodeAffinityArgs(
-        added_affinity=NodeAffinity(
+        added_affinity=NodeAffinitySpec(
             required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=(term,))
         )
     )

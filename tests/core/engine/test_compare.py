@@ -14,7 +14,7 @@ from situate.core.effects import Effect
 from situate.core.engine.compare import EXTENDERS, HELD, NO_SUCH_NODE, RULED_OUT, Compared, Comparer
 from situate.core.engine.engine import Engine
 from situate.core.model.nodeselector import NodeSelector
-from situate.core.model.pod import Affinity, NodeAffinity, Pod, TopologySpreadConstraint
+from situate.core.model.pod import Affinity, NodeAffinitySpec, Pod, TopologySpreadConstraint
 from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.pods import BoundPod
 
@@ -77,7 +77,7 @@ def test_a_node_that_we_do_not_know_cannot_be_compared() -> None:
 
 def test_a_pod_that_names_its_node_is_told_so_of_others() -> None:
     required = NodeSelector(node_selector_terms=(term(fields=(("metadata.name", "In", "n2"),)),))
-    affinity = Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required))
+    affinity = Affinity(node_affinity=NodeAffinitySpec(required_during_scheduling_ignored_during_execution=required))
     found = compared("n1", *NODES, affinity=affinity)
     assert (found.agreement, found.ours, found.reason) == ("infeasible", "n2", RULED_OUT)
 

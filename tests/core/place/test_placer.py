@@ -13,7 +13,7 @@ from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import (
     Affinity,
-    NodeAffinity,
+    NodeAffinitySpec,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -85,7 +85,7 @@ def prefaff(at: int, dice: random.Random) -> Pod:
 def on_disk(disk: str) -> Affinity:
     ssd = NodeSelectorRequirement(key="disk", operator="In", values=(disk,))
     wanted = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(ssd,)),))
-    return Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=wanted))
+    return Affinity(node_affinity=NodeAffinitySpec(required_during_scheduling_ignored_during_execution=wanted))
 
 
 def tolerant(at: int, dice: random.Random) -> Pod:

@@ -16,7 +16,7 @@ from situate.core.model.nodeselector import (
     matches,
 )
 from situate.core.model.pod import Affinity, Pod, PodSpec
-from situate.core.model.pod import NodeAffinity as Rules
+from situate.core.model.pod import NodeAffinitySpec as Rules
 from situate.core.plugins.node_affinity import NodeAffinity
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import FEASIBLE, View

@@ -17,7 +17,7 @@ from situate.core.config.types import (
     PluginSet,
 )
 from situate.core.contract import MAX_SCORE, RULED_OUT, Filter, Scorer, Wake
-from situate.core.model.pod import NodeAffinity as Rules
+from situate.core.model.pod import NodeAffinitySpec as Rules
 from situate.core.model.pod import TopologySpreadConstraint
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from situate.core.plugins.node_affinity import NodeAffinity, NodeAffinityArgs

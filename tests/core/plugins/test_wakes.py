@@ -28,7 +28,7 @@ from situate.core.model.pod import (
     RestartRule,
     TopologySpreadConstraint,
 )
-from situate.core.model.pod import NodeAffinity as NodeRules
+from situate.core.model.pod import NodeAffinitySpec as NodeRules
 from situate.core.model.workloads import ReplicaSet, SelectorSpec, Service, ServiceSpec
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity

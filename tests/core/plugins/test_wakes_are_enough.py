@@ -19,7 +19,7 @@ from situate.core.engine.wake_events import bound_pod_events, node_events, node_
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import (
-    NodeAffinity as NodeAffinityRules,
+    NodeAffinitySpec as NodeAffinityRules,
 )
 from situate.core.model.pod import (
     Pod,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from core.reconcile.world import template
-from situate.core.model.stored import PodTemplate, StoredMeta
+from situate.core.model.stored import PodTemplateSpec, StoredMeta
 from situate.core.reconcile.naming import (
     LETTERS,
     TEMPLATE_HASH,
@@ -49,16 +49,16 @@ def test_a_generated_name_is_no_longer_than_a_host_name_may_be() -> None:
 
 
 def test_a_hash_depends_on_the_template_and_on_collisions() -> None:
-    one, other = convert(template("v1"), PodTemplate), convert(template("v2"), PodTemplate)
+    one, other = convert(template("v1"), PodTemplateSpec), convert(template("v2"), PodTemplateSpec)
     hashes = [template_hash(one, None), template_hash(other, None), template_hash(one, 1), template_hash(one, 2)]
     assert len(set(hashes)) == 4
-    assert template_hash(one, None) == template_hash(convert(template("v1"), PodTemplate), None)
+    assert template_hash(one, None) == template_hash(convert(template("v1"), PodTemplateSpec), None)
     assert set("".join(hashes)) <= set(LETTERS)
 
 
 def test_the_order_of_keys_does_not_change_a_hash() -> None:
-    one = PodTemplate(spec={"a": 1, "b": {"c": 2, "d": 3}})
-    other = PodTemplate(spec={"b": {"d": 3, "c": 2}, "a": 1})
+    one = PodTemplateSpec(spec={"a": 1, "b": {"c": 2, "d": 3}})
+    other = PodTemplateSpec(spec={"b": {"d": 3, "c": 2}, "a": 1})
     assert template_hash(one, None) == template_hash(other, None)
 
 
@@ -68,12 +68,12 @@ def test_a_long_name_is_cut_for_its_hash() -> None:
 
 
 def test_templates_are_the_same_but_for_the_hash_label_and_what_says_nothing() -> None:
-    one = convert(template("v1"), PodTemplate)
+    one = convert(template("v1"), PodTemplateSpec)
     raw = template("v1")
     raw["metadata"]["labels"][TEMPLATE_HASH] = "abc"
     raw["spec"]["volumes"] = []
     raw["spec"]["containers"][0]["lifecycle"] = None
-    assert same_template(one, convert(raw, PodTemplate))
-    assert not same_template(one, convert(template("v2"), PodTemplate))
+    assert same_template(one, convert(raw, PodTemplateSpec))
+    assert not same_template(one, convert(template("v2"), PodTemplateSpec))
     raw["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
-    assert not same_template(one, convert(raw, PodTemplate))
+    assert not same_template(one, convert(raw, PodTemplateSpec))

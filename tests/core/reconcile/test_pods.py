@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from situate.core.model.managed import ManagedPod
-from situate.core.model.stored import Owner, PodTemplate
+from situate.core.model.stored import Owner, PodTemplateSpec
 from situate.core.reconcile.api_values import format_time
 from situate.core.reconcile.pods import available_at, deletion_order, is_available, new_pod
 
@@ -79,7 +79,7 @@ def test_a_new_pod_carries_the_whole_template_and_what_is_added_to_it() -> None:
     create = new_pod(
         "ns",
         "p",
-        convert(raw, PodTemplate),
+        convert(raw, PodTemplateSpec),
         Owner(kind="Job", uid="u", controller=True),
         labels={"more": "yes"},
         finalizers=("x", "y"),

@@ -1,7 +1,7 @@
 """ReplicaSets: as many pods as they say, and whose pods are whose."""
 
 from core.reconcile.world import World, condition, is_live, manifest, template, workload
-from situate.core.model.apps import ReplicaSet
+from situate.core.model.apps import ManagedReplicaSet
 from situate.core.reconcile.effects import CreateObject, UpdateStatus
 from situate.core.reconcile.replicaset import replica_set
 
@@ -117,7 +117,7 @@ def test_pods_that_were_ready_for_long_enough_are_available_and_it_asks_to_look_
 def test_why_pods_cannot_be_made_is_said_and_taken_back() -> None:
     world = World()
     world.create(workload("ReplicaSet", replicas=2))
-    one = world.held.get(ReplicaSet, "default", "web")
+    one = world.held.get(ManagedReplicaSet, "default", "web")
     assert one is not None
     status = next(effect for effect in replica_set(one, world.held, world.now, "quota").effects)
     assert isinstance(status, UpdateStatus)
@@ -131,7 +131,7 @@ def test_why_pods_cannot_be_made_is_said_and_taken_back() -> None:
 def test_no_more_than_a_burst_is_made_at_once() -> None:
     world = World()
     world.create(workload("ReplicaSet", replicas=1200))
-    one = world.held.get(ReplicaSet, "default", "web")
+    one = world.held.get(ManagedReplicaSet, "default", "web")
     assert one is not None
     effects = replica_set(one, world.held, world.now).effects
     assert sum(isinstance(effect, CreateObject) for effect in effects) == 500

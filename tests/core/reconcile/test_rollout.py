@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.reconcile.world import Raw, World, is_live, is_ready, template, workload
-from situate.core.model.apps import Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdate
+from situate.core.model.apps import Deployment, DeploymentSpec, RollingUpdate, UpdateStrategy
 from situate.core.reconcile.rollout import max_surge, max_unavailable
 
 PARTS = st.one_of(st.integers(0, 4), st.integers(0, 100).map(lambda n: f"{n}%"))
@@ -15,7 +15,7 @@ PARTS = st.one_of(st.integers(0, 4), st.integers(0, 100).map(lambda n: f"{n}%"))
 
 def limits(replicas: int, surge: int | str | None, away: int | str | None) -> tuple[int, int]:
     rule = RollingUpdate(max_surge=surge, max_unavailable=away)
-    one = Deployment(spec=DeploymentSpec(replicas=replicas, strategy=DeploymentStrategy(rolling_update=rule)))
+    one = Deployment(spec=DeploymentSpec(replicas=replicas, strategy=UpdateStrategy(rolling_update=rule)))
     return max_surge(one), max_unavailable(one)
 
 

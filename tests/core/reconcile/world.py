@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from situate.core.model.apps import Deployment, ReplicaSet
+from situate.core.model.apps import Deployment
 from situate.core.model.managed import ManagedNamespace, ManagedPod
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.admission import with_job_selector
@@ -351,7 +351,6 @@ def workload(kind: str, name: str = "web", **spec: Any) -> Raw:
 __all__ = [
     "Deployment",
     "ManagedPod",
-    "ReplicaSet",
     "World",
     "condition",
     "is_live",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from builders import node, pod, taint, term, toleration
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector
-from situate.core.model.pod import Affinity, NodeAffinity, Pod
+from situate.core.model.pod import Affinity, NodeAffinitySpec, Pod
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
 from situate.core.plugins.node_affinity import NodeAffinity as NodeAffinityPlugin
@@ -53,7 +53,7 @@ def affine(asked: list[object] | None) -> Affinity | None:
     if asked is None:
         return None
     selector = NodeSelector(node_selector_terms=tuple(asked))  # type: ignore[arg-type]
-    return Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=selector))
+    return Affinity(node_affinity=NodeAffinitySpec(required_during_scheduling_ignored_during_execution=selector))
 
 
 pods = st.builds(

@@ -20,7 +20,7 @@ from situate.core.model.duration import format_duration
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
-from situate.core.model.pod import NodeAffinity, TopologySpreadConstraint
+from situate.core.model.pod import NodeAffinitySpec, TopologySpreadConstraint
 from situate.core.plugins.support.arguments import ArgModel
 from situate.core.plugins.table import ARGS
 
@@ -35,7 +35,7 @@ _OMIT_EMPTY: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
     KubeSchedulerProfile: ("plugin_config",),
     LabelSelector: LabelSelector.__struct_fields__,
     LabelSelectorRequirement: ("values",),
-    NodeAffinity: NodeAffinity.__struct_fields__,
+    NodeAffinitySpec: NodeAffinitySpec.__struct_fields__,
     NodeSelectorRequirement: ("values",),
     NodeSelectorTerm: NodeSelectorTerm.__struct_fields__,
     PlaceLatencies: PlaceLatencies.__struct_fields__,

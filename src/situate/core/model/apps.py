@@ -1,11 +1,11 @@
 """The workloads of `apps/v1`, as their controllers read and write them. Defaults are the API server's.
 
-`workloads` has, of some of these, the little that scheduling reads.
+`workloads` has the few fields of these that scheduling reads.
 """
 
 from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
-from situate.core.model.stored import Condition, PodTemplate, Raw, StoredMeta
+from situate.core.model.stored import Condition, PodTemplateSpec, Raw, StoredMeta
 
 __all__ = [
     "ClaimRetention",
@@ -13,35 +13,33 @@ __all__ = [
     "DaemonSet",
     "DaemonSetSpec",
     "DaemonSetStatus",
-    "DaemonSetStrategy",
     "Deployment",
     "DeploymentSpec",
     "DeploymentStatus",
-    "DeploymentStrategy",
     "IntOrPercent",
+    "ManagedReplicaSet",
+    "ManagedStatefulSet",
     "Ordinals",
-    "ReplicaSet",
     "ReplicaSetSpec",
     "ReplicaSetStatus",
     "RollingUpdate",
-    "StatefulSet",
     "StatefulSetSpec",
     "StatefulSetStatus",
-    "StatefulSetStrategy",
+    "UpdateStrategy",
 ]
 
 IntOrPercent = int | str
 
 
 class RollingUpdate(Model, frozen=True, kw_only=True):
-    """Of a Deployment, a StatefulSet (`partition`, `max_unavailable`) or a DaemonSet. None: that kind's default."""
+    """For a Deployment, a StatefulSet (`partition`, `max_unavailable`) or a DaemonSet. None: that kind's default."""
 
     max_unavailable: IntOrPercent | None = None
     max_surge: IntOrPercent | None = None
     partition: Int32 = 0
 
 
-class DeploymentStrategy(Model, frozen=True, kw_only=True):
+class UpdateStrategy(Model, frozen=True, kw_only=True):
     type: str = "RollingUpdate"
     rolling_update: RollingUpdate | None = None
 
@@ -49,8 +47,8 @@ class DeploymentStrategy(Model, frozen=True, kw_only=True):
 class DeploymentSpec(Model, frozen=True, kw_only=True):
     replicas: Int32 = 1
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
-    strategy: DeploymentStrategy = DeploymentStrategy()
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: Int32 = 0
     revision_history_limit: Int32 = 10
     paused: bool = False
@@ -79,7 +77,7 @@ class ReplicaSetSpec(Model, frozen=True, kw_only=True):
     replicas: Int32 = 1
     min_ready_seconds: Int32 = 0
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: PodTemplateSpec = PodTemplateSpec()
 
 
 class ReplicaSetStatus(Model, frozen=True, kw_only=True):
@@ -92,15 +90,10 @@ class ReplicaSetStatus(Model, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class ReplicaSet(Model, frozen=True, kw_only=True):
+class ManagedReplicaSet(Model, frozen=True, kw_only=True):
     metadata: StoredMeta = StoredMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
-
-
-class StatefulSetStrategy(Model, frozen=True, kw_only=True):
-    type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
 
 
 class ClaimRetention(Model, frozen=True, kw_only=True):
@@ -115,11 +108,11 @@ class Ordinals(Model, frozen=True, kw_only=True):
 class StatefulSetSpec(Model, frozen=True, kw_only=True):
     replicas: Int32 = 1
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: PodTemplateSpec = PodTemplateSpec()
     volume_claim_templates: tuple[Raw, ...] = ()
     service_name: str = ""
     pod_management_policy: str = "OrderedReady"
-    update_strategy: StatefulSetStrategy = StatefulSetStrategy()
+    update_strategy: UpdateStrategy = UpdateStrategy()
     revision_history_limit: Int32 = 10
     min_ready_seconds: Int32 = 0
     persistent_volume_claim_retention_policy: ClaimRetention | None = None
@@ -139,21 +132,16 @@ class StatefulSetStatus(Model, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class StatefulSet(Model, frozen=True, kw_only=True):
+class ManagedStatefulSet(Model, frozen=True, kw_only=True):
     metadata: StoredMeta = StoredMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class DaemonSetStrategy(Model, frozen=True, kw_only=True):
-    type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
-
-
 class DaemonSetSpec(Model, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
-    update_strategy: DaemonSetStrategy = DaemonSetStrategy()
+    template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: Int32 = 0
     revision_history_limit: Int32 = 10
 

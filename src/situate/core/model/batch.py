@@ -2,7 +2,7 @@
 
 from situate.core.model.base import EMPTY, Int32, Int64, Labels, Model
 from situate.core.model.labels import LabelSelector
-from situate.core.model.stored import Condition, PodTemplate, Raw, StoredMeta
+from situate.core.model.stored import Condition, PodTemplateSpec, Raw, StoredMeta
 
 __all__ = [
     "CronJob",
@@ -65,7 +65,7 @@ class JobSpec(Model, frozen=True, kw_only=True):
     backoff_limit_per_index: Int32 | None = None
     max_failed_indexes: Int32 | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: PodTemplateSpec = PodTemplateSpec()
     ttl_seconds_after_finished: Int32 | None = None
     completion_mode: str = "NonIndexed"
     suspend: bool = False

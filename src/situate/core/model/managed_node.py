@@ -1,13 +1,10 @@
-"""A node as those who look after it read it: whether it lives, what it repels and since when.
-
-What scheduling asks of a node is in `node`.
-"""
+"""A node as controllers read it: its conditions, and its taints with their times. Scheduling reads `node`."""
 
 from situate.core.model.base import Model
-from situate.core.model.stored import StoredMeta
+from situate.core.model.stored import Condition, StoredMeta
 from situate.core.model.tolerations import Taint
 
-__all__ = ["ManagedNode", "ManagedNodeSpec", "ManagedNodeStatus", "NodeReport", "TimedTaint"]
+__all__ = ["ManagedNode", "ManagedNodeSpec", "ManagedNodeStatus", "TimedTaint"]
 
 
 class TimedTaint(Taint, frozen=True, kw_only=True):
@@ -19,19 +16,8 @@ class ManagedNodeSpec(Model, frozen=True, kw_only=True):
     taints: tuple[TimedTaint, ...] = ()
 
 
-class NodeReport(Model, frozen=True, kw_only=True):
-    """A condition of a node, whole: conditions are written back as one list."""
-
-    type: str = ""
-    status: str = ""
-    last_heartbeat_time: str | None = None
-    last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
-
-
 class ManagedNodeStatus(Model, frozen=True, kw_only=True):
-    conditions: tuple[NodeReport, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class ManagedNode(Model, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ __all__ = [
     "Container",
     "ContainerPort",
     "ContainerStatus",
-    "NodeAffinity",
+    "NodeAffinitySpec",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -67,7 +67,7 @@ class Container(Model, frozen=True, kw_only=True):
     restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
-class NodeAffinity(Model, frozen=True, kw_only=True):
+class NodeAffinitySpec(Model, frozen=True, kw_only=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
@@ -94,7 +94,7 @@ class PodAffinity(Model, frozen=True, kw_only=True):
 
 
 class Affinity(Model, frozen=True, kw_only=True):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinitySpec | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 

@@ -8,16 +8,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import ResourceList, ResourceRequirements
 from situate.core.model.quantity import RawQuantity
-from situate.core.model.volumes import (
-    AWSElasticBlockStore,
-    AzureDisk,
-    AzureFile,
-    Cinder,
-    CSISource,
-    GCEPersistentDisk,
-    PortworxVolume,
-    VsphereVolume,
-)
+from situate.core.model.volumes import VolumeSource
 
 __all__ = [
     "CSIDriver",
@@ -55,7 +46,7 @@ class VolumeNodeAffinity(Model, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
+class PersistentVolumeSpec(VolumeSource, frozen=True, kw_only=True):
     capacity: ResourceList = EMPTY
     access_modes: tuple[str, ...] = ()
     claim_ref: ObjectReference | None = None
@@ -63,14 +54,6 @@ class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
     volume_mode: str = "Filesystem"
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
-    csi: CSISource | None = None
-    gce_persistent_disk: GCEPersistentDisk | None = None
-    aws_elastic_block_store: AWSElasticBlockStore | None = None
-    azure_disk: AzureDisk | None = None
-    azure_file: AzureFile | None = None
-    cinder: Cinder | None = None
-    vsphere_volume: VsphereVolume | None = None
-    portworx_volume: PortworxVolume | None = None
 
 
 class PersistentVolumeStatus(Model, frozen=True, kw_only=True):

@@ -8,7 +8,16 @@ from typing import Any, TypeAlias
 
 from situate.core.model.base import EMPTY, Int64, Labels, Model
 
-__all__ = ["Condition", "Owner", "PodTemplate", "Raw", "StoredMeta", "TemplateMeta", "condition_of", "controller_of"]
+__all__ = [
+    "Condition",
+    "Owner",
+    "PodTemplateSpec",
+    "Raw",
+    "StoredMeta",
+    "TemplateMeta",
+    "condition_of",
+    "controller_of",
+]
 
 Raw: TypeAlias = Mapping[str, Any]
 """A part of an object that is passed on as it is written, under Kubernetes' own names."""
@@ -45,6 +54,7 @@ class Condition(Model, frozen=True, kw_only=True):
     status: str = ""
     last_probe_time: str | None = None
     last_update_time: str | None = None
+    last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
     reason: str = ""
     message: str = ""
@@ -57,7 +67,7 @@ class TemplateMeta(Model, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
-class PodTemplate(Model, frozen=True, kw_only=True):
+class PodTemplateSpec(Model, frozen=True, kw_only=True):
     """What new pods look like. The specification is passed on whole, whatever it says."""
 
     metadata: TemplateMeta = TemplateMeta()

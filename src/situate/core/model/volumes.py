@@ -18,6 +18,7 @@ __all__ = [
     "PortworxVolume",
     "RBD",
     "Volume",
+    "VolumeSource",
     "VsphereVolume",
 ]
 
@@ -89,12 +90,9 @@ class ImageSource(Model, frozen=True, kw_only=True):
     reference: str = ""
 
 
-class Volume(Model, frozen=True, kw_only=True):
-    """A pod's volume. Kinds that scheduling never reads (configMap, secret, emptyDir, ...) leave all sources None."""
+class VolumeSource(Model, frozen=True, kw_only=True):
+    """The kinds of volumes that both a pod and a PersistentVolume can have."""
 
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimSource | None = None
-    ephemeral: Ephemeral | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
@@ -102,7 +100,15 @@ class Volume(Model, frozen=True, kw_only=True):
     cinder: Cinder | None = None
     vsphere_volume: VsphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
+    csi: CSISource | None = None
+
+
+class Volume(VolumeSource, frozen=True, kw_only=True):
+    """A pod's volume. Kinds that scheduling never reads (configMap, secret, emptyDir, ...) leave all sources None."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: Ephemeral | None = None
     iscsi: ISCSI | None = None
     rbd: RBD | None = None
-    csi: CSISource | None = None
     image: ImageSource | None = None

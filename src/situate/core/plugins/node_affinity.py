@@ -21,7 +21,7 @@ from situate.core.model.nodeselector import (
     PreferredSchedulingTerm,
     parse_terms,
 )
-from situate.core.model.pod import NodeAffinity as Rules
+from situate.core.model.pod import NodeAffinitySpec as Rules
 from situate.core.model.pod import PodSpec
 from situate.core.plugins.support.affinity_validation import node_affinity_problems
 from situate.core.plugins.support.arguments import PluginArgs

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from situate.core.model.apps import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
+from situate.core.model.apps import Deployment, DeploymentStatus, ManagedReplicaSet, ReplicaSetSpec
 from situate.core.model.labels import LabelSelector
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
@@ -47,7 +47,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
     selector = selector_of(one.spec.selector)
     if selector is None:
         return _selecting_all(one)
-    claimed = claim(one, ReplicaSet, selector, objects)
+    claimed = claim(one, ManagedReplicaSet, selector, objects)
     if claimed.effects:
         return ReconcileResult(claimed.effects)
     new, old = _new_and_old(one, claimed.mine)
@@ -66,7 +66,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
         sizes = recreated(one, new, old, old_pods) if not is_rolling(one) else {}
         if new is None and not sizes and not old_pods:
             create = _new_replica_set(one, old)
-            if objects.get(ReplicaSet, one.metadata.namespace, create.ref.name) is not None:
+            if objects.get(ManagedReplicaSet, one.metadata.namespace, create.ref.name) is not None:
                 return ReconcileResult(_status_effects(one, _with_collision(one)))
         elif is_rolling(one) and new is not None:
             sizes = rolled(one, new, old)
@@ -96,14 +96,16 @@ def _selecting_all(one: Deployment) -> ReconcileResult:
     return ReconcileResult((*_status_effects(one, status), event))
 
 
-def _new_and_old(one: Deployment, sets: Sequence[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+def _new_and_old(
+    one: Deployment, sets: Sequence[ManagedReplicaSet]
+) -> tuple[ManagedReplicaSet | None, list[ManagedReplicaSet]]:
     """The oldest ReplicaSet with the present template, and all others."""
     ordered = by_age(sets)
     new = next((each for each in ordered if same_template(each.spec.template, one.spec.template)), None)
     return new, [each for each in ordered if each is not new]
 
 
-def _old_pods(old: Sequence[ReplicaSet], objects: ObjectLister) -> bool:
+def _old_pods(old: Sequence[ManagedReplicaSet], objects: ObjectLister) -> bool:
     """Whether an old ReplicaSet has a pod that may still run, even one that is being deleted."""
     return any(
         not is_finished(pod)
@@ -112,7 +114,7 @@ def _old_pods(old: Sequence[ReplicaSet], objects: ObjectLister) -> bool:
     ) or any(each.status.replicas for each in old)
 
 
-def _new_replica_set(one: Deployment, old: Sequence[ReplicaSet]) -> CreateObject:
+def _new_replica_set(one: Deployment, old: Sequence[ManagedReplicaSet]) -> CreateObject:
     digest = template_hash(one.spec.template, one.status.collision_count)
     template, selector = one.spec.template, one.spec.selector or LabelSelector()
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
@@ -123,7 +125,7 @@ def _new_replica_set(one: Deployment, old: Sequence[ReplicaSet]) -> CreateObject
         template=replace(template, metadata=replace(template.metadata, labels=labels)),
     )
     name, namespace = hashed_name(one.metadata.name, digest), one.metadata.namespace
-    empty = ReplicaSet(metadata=StoredMeta(name=name, namespace=namespace), spec=spec)
+    empty = ManagedReplicaSet(metadata=StoredMeta(name=name, namespace=namespace), spec=spec)
     size = new_size(one, empty, old)
     meta: dict[str, Any] = {
         "name": name,
@@ -152,7 +154,7 @@ def _with_collision(one: Deployment) -> DeploymentStatus:
 
 
 def _resized(
-    one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], sizes: Sizes, *, told: bool
+    one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], sizes: Sizes, *, told: bool
 ) -> list[Effect]:
     """One patch for each ReplicaSet of which the size, or what it notes, is to change.
 
@@ -183,7 +185,7 @@ def _scaling(one: Deployment, name: str, before: int, after: int) -> RecordEvent
     return RecordEvent(ref_of(one), "Normal", "ScalingReplicaSet", text)
 
 
-def _own_effects(one: Deployment, new: ReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
+def _own_effects(one: Deployment, new: ManagedReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
     """The Deployment's own number of revision, else its status: one write at a time."""
     number = "" if new is None else new.metadata.annotations.get(REVISION, "")
     if number and one.metadata.annotations.get(REVISION) != number:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from situate.core.model.apps import Deployment, DeploymentStatus, ReplicaSet
+from situate.core.model.apps import Deployment, DeploymentStatus, ManagedReplicaSet
 from situate.core.model.base import INT32_MAX
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
@@ -36,7 +36,9 @@ def has_deadline(one: Deployment) -> bool:
     return one.spec.progress_deadline_seconds != INT32_MAX
 
 
-def counted(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Millis) -> DeploymentStatus:
+def counted(
+    one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], now: Millis
+) -> DeploymentStatus:
     """The counts, and whether enough are available. The conditions are otherwise as they were."""
     every = [*old] if new is None else [*old, new]
     available = sum(each.status.available_replicas for each in every)
@@ -90,7 +92,9 @@ def created(one: Deployment, status: DeploymentStatus, name: str, now: Millis) -
     return replace(status, conditions=with_condition(status.conditions, new))
 
 
-def with_progress(one: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: Millis) -> DeploymentStatus:
+def with_progress(
+    one: Deployment, status: DeploymentStatus, new: ManagedReplicaSet | None, now: Millis
+) -> DeploymentStatus:
     """Whether the rollout gets ahead, is done, or has stood still for too long."""
     if not has_deadline(one):
         return replace(status, conditions=without_condition(status.conditions, PROGRESSING))
@@ -145,7 +149,7 @@ def progress_check_at(one: Deployment, status: DeploymentStatus) -> Millis | Non
 
 
 def with_failures(
-    status: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Millis
+    status: DeploymentStatus, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], now: Millis
 ) -> DeploymentStatus:
     """What keeps a ReplicaSet from creating pods; the newest one's trouble before that of others."""
     for each in [*([] if new is None else [new]), *old]:

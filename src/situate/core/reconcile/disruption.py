@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from situate.core.model.apps import Deployment, ReplicaSet, StatefulSet
+from situate.core.model.apps import Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.base import EMPTY
 from situate.core.model.labels import Selector, SelectorError, parse_selector
 from situate.core.model.managed import Budget, BudgetStatus, ManagedPod
@@ -110,11 +110,11 @@ def _size_of(owner: Owner, namespace: str, objects: ObjectLister) -> tuple[str, 
     """Uid and size of what decides how many pods there are: of a ReplicaSet, the Deployment above it, if any."""
     kind = owner.api_version.partition("/")[0], owner.kind
     if kind == ("apps", "StatefulSet"):
-        sts = objects.get(StatefulSet, namespace, owner.name)
+        sts = objects.get(ManagedStatefulSet, namespace, owner.name)
         return None if sts is None or sts.metadata.uid != owner.uid else (owner.uid, sts.spec.replicas)
     if kind != ("apps", "ReplicaSet"):
         return None
-    found = objects.get(ReplicaSet, namespace, owner.name)
+    found = objects.get(ManagedReplicaSet, namespace, owner.name)
     if found is None or found.metadata.uid != owner.uid:
         return None
     above = controller_of(found.metadata)

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from situate.core.model.apps import ControllerRevision, DaemonSet, StatefulSet
-from situate.core.model.stored import PodTemplate
+from situate.core.model.apps import ControllerRevision, DaemonSet, ManagedStatefulSet
+from situate.core.model.stored import PodTemplateSpec
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, ObjectRef, UpdateObject
 from situate.core.reconcile.naming import data_hash, hashed_name
 from situate.core.reconcile.objects import controller_ref, ref_of, to_json
@@ -25,18 +25,18 @@ class RevisionHistory(msgspec.Struct, frozen=True):
     collision: bool = False
 
 
-def _data(template: PodTemplate) -> dict[str, Any]:
+def _data(template: PodTemplateSpec) -> dict[str, Any]:
     """What `kubectl rollout undo` applies to go back to this template."""
     return {"spec": {"template": {**to_json(template), _PATCH: "replace"}}}
 
 
-def template_in(revision: ControllerRevision) -> PodTemplate:
+def template_in(revision: ControllerRevision) -> PodTemplateSpec:
     said = (revision.data.get("spec") or {}).get("template") or {}
-    return msgspec.convert({key: value for key, value in said.items() if key != _PATCH}, PodTemplate)
+    return msgspec.convert({key: value for key, value in said.items() if key != _PATCH}, PodTemplateSpec)
 
 
 def history(
-    owner: StatefulSet | DaemonSet, held: Sequence[ControllerRevision], taken: Callable[[str], bool]
+    owner: ManagedStatefulSet | DaemonSet, held: Sequence[ControllerRevision], taken: Callable[[str], bool]
 ) -> RevisionHistory:
     """`held` are the owner's revisions; `taken` says whether any revision has a name."""
     data = _data(owner.spec.template)

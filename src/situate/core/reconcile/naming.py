@@ -11,7 +11,7 @@ from itertools import count
 import msgspec
 
 from situate.core.model.names import MAX_SUBDOMAIN
-from situate.core.model.stored import PodTemplate, Raw, StoredMeta
+from situate.core.model.stored import PodTemplateSpec, Raw, StoredMeta
 
 __all__ = ["TEMPLATE_HASH", "data_hash", "fresh_names", "hashed_name", "same_template", "suffix", "template_hash"]
 
@@ -41,7 +41,7 @@ def fresh_names(base: str, owner: StoredMeta, taken: Callable[[str], bool]) -> I
             yield name
 
 
-def template_hash(template: PodTemplate, collisions: int | None) -> str:
+def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
     """Eight to ten letters that a template determines. `collisions` makes another of the same template."""
     return data_hash({"template": template}, collisions)
 
@@ -56,7 +56,7 @@ def hashed_name(base: str, digest: str) -> str:
     return f"{base[: MAX_SUBDOMAIN - 1 - len(digest)]}-{digest}"
 
 
-def same_template(one: PodTemplate, other: PodTemplate) -> bool:
+def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     """Whether two templates make the same pods, but for the label with the hash of the template."""
     return (
         one.metadata.annotations == other.metadata.annotations
@@ -66,7 +66,7 @@ def same_template(one: PodTemplate, other: PodTemplate) -> bool:
     )
 
 
-def _without_hash(template: PodTemplate) -> dict[str, str]:
+def _without_hash(template: PodTemplateSpec) -> dict[str, str]:
     return {key: value for key, value in template.metadata.labels.items() if key != TEMPLATE_HASH}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.base import Model
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
@@ -35,8 +35,8 @@ K = TypeVar("K", bound=StoredObject)
 
 KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Deployment: ("apps/v1", "Deployment"),
-    ReplicaSet: ("apps/v1", "ReplicaSet"),
-    StatefulSet: ("apps/v1", "StatefulSet"),
+    ManagedReplicaSet: ("apps/v1", "ReplicaSet"),
+    ManagedStatefulSet: ("apps/v1", "StatefulSet"),
     DaemonSet: ("apps/v1", "DaemonSet"),
     ControllerRevision: ("apps/v1", "ControllerRevision"),
     Job: ("batch/v1", "Job"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
-from situate.core.model.stored import Condition, Owner, PodTemplate, condition_of
+from situate.core.model.stored import Condition, Owner, PodTemplateSpec, condition_of
 from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.effects import CreateObject, ObjectRef
 from situate.core.reconcile.objects import to_json
@@ -118,7 +118,7 @@ def _sidecar_restarts(pod: ManagedPod) -> int:
 def new_pod(
     namespace: str,
     name: str,
-    template: PodTemplate,
+    template: PodTemplateSpec,
     owner: Owner,
     *,
     labels: Mapping[str, str] | None = None,

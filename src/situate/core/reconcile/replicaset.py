@@ -5,7 +5,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from situate.core.model.apps import ReplicaSet, ReplicaSetStatus
+from situate.core.model.apps import ManagedReplicaSet, ReplicaSetStatus
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of, controller_of
@@ -29,7 +29,7 @@ __all__ = ["replica_set"]
 REPLICA_FAILURE = "ReplicaFailure"
 
 
-def replica_set(one: ReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
+def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
     """`refused` is why the last create or delete for this ReplicaSet was refused, if it was and none was done since."""
     selector = selector_of(one.spec.selector)
     if selector is None:
@@ -55,7 +55,7 @@ def replica_set(one: ReplicaSet, objects: ObjectLister, now: Millis, refused: st
     return result.done()
 
 
-def _manage(one: ReplicaSet, active: Sequence[ManagedPod], objects: ObjectLister, now: Millis) -> list[Effect]:
+def _manage(one: ManagedReplicaSet, active: Sequence[ManagedPod], objects: ObjectLister, now: Millis) -> list[Effect]:
     missing = one.spec.replicas - len(active)
     effects: list[Effect] = []
     if missing > 0:
@@ -74,20 +74,20 @@ def _manage(one: ReplicaSet, active: Sequence[ManagedPod], objects: ObjectLister
     return sorted(effects, key=lambda effect: isinstance(effect, RecordEvent))
 
 
-def _event(one: ReplicaSet, reason: str, message: str) -> RecordEvent:
+def _event(one: ManagedReplicaSet, reason: str, message: str) -> RecordEvent:
     return RecordEvent(ref_of(one), "Normal", reason, message)
 
 
-def _related(one: ReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
+def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
     """The pods of all ReplicaSets that share this one's owner; of this one alone, if it has none."""
     owner = controller_of(one.metadata)
     namespace = one.metadata.namespace
-    siblings = [one] if owner is None else objects.controlled(ReplicaSet, namespace, owner.uid)
+    siblings = [one] if owner is None else objects.controlled(ManagedReplicaSet, namespace, owner.uid)
     return [pod for each in siblings for pod in objects.controlled(ManagedPod, namespace, each.metadata.uid)]
 
 
 def _status(
-    one: ReplicaSet, active: Sequence[ManagedPod], terminating: int, now: Millis, refused: str
+    one: ManagedReplicaSet, active: Sequence[ManagedPod], terminating: int, now: Millis, refused: str
 ) -> ReplicaSetStatus:
     labels = one.spec.template.metadata.labels.items()
     ready = [pod for pod in active if is_ready(pod)]
@@ -104,7 +104,7 @@ def _status(
     )
 
 
-def _conditions(one: ReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:
+def _conditions(one: ManagedReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:
     held = one.status.conditions
     if not refused:
         return without_condition(held, REPLICA_FAILURE)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from situate.core.model.apps import Deployment, ReplicaSet
+from situate.core.model.apps import Deployment, ManagedReplicaSet
 from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
 
 __all__ = ["REVISION", "forgotten", "new_annotations", "replica_annotations", "revision_of"]
@@ -33,7 +33,7 @@ def replica_annotations(one: Deployment) -> dict[str, str]:
     return {DESIRED: str(one.spec.replicas), MAXIMUM: str(one.spec.replicas + max_surge(one))}
 
 
-def new_annotations(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> dict[str, str]:
+def new_annotations(one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet]) -> dict[str, str]:
     """What is to be added to, or changed in, the annotations of the newest ReplicaSet, there or yet to be made.
 
     One that was there before and becomes the newest again is rolled back to: it gets a new number, and notes the old.
@@ -55,7 +55,7 @@ def _history(past: str, revision: str) -> str:
     return ",".join(parts)
 
 
-def forgotten(one: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+def forgotten(one: Deployment, old: Sequence[ManagedReplicaSet]) -> list[ManagedReplicaSet]:
     """The old ReplicaSets beyond the history limit that are empty."""
     alive = [each for each in old if each.metadata.deletion_timestamp is None]
     alive.sort(key=lambda each: (revision_of(each.metadata.annotations), each.metadata.creation_timestamp or ""))

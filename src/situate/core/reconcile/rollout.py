@@ -7,7 +7,7 @@ Statuses may lag behind specifications; each count takes the less hopeful of the
 
 from collections.abc import Mapping, Sequence
 
-from situate.core.model.apps import Deployment, ReplicaSet, RollingUpdate
+from situate.core.model.apps import Deployment, ManagedReplicaSet, RollingUpdate
 from situate.core.reconcile.api_values import scaled_value
 
 __all__ = [
@@ -53,32 +53,32 @@ def max_unavailable(one: Deployment) -> int:
     return min(_limits(one)[1], one.spec.replicas) if is_rolling(one) else 0
 
 
-def by_age(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+def by_age(sets: Sequence[ManagedReplicaSet]) -> list[ManagedReplicaSet]:
     return sorted(sets, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name))
 
 
-def is_scaling(one: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+def is_scaling(one: Deployment, sets: Sequence[ManagedReplicaSet]) -> bool:
     """Whether `replicas` has changed since the ReplicaSets that have pods were last told of it."""
     told = [_number(each, DESIRED) for each in sets if each.spec.replicas]
     return any(number is not None and number != one.spec.replicas for number in told)
 
 
-def _number(one: ReplicaSet, annotation: str) -> int | None:
+def _number(one: ManagedReplicaSet, annotation: str) -> int | None:
     text = one.metadata.annotations.get(annotation, "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _occupied(one: ReplicaSet) -> int:
+def _occupied(one: ManagedReplicaSet) -> int:
     """Pods it is asked for, or that it still has."""
     return max(one.spec.replicas, one.status.replicas)
 
 
-def _available(one: ReplicaSet, size: int) -> int:
+def _available(one: ManagedReplicaSet, size: int) -> int:
     """Pods that will be available when it has this size."""
     return min(size, one.status.available_replicas)
 
 
-def new_size(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int:
+def new_size(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedReplicaSet]) -> int:
     """The size of the newest ReplicaSet: as large as the surge leaves room for."""
     size, want = new.spec.replicas, one.spec.replicas
     if size >= want or not is_rolling(one):
@@ -87,7 +87,7 @@ def new_size(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> int
     return min(size + max(room, 0), want)
 
 
-def rolled(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+def rolled(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedReplicaSet]) -> Sizes:
     """One step of a rolling update: up if there is room, else down if enough are available."""
     size = new_size(one, new, old)
     if size != new.spec.replicas:
@@ -95,7 +95,7 @@ def rolled(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes
     return _fewer_old(one, new, [each for each in by_age(old) if each.spec.replicas])
 
 
-def _fewer_old(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+def _fewer_old(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedReplicaSet]) -> Sizes:
     needed = one.spec.replicas - max_unavailable(one)
     available = _available(new, new.spec.replicas)
     spare = sum(each.spec.replicas for each in old) + available - needed
@@ -119,7 +119,9 @@ def _fewer_old(one: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> S
     }
 
 
-def recreated(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], old_pods: bool) -> Sizes:
+def recreated(
+    one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], old_pods: bool
+) -> Sizes:
     """All old ones to nothing; then, when none of their pods is left, the new one."""
     active = [each for each in old if each.spec.replicas]
     if active:
@@ -129,7 +131,7 @@ def recreated(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]
     return {new.metadata.name: one.spec.replicas}
 
 
-def scaled(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
+def scaled(one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet]) -> Sizes:
     """All sizes after `replicas` changed, or while paused: in proportion, so that a rollout is as far as it was."""
     all_sets = [*old] if new is None else [*old, new]
     active = [each for each in all_sets if each.spec.replicas]
@@ -143,12 +145,12 @@ def scaled(one: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -
     return _in_proportion(one, active)
 
 
-def _is_saturated(one: Deployment, new: ReplicaSet) -> bool:
+def _is_saturated(one: Deployment, new: ManagedReplicaSet) -> bool:
     want = one.spec.replicas
     return new.spec.replicas == want and _number(new, DESIRED) == want and new.status.available_replicas == want
 
 
-def _in_proportion(one: Deployment, active: Sequence[ReplicaSet]) -> Sizes:
+def _in_proportion(one: Deployment, active: Sequence[ManagedReplicaSet]) -> Sizes:
     allowed = one.spec.replicas + max_surge(one) if one.spec.replicas else 0
     change = allowed - sum(each.spec.replicas for each in active)
     sizes = {each.metadata.name: each.spec.replicas for each in active}
@@ -168,7 +170,7 @@ def _in_proportion(one: Deployment, active: Sequence[ReplicaSet]) -> Sizes:
     return sizes
 
 
-def _fraction(one: Deployment, each: ReplicaSet) -> int:
+def _fraction(one: Deployment, each: ManagedReplicaSet) -> int:
     """By how much a ReplicaSet changes if all change in proportion."""
     size = each.spec.replicas
     if not one.spec.replicas:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from situate.core.model.apps import ControllerRevision, StatefulSet, StatefulSetStatus
+from situate.core.model.apps import ControllerRevision, ManagedStatefulSet, StatefulSetStatus
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.reconcile.adoption import claim, selector_of
@@ -34,7 +34,7 @@ __all__ = ["stateful_set"]
 _NUMBERS = ("replicas", "availableReplicas")
 
 
-def stateful_set(one: StatefulSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
+def stateful_set(one: ManagedStatefulSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
     # 1. Take in and let go, pods and revisions.
     selector = selector_of(one.spec.selector)
     if selector is None:
@@ -70,7 +70,7 @@ def stateful_set(one: StatefulSet, objects: ObjectLister, now: Millis) -> Reconc
 
 
 def _revisions(
-    one: StatefulSet, held: Sequence[ControllerRevision], objects: ObjectLister
+    one: ManagedStatefulSet, held: Sequence[ControllerRevision], objects: ObjectLister
 ) -> tuple[ControllerRevision, ControllerRevision] | ReconcileResult:
     past = history(one, held, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None)
     if past.update is None and one.metadata.deletion_timestamp is not None:
@@ -86,7 +86,7 @@ def _revisions(
 
 
 def _status(
-    one: StatefulSet,
+    one: ManagedStatefulSet,
     pods: Sequence[ManagedPod],
     current: ControllerRevision,
     update: ControllerRevision,
@@ -112,16 +112,16 @@ def _status(
     return status
 
 
-def _is_available(one: StatefulSet, pod: ManagedPod, now: Millis) -> bool:
+def _is_available(one: ManagedStatefulSet, pod: ManagedPod, now: Millis) -> bool:
     return pod.status.phase == "Running" and is_available(pod, one.spec.min_ready_seconds, now)
 
 
-def _is_well(one: StatefulSet, pod: ManagedPod, now: Millis) -> bool:
+def _is_well(one: ManagedStatefulSet, pod: ManagedPod, now: Millis) -> bool:
     return pod.metadata.deletion_timestamp is None and _is_available(one, pod, now)
 
 
 def _next(
-    one: StatefulSet,
+    one: ManagedStatefulSet,
     pods: dict[int, ManagedPod],
     current: ControllerRevision,
     update: ControllerRevision,
@@ -150,7 +150,7 @@ def _next(
 
 
 def _replica(
-    one: StatefulSet,
+    one: ManagedStatefulSet,
     ordinal: int,
     pod: ManagedPod | None,
     revision: ControllerRevision,
@@ -178,7 +178,7 @@ def _replica(
 
 
 def _let_go(
-    one: StatefulSet, pods: dict[int, ManagedPod], condemned: Sequence[int], now: Millis, *, in_order: bool
+    one: ManagedStatefulSet, pods: dict[int, ManagedPod], condemned: Sequence[int], now: Millis, *, in_order: bool
 ) -> list[Effect]:
     """From the highest ordinal down. In order: one at a time, and none while one below it is unwell."""
     effects: list[Effect] = []
@@ -195,7 +195,7 @@ def _let_go(
 
 
 def _renewed(
-    one: StatefulSet, replicas: Sequence[ManagedPod], update: ControllerRevision, least: int, now: Millis
+    one: ManagedStatefulSet, replicas: Sequence[ManagedPod], update: ControllerRevision, least: int, now: Millis
 ) -> list[Effect]:
     """Pods of an old revision go, from the highest ordinal down, as many at a time as may be unavailable."""
     rule = one.spec.update_strategy.rolling_update
@@ -213,10 +213,10 @@ def _renewed(
     return effects
 
 
-def _deleted(one: StatefulSet, pod: ManagedPod) -> list[Effect]:
+def _deleted(one: ManagedStatefulSet, pod: ManagedPod) -> list[Effect]:
     return [DeleteObject(ref_of(pod)), _event(one, "SuccessfulDelete", "delete", pod.metadata.name)]
 
 
-def _event(one: StatefulSet, reason: str, verb: str, pod: str) -> RecordEvent:
+def _event(one: ManagedStatefulSet, reason: str, verb: str, pod: str) -> RecordEvent:
     text = f"{verb} Pod {pod} in StatefulSet {one.metadata.name} successful"
     return RecordEvent(ref_of(one), "Normal", reason, text)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from situate.core.model.apps import ClaimRetention, ControllerRevision, StatefulSet
+from situate.core.model.apps import ClaimRetention, ControllerRevision, ManagedStatefulSet
 from situate.core.model.managed import ManagedClaim, ManagedPod
 from situate.core.model.stored import Owner
 from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef, RecordEvent, UpdateObject
@@ -18,18 +18,18 @@ POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/
 _MEMBER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
-def member_ordinal(one: StatefulSet, name: str) -> int | None:
+def member_ordinal(one: ManagedStatefulSet, name: str) -> int | None:
     """The ordinal in a pod's name, if it is the name of a pod of this set."""
     shape = _MEMBER.fullmatch(name)
     return int(shape[2]) if shape is not None and shape[1] == one.metadata.name else None
 
 
-def _claim_names(one: StatefulSet, ordinal: int) -> Iterator[tuple[dict[str, Any], str]]:
+def _claim_names(one: ManagedStatefulSet, ordinal: int) -> Iterator[tuple[dict[str, Any], str]]:
     for said in one.spec.volume_claim_templates:
         yield dict(said), f"{said['metadata']['name']}-{one.metadata.name}-{ordinal}"
 
 
-def stateful_pod(one: StatefulSet, ordinal: int, revision: ControllerRevision) -> CreateObject:
+def stateful_pod(one: ManagedStatefulSet, ordinal: int, revision: ControllerRevision) -> CreateObject:
     """The pod of an ordinal, by the template of a revision."""
     name, namespace = f"{one.metadata.name}-{ordinal}", one.metadata.namespace
     template = template_in(revision)
@@ -46,7 +46,7 @@ def stateful_pod(one: StatefulSet, ordinal: int, revision: ControllerRevision) -
     return new_pod(namespace, name, template, controller_ref(one), labels=labels, spec=spec)
 
 
-def identity_repair(one: StatefulSet, ordinal: int, pod: ManagedPod) -> UpdateObject | None:
+def identity_repair(one: ManagedStatefulSet, ordinal: int, pod: ManagedPod) -> UpdateObject | None:
     """Labels that somebody took off a pod."""
     wanted = {POD_NAME: pod.metadata.name, POD_INDEX: str(ordinal)}
     missing = {key: value for key, value in wanted.items() if pod.metadata.labels.get(key) != value}
@@ -58,7 +58,7 @@ def identity_repair(one: StatefulSet, ordinal: int, pod: ManagedPod) -> UpdateOb
 # Claims
 
 
-def claims_awaited(one: StatefulSet, ordinal: int, objects: ObjectLister) -> bool:
+def claims_awaited(one: ManagedStatefulSet, ordinal: int, objects: ObjectLister) -> bool:
     """Whether a claim of this ordinal is on its way out: a new pod would lose it."""
     for _, name in _claim_names(one, ordinal):
         claim = objects.get(ManagedClaim, one.metadata.namespace, name)
@@ -72,7 +72,7 @@ def _of_a_pod(claim: ManagedClaim, uid: str) -> bool:
     return any(owner.kind == "Pod" and owner.uid != uid for owner in claim.metadata.owner_references)
 
 
-def missing_claims(one: StatefulSet, ordinal: int, objects: ObjectLister) -> list[Effect]:
+def missing_claims(one: ManagedStatefulSet, ordinal: int, objects: ObjectLister) -> list[Effect]:
     effects: list[Effect] = []
     namespace, pod = one.metadata.namespace, f"{one.metadata.name}-{ordinal}"
     for said, name in _claim_names(one, ordinal):
@@ -91,12 +91,12 @@ def missing_claims(one: StatefulSet, ordinal: int, objects: ObjectLister) -> lis
     return effects
 
 
-def _retention(one: StatefulSet) -> ClaimRetention:
+def _retention(one: ManagedStatefulSet) -> ClaimRetention:
     return one.spec.persistent_volume_claim_retention_policy or ClaimRetention()
 
 
 def retention_repairs(
-    one: StatefulSet, ordinal: int, pod: ManagedPod, objects: ObjectLister, *, condemned: bool
+    one: ManagedStatefulSet, ordinal: int, pod: ManagedPod, objects: ObjectLister, *, condemned: bool
 ) -> list[Effect]:
     """Who owns the claims of a pod decides when they go: the set, the pod that is being let go, or nobody."""
     rule, uids = _retention(one), (one.metadata.uid, pod.metadata.uid)

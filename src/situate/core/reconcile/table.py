@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
 from situate.core.model.managed_node import ManagedNode
@@ -45,8 +45,8 @@ Key: TypeAlias = tuple[type, str, str]
 
 CONTROLLERS: Final[Mapping[type, Controller]] = {
     Deployment: deployment,
-    ReplicaSet: replica_set,
-    StatefulSet: stateful_set,
+    ManagedReplicaSet: replica_set,
+    ManagedStatefulSet: stateful_set,
     DaemonSet: daemon_set,
     Job: job,
     CronJob: cron_job,
@@ -57,12 +57,12 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
 
 # Who may take in an object that nobody manages.
 _TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
-    ManagedPod: (ReplicaSet, StatefulSet, DaemonSet, Job),
-    ReplicaSet: (Deployment,),
-    ControllerRevision: (StatefulSet, DaemonSet),
+    ManagedPod: (ManagedReplicaSet, ManagedStatefulSet, DaemonSet, Job),
+    ManagedReplicaSet: (Deployment,),
+    ControllerRevision: (ManagedStatefulSet, DaemonSet),
 }
 _STRUCTS: Final = {name: kind for kind, name in KINDS.items()}
-_SIZED: Final = (Deployment, ReplicaSet, StatefulSet)
+_SIZED: Final = (Deployment, ManagedReplicaSet, ManagedStatefulSet)
 
 
 def reconcile(
@@ -86,7 +86,7 @@ def reconcile(
         outcome = orphan_pod(one, objects, now)
         if not outcome.effects and heartbeats is not None:
             outcome = reconcile_pod_on_node(one, objects, heartbeats, now)
-    elif isinstance(one, ReplicaSet):
+    elif isinstance(one, ManagedReplicaSet):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
         outcome = cron_job(one, objects, now, zones)
@@ -129,7 +129,7 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     elif kind is ManagedClaim:
         for reference in meta.owner_references:
             if reference.kind == "StatefulSet":
-                yield StatefulSet, meta.namespace, reference.name
+                yield ManagedStatefulSet, meta.namespace, reference.name
 
 
 def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: ObjectLister) -> list[Key]:
@@ -179,6 +179,6 @@ def _managers(kind: type, meta: StoredMeta, objects: ObjectLister) -> Iterator[K
         return
     yield manager, meta.namespace, owner.name
     # A Deployment that recreates waits for pods two steps below it.
-    above = objects.get(ReplicaSet, meta.namespace, owner.name) if manager is ReplicaSet else None
+    above = objects.get(ManagedReplicaSet, meta.namespace, owner.name) if manager is ManagedReplicaSet else None
     if above is not None and kind is ManagedPod:
-        yield from _managers(ReplicaSet, above.metadata, objects)
+        yield from _managers(ManagedReplicaSet, above.metadata, objects)

@@ -9,7 +9,7 @@ from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node, NodeStatus
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from situate.core.model.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, ResourceRequirements
+from situate.core.model.pod import Affinity, Container, NodeAffinitySpec, Pod, PodSpec, ResourceRequirements
 from situate.sim.openb.trace_files import TraceNode, TraceRequest
 
 __all__ = ["MODEL_LABEL", "TOTAL_RESOURCE", "node_object", "pod_object"]
@@ -55,4 +55,4 @@ def _affinity(models: tuple[str, ...]) -> Affinity | None:
     one_of = NodeSelectorRequirement(key=MODEL_LABEL, operator="In", values=models)
     term = NodeSelectorTerm(match_expressions=(one_of,))
     required = NodeSelector(node_selector_terms=(term,))
-    return Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required))
+    return Affinity(node_affinity=NodeAffinitySpec(required_during_scheduling_ignored_during_execution=required))

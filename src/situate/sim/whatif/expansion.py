@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from situate.core.model.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from situate.core.model.apps import DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.batch import Job
 from situate.core.model.managed_node import ManagedNode, ManagedNodeSpec, TimedTaint
 from situate.core.model.meta import ObjectMeta
@@ -21,7 +21,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.priority import PriorityClasses, UnknownPriorityClassError, with_priority
 from situate.core.model.storage import PersistentVolumeClaim
-from situate.core.model.stored import Owner, PodTemplate, StoredMeta
+from situate.core.model.stored import Owner, PodTemplateSpec, StoredMeta
 from situate.core.model.volumes import PersistentVolumeClaimSource, Volume
 from situate.core.model.workloads import ReplicaSet as SelectingSet
 from situate.core.model.workloads import SelectorSpec
@@ -48,7 +48,7 @@ _SPACE: Final = len(LETTERS) ** SUFFIX_LENGTH
 _STRIDE: Final = 5_915_587
 """Has no factor in common with the space, so that no two numbers get the same letters before all are used."""
 
-M = TypeVar("M", Deployment, ReplicaSet, StatefulSet, DaemonSet, Job)
+M = TypeVar("M", Deployment, ManagedReplicaSet, ManagedStatefulSet, DaemonSet, Job)
 
 
 class SourceLocation(msgspec.Struct, frozen=True):
@@ -102,12 +102,12 @@ class WorkloadExpander:
             labels=labels,
             annotations={},
         )
-        made = ReplicaSet(metadata=meta, spec=replace(ReplicaSet().spec, selector=selector))
+        made = ManagedReplicaSet(metadata=meta, spec=replace(ManagedReplicaSet().spec, selector=selector))
         subject = _subject("Deployment", one.metadata)
         return self._replicas(subject, one.spec.replicas, made, one.spec.template, location, {TEMPLATE_HASH: digest})
 
     def _replica_set(self, value: Mapping[str, Any], location: SourceLocation) -> PodSet:
-        one = _decoded(ReplicaSet, "ReplicaSet", value, location)
+        one = _decoded(ManagedReplicaSet, "ReplicaSet", value, location)
         return self._replicas(
             _subject("ReplicaSet", one.metadata), one.spec.replicas, one, one.spec.template, location, {}
         )
@@ -116,8 +116,8 @@ class WorkloadExpander:
         self,
         subject: str,
         count: int,
-        one: ReplicaSet,
-        template: PodTemplate,
+        one: ManagedReplicaSet,
+        template: PodTemplateSpec,
         location: SourceLocation,
         labels: dict[str, str],
     ) -> PodSet:
@@ -127,7 +127,7 @@ class WorkloadExpander:
         return PodSet(subject, _numbered(pod), count, count, lasting=True, duration=_duration(pod, location, subject))
 
     def _stateful_set(self, value: Mapping[str, Any], location: SourceLocation) -> PodSet:
-        one = _decoded(StatefulSet, "StatefulSet", value, location)
+        one = _decoded(ManagedStatefulSet, "StatefulSet", value, location)
         subject, meta = _subject("StatefulSet", one.metadata), one.metadata
         count = _checked(one.spec.replicas, subject, location, "spec.replicas")
         start = 0 if one.spec.ordinals is None else one.spec.ordinals.start
@@ -206,7 +206,7 @@ class WorkloadExpander:
     def _template(
         self,
         meta: StoredMeta,
-        template: PodTemplate,
+        template: PodTemplateSpec,
         owner: Owner,
         location: SourceLocation,
         subject: str,
@@ -326,7 +326,7 @@ def _managed(node: Node) -> ManagedNode:
 # -- claims of a StatefulSet -----------------------------------------------------------------------------------------
 
 
-def _claim_templates(one: StatefulSet, location: SourceLocation, subject: str) -> list[PersistentVolumeClaim]:
+def _claim_templates(one: ManagedStatefulSet, location: SourceLocation, subject: str) -> list[PersistentVolumeClaim]:
     templates = []
     for said in one.spec.volume_claim_templates:
         meta = said.get("metadata")

@@ -8,7 +8,7 @@ from situate.core.model.labels import Requirement
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Term, parse_terms
-from situate.core.model.pod import Affinity, NodeAffinity, Pod, PodSpec
+from situate.core.model.pod import Affinity, NodeAffinitySpec, Pod, PodSpec
 from situate.core.plugins.support.node_selectors import node_selector_mask, required_affinity_mask
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -112,7 +112,7 @@ def test_the_mask_is_what_each_node_would_be_told_alone(nodes: list[dict[str, st
 
 
 def pod(selector: dict[str, str] | None = None, required: NodeSelector | None = None) -> Pod:
-    rules = NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+    rules = NodeAffinitySpec(required_during_scheduling_ignored_during_execution=required)
     affinity = None if required is None else Affinity(node_affinity=rules)
     return Pod(
         metadata=ObjectMeta(name="p", namespace="default"),
@@ -133,7 +133,7 @@ def allowed(asking: Pod, cluster: Cluster, row: int | None = None) -> list[bool]
 def test_a_pod_without_demands_has_no_mask() -> None:
     cluster = cluster_of(a={})
     assert allowed(pod(), cluster) is None
-    preferring = Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(affinity=Affinity(node_affinity=NodeAffinity())))
+    preferring = Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(affinity=Affinity(node_affinity=NodeAffinitySpec())))
     assert allowed(preferring, cluster) is None
 
 

@@ -7,7 +7,7 @@ from situate.core.contract import FITS, RULED_OUT
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.nodeselector import NodeSelector
-from situate.core.model.pod import Affinity, NodeAffinity, Pod
+from situate.core.model.pod import Affinity, NodeAffinitySpec, Pod
 from situate.core.model.volumes import PersistentVolumeClaimSource, Volume
 from situate.core.plugins.node_affinity import NodeAffinity as NodeAffinityPlugin
 from situate.core.plugins.node_unschedulable import NodeUnschedulable
@@ -26,7 +26,7 @@ def cluster_of_three() -> Cluster:
 
 def bound_to(name: str, *expressions: tuple[str, str, tuple[str, ...]]) -> Pod:
     terms = NodeSelector(node_selector_terms=(term(*expressions, fields=(("metadata.name", "In", name),)),))
-    rules = NodeAffinity(required_during_scheduling_ignored_during_execution=terms)
+    rules = NodeAffinitySpec(required_during_scheduling_ignored_during_execution=terms)
     return pod(affinity=Affinity(node_affinity=rules), cpu="1", memory="1Gi")
 
 

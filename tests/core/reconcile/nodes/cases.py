@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from situate.core.model.managed import ManagedPod, ManagedPodSpec, ManagedPodStatus
-from situate.core.model.managed_node import ManagedNode, ManagedNodeSpec, ManagedNodeStatus, NodeReport, TimedTaint
+from situate.core.model.managed_node import ManagedNode, ManagedNodeSpec, ManagedNodeStatus, TimedTaint
 from situate.core.model.stored import Condition, StoredMeta
 from situate.core.model.tolerations import Toleration
 from situate.core.reconcile.api_values import SECOND, format_time
@@ -36,7 +36,7 @@ def node(
 ) -> ManagedNode:
     said = {**conditions, **({"Ready": ready} if ready else {})}
     reports = tuple(
-        NodeReport(type=kind, status=status, last_heartbeat_time=format_time(0), last_transition_time=format_time(0))
+        Condition(type=kind, status=status, last_heartbeat_time=format_time(0), last_transition_time=format_time(0))
         for kind, status in said.items()
     )
     labels = {**({ZONE: zone} if zone else {}), **(labels or {})}

@@ -1,8 +1,10 @@
-"""What is wrong with an object, where scheduling relies on it being right.
+"""Validates the fields that scheduling relies on, with Kubernetes' field paths and texts.
 
-In Kubernetes' words, with the path of the field. The API server checks far more; nothing that it accepts is refused
-here, but for numbers beyond all reason (see `quantity`). Changes nothing, raises nothing.
+The API server checks far more. Nothing that it accepts is refused here, except absurdly large numbers (see `quantity`).
 """
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from situate.core.model.base import Model
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
@@ -22,12 +24,31 @@ from situate.core.model.validate.group import group_problems
 from situate.core.model.validate.meta import metadata_problems
 from situate.core.model.validate.node import node_problems
 from situate.core.model.validate.pod import pod_problems
-from situate.core.model.validate.policy import budget_problems, priority_class_problems, workload_problems
+from situate.core.model.validate.policy import priority_class_problems, selector_problems
 from situate.core.model.validate.problem import Problem, Problems
 from situate.core.model.validate.storage import capacity_problems, claim_problems, class_problems, volume_problems
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 __all__ = ["Problem", "first_problem", "problems_of"]
+
+
+_CHECKS: Final[Mapping[type[Model], Callable[[Any], Problems]]] = {
+    Pod: pod_problems,
+    Node: node_problems,
+    PersistentVolume: volume_problems,
+    PersistentVolumeClaim: claim_problems,
+    StorageClass: class_problems,
+    CSIStorageCapacity: capacity_problems,
+    PodDisruptionBudget: selector_problems,
+    PriorityClass: priority_class_problems,
+    PodGroup: group_problems,
+    CoschedulingPodGroup: group_problems,
+    ReplicaSet: selector_problems,
+    StatefulSet: selector_problems,
+    **dict.fromkeys(
+        (Namespace, Service, ReplicationController, CSINode, CSIDriver, VolumeAttachment), lambda _: iter(())
+    ),
+}
 
 
 def first_problem(obj: Model) -> Problem | None:
@@ -36,43 +57,12 @@ def first_problem(obj: Model) -> Problem | None:
 
 
 def problems_of(obj: Model) -> list[Problem]:
-    """All problems, in the order of the object's fields; none for an object that can be scheduled with."""
+    """All problems, in the order of the object's fields."""
     return list(_problems(obj))
 
 
-def _problems(obj: Model) -> Problems:
-    match obj:
-        case Pod():
-            yield from metadata_problems(obj.metadata)
-            yield from pod_problems(obj)
-        case Node():
-            yield from metadata_problems(obj.metadata)
-            yield from node_problems(obj)
-        case PersistentVolume():
-            yield from metadata_problems(obj.metadata)
-            yield from volume_problems(obj.spec)
-        case PersistentVolumeClaim():
-            yield from metadata_problems(obj.metadata)
-            yield from claim_problems(obj.spec)
-        case StorageClass():
-            yield from metadata_problems(obj.metadata)
-            yield from class_problems(obj)
-        case CSIStorageCapacity():
-            yield from metadata_problems(obj.metadata)
-            yield from capacity_problems(obj)
-        case PodDisruptionBudget():
-            yield from metadata_problems(obj.metadata)
-            yield from budget_problems(obj)
-        case PriorityClass():
-            yield from metadata_problems(obj.metadata)
-            yield from priority_class_problems(obj)
-        case PodGroup() | CoschedulingPodGroup():
-            yield from metadata_problems(obj.metadata)
-            yield from group_problems(obj)
-        case ReplicaSet() | StatefulSet():
-            yield from metadata_problems(obj.metadata)
-            yield from workload_problems(obj)
-        case Namespace() | Service() | ReplicationController() | CSINode() | VolumeAttachment():
-            yield from metadata_problems(obj.metadata)
-        case CSIDriver():
-            yield from metadata_problems(obj.metadata, any_case=True)
+def _problems(obj: Any) -> Problems:
+    check = _CHECKS.get(type(obj))
+    if check is not None:
+        yield from metadata_problems(obj.metadata, any_case=isinstance(obj, CSIDriver))
+        yield from check(obj)

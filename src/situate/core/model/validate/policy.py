@@ -5,13 +5,9 @@ from situate.core.model.validate.problem import Problems, unsupported
 from situate.core.model.validate.selectors import label_selector_problems
 from situate.core.model.workloads import ReplicaSet, StatefulSet
 
-__all__ = ["budget_problems", "priority_class_problems", "workload_problems"]
+__all__ = ["priority_class_problems", "selector_problems"]
 
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
-
-
-def budget_problems(budget: PodDisruptionBudget) -> Problems:
-    yield from label_selector_problems("spec.selector", budget.spec.selector)
 
 
 def priority_class_problems(priority_class: PriorityClass) -> Problems:
@@ -19,5 +15,5 @@ def priority_class_problems(priority_class: PriorityClass) -> Problems:
         yield unsupported("preemptionPolicy", priority_class.preemption_policy, PREEMPTION_POLICIES)
 
 
-def workload_problems(workload: ReplicaSet | StatefulSet) -> Problems:
-    yield from label_selector_problems("spec.selector", workload.spec.selector)
+def selector_problems(obj: PodDisruptionBudget | ReplicaSet | StatefulSet) -> Problems:
+    yield from label_selector_problems("spec.selector", obj.spec.selector)

@@ -1,11 +1,6 @@
 """Volumes, claims, classes, capacities."""
 
-from situate.core.model.storage import (
-    CSIStorageCapacity,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeSpec,
-    StorageClass,
-)
+from situate.core.model.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from situate.core.model.validate.problem import Problems, unsupported
 from situate.core.model.validate.resources import list_problems, quantity_problems
 from situate.core.model.validate.selectors import label_selector_problems, node_selector_problems
@@ -17,14 +12,16 @@ VOLUME_MODES = ("Block", "Filesystem")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 
 
-def volume_problems(spec: PersistentVolumeSpec) -> Problems:
+def volume_problems(volume: PersistentVolume) -> Problems:
+    spec = volume.spec
     yield from list_problems("spec.capacity", spec.capacity)
     yield from _mode_problems(spec.access_modes, spec.volume_mode)
     if spec.node_affinity is not None:
         yield from node_selector_problems("spec.nodeAffinity.required", spec.node_affinity.required)
 
 
-def claim_problems(spec: PersistentVolumeClaimSpec) -> Problems:
+def claim_problems(claim: PersistentVolumeClaim) -> Problems:
+    spec = claim.spec
     yield from _mode_problems(spec.access_modes, spec.volume_mode)
     yield from label_selector_problems("spec.selector", spec.selector)
     yield from list_problems("spec.resources.requests", spec.resources.requests)

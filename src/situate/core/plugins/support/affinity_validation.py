@@ -7,7 +7,7 @@ from situate.core.model.field_errors import child, distinct, index, invalid, uns
 from situate.core.model.labels import parse_int64
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
-from situate.core.model.pod import NodeAffinity
+from situate.core.model.pod import NodeAffinitySpec
 
 __all__ = ["node_affinity_problems"]
 
@@ -21,7 +21,7 @@ _INTEGER: Final = "for 'Gt', 'Lt' operators, the value must be an integer"
 _ONE_ELEMENT: Final = "must have one element"
 
 
-def node_affinity_problems(path: str, affinity: NodeAffinity) -> list[str]:
+def node_affinity_problems(path: str, affinity: NodeAffinitySpec) -> list[str]:
     """Of the required terms, then of the preferred ones. Terms that select nothing, or weigh nothing, are not read."""
     problems: list[str] = []
     required = affinity.required_during_scheduling_ignored_during_execution

@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
+from situate.core.model.managed_node import ManagedNode, TimedTaint
 from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition
 from situate.core.reconcile.api_values import format_time
 from situate.core.reconcile.effects import PatchStatus, ReconcileResult, RecordEvent, ResultBuilder, UpdateObject
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
@@ -41,13 +42,13 @@ def reconcile_node(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Rec
     return result.done()
 
 
-def silenced(one: ManagedNode, now: Millis) -> tuple[NodeReport, ...]:
+def silenced(one: ManagedNode, now: Millis) -> tuple[Condition, ...]:
     """The conditions of a node of which nothing is known."""
     reports = [_unknown(report, now) if report.type in _SPOKEN_FOR else report for report in one.status.conditions]
     had = [report.type for report in reports]
     reason, message = NEVER
     reports += [
-        NodeReport(
+        Condition(
             type=kind,
             status=UNKNOWN,
             last_heartbeat_time=one.metadata.creation_timestamp,
@@ -61,14 +62,14 @@ def silenced(one: ManagedNode, now: Millis) -> tuple[NodeReport, ...]:
     return tuple(reports)
 
 
-def _unknown(report: NodeReport, now: Millis) -> NodeReport:
+def _unknown(report: Condition, now: Millis) -> Condition:
     if report.status == UNKNOWN:
         return report
     reason, message = STOPPED
     return replace(report, status=UNKNOWN, reason=reason, message=message, last_transition_time=format_time(now))
 
 
-def _fall_silent(one: ManagedNode, reports: tuple[NodeReport, ...], result: ResultBuilder) -> None:
+def _fall_silent(one: ManagedNode, reports: tuple[Condition, ...], result: ResultBuilder) -> None:
     conditions = [to_json(report) for report in reports]
     result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, {"conditions": conditions}))
     if is_up(one):

@@ -7,8 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from situate.core.model.managed_node import ManagedNode, NodeReport, TimedTaint
+from situate.core.model.managed_node import ManagedNode, TimedTaint
 from situate.core.model.refs import Millis
+from situate.core.model.stored import Condition
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE
 from situate.core.reconcile.api_values import format_time, parse_time
 
@@ -59,7 +60,7 @@ def zone_of(node: ManagedNode) -> str:
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
-def ready_report(node: ManagedNode) -> NodeReport | None:
+def ready_report(node: ManagedNode) -> Condition | None:
     for report in node.status.conditions:
         if report.type == "Ready":
             return report
