@@ -19,7 +19,9 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
-from situate.kube.performer import KubePerformer
+from situate.kube.port import KubePort
+from situate.loop.scheduling.performer import Performer
+from situate.loop.scheduling.view import ClusterView
 from situate.wire.objects import decode, decode_pod
 
 PODS = "/api/v1/pods"
@@ -85,6 +87,16 @@ class Counted:
         self.drops.append(operation)
 
 
+def kube_performer(
+    client: Client, objects: ClusterView, tell: Callable[[list[Change]], None], **options: Any
+) -> Performer:
+    """A performer over a KubePort; each takes the options that it knows."""
+    port_options = {name: options.pop(name) for name in ("term", "groups") if name in options}
+    clocks = {name: options[name] for name in ("may_write", "now_ns") if name in options}
+    port = KubePort(client, client, objects, host="host-1", **clocks, **port_options)
+    return Performer(port, objects, tell, component="default-scheduler", **options)
+
+
 class World:
     def __init__(self, server: FakeServer, client: Client) -> None:
         self.server = server
@@ -97,14 +109,11 @@ class World:
         self._heard = asyncio.Event()
         self.performer = self.new_performer()
 
-    def new_performer(self, **options: Any) -> KubePerformer:
-        return KubePerformer(
+    def new_performer(self, **options: Any) -> Performer:
+        return kube_performer(
             self.client,
-            self.client,
-            self.hear,
             self.seen,
-            component="default-scheduler",
-            host="host-1",
+            self.hear,
             may_write=lambda: self.leads,
             now_ns=lambda: self.now_ns,
             metrics=self.counted,

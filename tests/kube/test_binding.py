@@ -8,7 +8,7 @@ from kube.performing import World, play
 from situate.core.changes import BindDone, BindFailed
 from situate.core.effects import Bind, Nominate, SetCondition
 from situate.kube import binding
-from situate.kube.binding import NOT_LEADER, RUNNING
+from situate.loop.scheduling.port import NOT_LEADER, RUNNING
 
 
 async def bound(world: World, **options: Any) -> BindDone | BindFailed:

@@ -9,7 +9,7 @@ from situate.core.changes import BindDone, PodRef
 from situate.core.effects import Bind, Nominate, SetCondition, SetGroupCondition
 from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta
-from situate.kube.conditions import Groups
+from situate.kube.conditions import GroupApi
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -282,7 +282,7 @@ def test_who_does_not_lead_notes_nothing() -> None:
 )
 def test_a_group_is_told_whether_it_was_scheduled_as_its_api_has_it(version: str, condition: str) -> None:
     async def scenario(world: World) -> None:
-        world.performer = world.new_performer(groups=lambda: Groups.of(version))
+        world.performer = world.new_performer(groups=lambda: GroupApi.of(version))
         groups = f"/apis/scheduling.k8s.io/{version}/podgroups"
         made = world.server.put(groups, {"metadata": {"name": "g", "namespace": "default"}})
         meta = ObjectMeta(name="g", namespace="default", uid=made["metadata"]["uid"], generation=2)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from kube.fake_server import FakeServer, Object
-from kube.performing import EVENTS, START_NS, World, play
+from kube.performing import EVENTS, START_NS, Seen, World, play
 from situate.core.changes import PodRef
 from situate.core.effects import Report
 from situate.kube.client import Client
-from situate.kube.events import FINISH_S, REFRESH_S, Events
+from situate.kube.port import KubePort
+from situate.loop.scheduling.events import FINISH_S, REFRESH_S, EventRecorder
 
 MINUTE_NS = 60_000_000_000
 WEB = PodRef("default", "web", "uid-web")
@@ -24,15 +25,16 @@ class Recorder:
         self.now_ns = START_NS
         self.leads = True
         self.drops = 0
-        self.events = Events(
-            client, lambda: self.leads, lambda: self.now_ns, "host-1", dropped=self._drop, retry_s=0.001, **options
+        port = KubePort(client, client, Seen(), host="host-1", may_write=lambda: self.leads)
+        self.events = EventRecorder(
+            port, lambda: self.leads, lambda: self.now_ns, dropped=self._drop, retry_s=0.001, **options
         )
 
     def _drop(self) -> None:
         self.drops += 1
 
     def say(self, note: str = "no room", reason: str = "FailedScheduling", pod: PodRef = WEB) -> None:
-        self.events.report(Report(pod, "Warning", reason, "Scheduling", note), "default-scheduler")
+        self.events.record(Report(pod, "Warning", reason, "Scheduling", note), "default-scheduler")
 
     async def written(self) -> list[Object]:
         async with asyncio.timeout(5):
@@ -124,7 +126,7 @@ def test_an_event_of_a_pod_with_a_very_long_name_has_a_name_that_the_server_take
 
 def test_a_scheduler_with_a_very_long_name_can_report_all_the_same() -> None:
     async def scenario(one: Recorder) -> None:
-        one.events.report(Report(WEB, "Normal", "Scheduled", "Binding", "x"), "s" * 200)
+        one.events.record(Report(WEB, "Normal", "Scheduled", "Binding", "x"), "s" * 200)
         [event] = await one.written()
         assert len(event["reportingInstance"]) == 128
 

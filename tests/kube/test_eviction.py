@@ -7,7 +7,7 @@ import pytest
 from kube.performing import PODS, World, play
 from situate.core.changes import EvictDone, EvictFailed, PodRef
 from situate.core.effects import Evict
-from situate.kube.binding import NOT_LEADER
+from situate.loop.scheduling.port import NOT_LEADER
 
 MESSAGE = "default-scheduler: preempting to accommodate a higher priority pod"
 

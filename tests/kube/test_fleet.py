@@ -21,16 +21,11 @@ from situate.wire.errors import InputError
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 
 
-class Silent:
-    def perform(self, effects: Sequence[Effect]) -> None:
-        pass
-
-
 class Recording(Drive):
     """Keeps what it is told, and decides nothing."""
 
     def __init__(self) -> None:
-        super().__init__(Engine(default_configuration()), Silent())
+        super().__init__(Engine(default_configuration()))
         self.heard: list[Change] = []
 
     def tell(self, changes: Sequence[Change]) -> None:

@@ -24,8 +24,9 @@ from situate.core.effects import AskExtender, Bind, Effect, Evict, Nominate, Rep
 from situate.core.engine.engine import Engine
 from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta
-from situate.kube.binding import STOPPING
-from situate.kube.performer import BINDS_IN_FLIGHT, EngineView
+from situate.kube.port import IN_FLIGHT
+from situate.loop.scheduling.port import STOPPING
+from situate.loop.scheduling.view import EngineView
 from storage_builders import claim, volume
 
 
@@ -42,15 +43,15 @@ def test_performing_does_not_wait_for_anything() -> None:
 
 def test_so_many_binds_are_under_way_and_no_more() -> None:
     async def scenario(world: World) -> None:
-        refs = [world.add_pod(f"p{at}") for at in range(BINDS_IN_FLIGHT + 20)]
+        refs = [world.add_pod(f"p{at}") for at in range(IN_FLIGHT.binds + 20)]
         world.server.fault("POST", "/binding", hang=True, times=len(refs))
         world.performer.perform([Bind(ref, "n1", 1) for ref in refs])
-        await world.until(lambda: len(world.server.asked("POST")) == BINDS_IN_FLIGHT)
+        await world.until(lambda: len(world.server.asked("POST")) == IN_FLIGHT.binds)
         assert world.performer.binds_waiting == len(refs)
         world.server.release()
         told = await world.answers(len(refs))
         assert {type(one) for one in told} == {BindDone}
-        assert world.counted.most["binding"] == BINDS_IN_FLIGHT
+        assert world.counted.most["binding"] == IN_FLIGHT.binds
         assert world.counted.now["binding"] == 0
         assert world.performer.binds_waiting == 0
 
@@ -92,11 +93,11 @@ def test_a_later_decision_replaces_one_that_has_not_begun() -> None:
 
 def test_draining_lets_binds_finish_and_refuses_new_ones() -> None:
     async def scenario(world: World) -> None:
-        refs = [world.add_pod(f"p{at}") for at in range(BINDS_IN_FLIGHT + 1)]
+        refs = [world.add_pod(f"p{at}") for at in range(IN_FLIGHT.binds + 1)]
         late = world.add_pod("late")
         world.server.fault("POST", "/binding", hang=True, times=len(refs))
         world.performer.perform([Bind(ref, "n1", 1) for ref in refs])
-        await world.until(lambda: len(world.server.asked("POST")) == BINDS_IN_FLIGHT)
+        await world.until(lambda: len(world.server.asked("POST")) == IN_FLIGHT.binds)
         draining = asyncio.create_task(world.performer.drain(5))
         await asyncio.sleep(0)
         world.performer.perform([Bind(late, "n1", 1), Evict(late, "n1", refs[0], "x"), Nominate(late, "n1")])
@@ -105,7 +106,7 @@ def test_draining_lets_binds_finish_and_refuses_new_ones() -> None:
         assert world.told.count(BindFailed(refs[-1], 1, STOPPING)) == 1, "it had not begun"
         assert world.told.count(BindFailed(late, 1, STOPPING)) == 1
         assert world.told.count(EvictFailed(late, STOPPING)) == 1
-        assert sum(isinstance(one, BindDone) for one in world.told) == BINDS_IN_FLIGHT
+        assert sum(isinstance(one, BindDone) for one in world.told) == IN_FLIGHT.binds
         assert "nodeName" not in world.get_pod("late")["spec"]
 
     play(scenario)

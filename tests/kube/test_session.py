@@ -5,9 +5,10 @@ import gc
 import pytest
 
 from situate.core.config.defaults import default_configuration
-from situate.kube.session import READING, build_engine, component, rare_collections
+from situate.kube.session import READING, build_engine, rare_collections
 from situate.kube.settings import Loaded, Pace, Settings
 from situate.loop.metrics import Metrics
+from situate.loop.scheduling.session import component_name
 
 LOADED = Loaded(default_configuration())
 
@@ -33,4 +34,4 @@ def test_an_engine_puts_back_what_was_parked_for_as_long_as_the_flag_says(limit_
 
 
 def test_we_go_by_the_name_of_the_first_profile() -> None:
-    assert component(LOADED.config) == "default-scheduler"
+    assert component_name(LOADED.config) == "default-scheduler"

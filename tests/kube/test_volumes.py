@@ -10,9 +10,9 @@ from kube.fake_server import Object
 from kube.performing import CLAIMS, VOLUMES, World, play
 from situate.core.changes import PodRef, VolumesBound, VolumesFailed
 from situate.core.effects import BindVolumes
-from situate.kube import volumes
-from situate.kube.binding import NOT_LEADER
-from situate.kube.volumes import RUNNING
+from situate.loop.scheduling import volumes
+from situate.loop.scheduling.port import NOT_LEADER
+from situate.loop.scheduling.volumes import RUNNING_PREBIND as RUNNING
 
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"

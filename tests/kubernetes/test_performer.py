@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from builders import node as known_node
-from kube.performing import Counted, Seen
+from kube.performing import Counted, Seen, kube_performer
 from kubernetes import objects
 from kubernetes.cluster import Cluster
 from kubernetes.proxy import BINDS, Fault, FaultProxy, Faults
@@ -24,7 +24,6 @@ from situate.core.model.group import PodGroup
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
 from situate.kube.kubeconfig import find_access
-from situate.kube.performer import KubePerformer
 from situate.wire.objects import decode, decode_pod
 
 WITHIN_S = 20.0
@@ -41,16 +40,8 @@ class Stage:
         self.counted = Counted()
         self.leads = True
         self.told: list[Change] = []
-        self.performer = KubePerformer(
-            client,
-            client,
-            self.told.extend,
-            self.seen,
-            component="default-scheduler",
-            host="host-1",
-            may_write=lambda: self.leads,
-            metrics=self.counted,
-            **options,
+        self.performer = kube_performer(
+            client, self.seen, self.told.extend, may_write=lambda: self.leads, metrics=self.counted, **options
         )
 
     def add(self, *names: str, **fields: Any) -> list[PodRef]:

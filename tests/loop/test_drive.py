@@ -44,12 +44,17 @@ class Hands:
         self.drive.tell([BindDone(bind.pod, bind.attempt) for bind in done])
 
     @property
+    def binds_waiting(self) -> int:
+        return len(self.waiting)
+
+    @property
     def bound(self) -> list[str]:
         return [effect.pod.name for effect in self.effects if isinstance(effect, Bind)]
 
 
 def made(hands: Hands, **fields: Any) -> Drive:
-    hands.drive = Drive(Engine(CONFIG), hands, under_way=lambda: len(hands.waiting), **fields)
+    hands.drive = Drive(Engine(CONFIG), **fields)
+    hands.drive.attach(hands)
     return hands.drive
 
 
@@ -247,6 +252,8 @@ def test_what_a_performer_tells_at_once_waits_for_the_next_step(monkeypatch: pyt
     performing = [0, 0]
 
     class Refusing:
+        binds_waiting = 0
+
         def perform(self, effects: Sequence[Effect]) -> None:
             performing[0] += 1
             performing[1] = max(performing)
@@ -255,7 +262,8 @@ def test_what_a_performer_tells_at_once_waits_for_the_next_step(monkeypatch: pyt
                     drive.tell([BindFailed(effect.pod, effect.attempt, "no")])
             performing[0] -= 1
 
-    drive = Drive(Engine(CONFIG), Refusing())
+    drive = Drive(Engine(CONFIG))
+    drive.attach(Refusing())
     drive.lead()
     drive.tell([NODE, *waiting(3)])
     assert (performing[1], drive.waiting) == (1, 3)

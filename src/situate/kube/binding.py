@@ -24,14 +24,12 @@ from situate.core.state.classes import signature
 from situate.kube.client import Client
 from situate.kube.pods import pod_path, read_pod
 from situate.kube.problems import ApiError
+from situate.loop.scheduling.port import NOT_LEADER, RUNNING
 from situate.wire.bodies import binding
 
 BIND_S: Final = 15.0
 """How long the answer to a Binding is waited for. With a look at the pod after it, this ends before the engine stops
 waiting (BIND_ANSWER_MS)."""
-NOT_LEADER: Final = "no longer the leader"
-STOPPING: Final = "the scheduler is shutting down"
-RUNNING: Final = 'running Bind plugin "DefaultBinder": '
 
 NODE_REFUSED: Final = frozenset({"FullNode", "IneligibleNode", "StaleTerm"})
 """Causes of a 409 by which situate's own server says that it is not the pod that changed."""

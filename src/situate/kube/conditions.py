@@ -11,18 +11,20 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeGuard
+from typing import Final, TypeGuard
 
 import msgspec
 
 from situate.core.changes import PodRef
-from situate.core.effects import Nominate, SetCondition, SetGroupCondition
-from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED, PodGroup
+from situate.core.effects import SetCondition, SetGroupCondition
+from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 from situate.core.model.pod import Pod
 from situate.core.state.classes import signature
 from situate.kube.client import Client
 from situate.kube.pods import ANOTHER, pod_path, read_pod
 from situate.kube.problems import ApiError
+from situate.loop.scheduling.port import PodNote, WriteOutcome
+from situate.loop.scheduling.view import ClusterView
 from situate.wire.patches import STRATEGIC, Condition, status_patch
 
 PATCH_S: Final = 15.0
@@ -35,43 +37,22 @@ REMEMBERED: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupApi:
     """Where the cluster keeps its PodGroups, and what their condition is called there."""
 
     path: str = "/apis/scheduling.k8s.io/v1alpha2"
     condition: str = POD_GROUP_SCHEDULED
 
     @staticmethod
-    def of(version: str | None) -> Groups:
+    def of(version: str | None) -> GroupApi:
         """As the API server has them in this version; if it has none, nothing can be noted anyway."""
         if version is None or version == "v1alpha2":
-            return Groups()
-        return Groups(f"/apis/scheduling.k8s.io/{version}", POD_GROUP_INITIALLY_SCHEDULED)
-
-
-class Pods(Protocol):
-    def pod(self, ref: PodRef) -> Pod | None: ...
-
-    def group(self, namespace: str, name: str) -> PodGroup | None: ...
+            return GroupApi()
+        return GroupApi(f"/apis/scheduling.k8s.io/{version}", POD_GROUP_INITIALLY_SCHEDULED)
 
 
 @dataclass(slots=True, eq=False)
-class Note:
-    """What is to be noted on a pod; later notes of the same thing replace earlier ones."""
-
-    ref: PodRef
-    conditions: dict[str, SetCondition] = field(default_factory=dict)
-    nominated: str | None = None
-
-    def add(self, effect: SetCondition | Nominate) -> None:
-        if isinstance(effect, Nominate):
-            self.nominated = effect.node
-        else:
-            self.conditions[effect.type] = effect
-
-
-@dataclass(slots=True, eq=False)
-class _Written:
+class _LastWrite:
     """What this process wrote on a pod last."""
 
     conditions: dict[str, int] = field(default_factory=dict)
@@ -92,28 +73,28 @@ class _Answer(msgspec.Struct):
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-class Notes:
-    """Writes notes, and remembers what was written until it is seen."""
+class StatusWriter:
+    """Writes the status of pods and groups, and remembers what it wrote until the engine has seen it."""
 
     def __init__(
         self,
         client: Client,
-        pods: Pods,
+        objects: ClusterView,
         may_write: Callable[[], bool],
         now_ns: Callable[[], int],
         *,
-        groups: Callable[[], Groups] = Groups,
+        groups: Callable[[], GroupApi] = GroupApi,
         retry_s: float = RETRY_S,
         remembered: int = REMEMBERED,
     ) -> None:
         self._client = client
-        self._pods = pods
+        self._objects = objects
         self._may_write = may_write
         self._now_ns = now_ns
         self._groups = groups
         self._retry_s = retry_s
         self._remembered = remembered
-        self._written: OrderedDict[str, _Written] = OrderedDict()
+        self._written: OrderedDict[str, _LastWrite] = OrderedDict()
 
     def version(self, pod: Pod) -> str:
         """The version of a pod that is known to be as this one, but for what was noted on it."""
@@ -124,12 +105,9 @@ class Notes:
         """The pod waits no longer."""
         self._written.pop(ref.uid, None)
 
-    async def write(self, note: Note, superseded: Callable[[], bool]) -> bool:
-        """Carry it out, with a few tries; not if there is nothing to do, nor once something newer is to be done.
-
-        False if it could not be written.
-        """
-        pod = judged = self._pods.pod(note.ref)
+    async def write(self, note: PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
+        """Carry it out, with a few tries; not if there is nothing to do, nor once something newer is to be done."""
+        pod = judged = self._objects.pod(note.ref)
         pause_s = self._retry_s
         for tries_left in range(TRIES - 1, -1, -1):
             if not self._waits(judged, note.ref) or not self._may_write():
@@ -142,25 +120,25 @@ class Notes:
                     break
                 another = error.status == ANOTHER and tries_left == TRIES - 1
                 if not (error.conflict or error.temporary or another) or not tries_left:
-                    return False
+                    return WriteOutcome.REFUSED
                 if error.conflict or another:
                     self.forget(note.ref)  # what it says itself is newer
                     try:
                         judged = await read_pod(self._client, note.ref)
                     except ApiError:
-                        return False
+                        return WriteOutcome.REFUSED
                 else:
                     await asyncio.sleep(pause_s)
                     pause_s *= RETRY_FACTOR
             if superseded():
                 break
-        return True
+        return WriteOutcome.DONE
 
     @staticmethod
     def _waits(pod: Pod | None, ref: PodRef) -> TypeGuard[Pod]:
         return pod is not None and pod.metadata.uid == ref.uid and not pod.spec.node_name
 
-    def _differing(self, note: Note, pod: Pod) -> tuple[list[Condition], str | None]:
+    def _differing(self, note: PodNote, pod: Pod) -> tuple[list[Condition], str | None]:
         """What of a note is not so already, as far as is known."""
         written = self._written.get(note.ref.uid)
         seen = {one.type: one for one in pod.status.conditions}
@@ -181,14 +159,14 @@ class Notes:
         nominated = note.nominated if note.nominated is not None and note.nominated != is_nominated else None
         return conditions, nominated
 
-    async def _patch(self, note: Note, pod: Pod, *, chained: bool) -> None:
+    async def _patch(self, note: PodNote, pod: Pod, *, chained: bool) -> None:
         conditions, nominated = self._differing(note, pod)
         if not conditions and nominated is None:
             return
         body = status_patch(note.ref.uid, self.version(pod), conditions, nominated)
         path = f"{pod_path(note.ref)}/status"
         answer = await self._client.request("PATCH", path, body=body, content_type=STRATEGIC, timeout_s=PATCH_S)
-        written = self._written.pop(note.ref.uid, None) or _Written()
+        written = self._written.pop(note.ref.uid, None) or _LastWrite()
         for one in note.conditions.values():
             written.conditions[one.type] = _digest(one)
         if note.nominated is not None:
@@ -198,14 +176,14 @@ class Notes:
         if len(self._written) > self._remembered:
             self._written.popitem(last=False)
 
-    async def write_group(self, said: SetGroupCondition) -> bool:
-        """Set the condition of a PodGroup, where it is not so already. False if it could not be written."""
-        group, where = self._pods.group(said.namespace, said.name), self._groups()
+    async def write_group(self, said: SetGroupCondition) -> WriteOutcome:
+        """Set the condition of a PodGroup, where it is not so already."""
+        group, where = self._objects.group(said.namespace, said.name), self._groups()
         if group is None:
-            return True
+            return WriteOutcome.DONE
         before = next((one for one in group.status.conditions if one.type == where.condition), None)
         if before is not None and (before.status, before.reason, before.message) == _says(said):
-            return True
+            return WriteOutcome.DONE
         since_ns = None if before is not None and before.status == said.status else self._now_ns()
         generation = group.metadata.generation
         made = Condition(where.condition, said.status, said.reason, said.message, generation, since_ns)
@@ -221,10 +199,10 @@ class Notes:
                 if error.not_found or error.conflict:
                     break  # gone, or another of its name
                 if not error.temporary or not tries_left:
-                    return False
+                    return WriteOutcome.REFUSED
             await asyncio.sleep(pause_s)
             pause_s *= RETRY_FACTOR
-        return True
+        return WriteOutcome.DONE
 
 
 def _alike(one: Pod, other: Pod | None) -> bool:

@@ -27,7 +27,7 @@ from situate.kube.lease_store import ApiLeaseStore
 from situate.kube.preflight import missing_rights, reach, rights_of
 from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.serving import Serving, keep_certificate_fresh
-from situate.kube.session import Means, Session, build_engine, component, end, kinds_of
+from situate.kube.session import Session, SessionContext, build_engine, kinds_of
 from situate.kube.settings import OWN_LEASE, Loaded, Pace, Settings
 from situate.kube.shadow import Report
 from situate.kube.signals import heard
@@ -35,6 +35,7 @@ from situate.kube.succession import Succession
 from situate.loop.election import ElectionRules, Elector, new_identity
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
+from situate.loop.scheduling.session import component_name, end_tasks
 from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError
 
@@ -92,7 +93,7 @@ class Process:
         self._stack = AsyncExitStack()
         self._serving: tuple[Serving, Client] | None = None
         """With whom to ask who somebody is."""
-        self._means: Means | None = None
+        self._context: SessionContext | None = None
         """There once the server has been reached."""
 
     @property
@@ -135,7 +136,7 @@ class Process:
                     await self._stop(going)
                 _log.info("Requested to terminate, exiting" if code == OK else "Exiting")
             finally:
-                await end(*tasks)
+                await end_tasks(*tasks)
                 await self._succession.close()
         if self._settings.shadow:
             said = f"{self.report.json().decode()}\n" if self._settings.shadow_json else self.report.text()
@@ -166,20 +167,20 @@ class Process:
         """Reach the server, see the cluster, be elected, and then stay so."""
         version = await reach(side, self._access)
         _log.info("Connected", server=self._access.server, version=version, where=self._access.where)
-        means = await self._make_means()
+        context = await self._make_context()
         async with asyncio.TaskGroup() as beside:
             beside.create_task(self._say_missing_rights(side), name="rights")
             if self._serving is not None:
                 beside.create_task(self.endpoints.look_up(*self._serving), name="authorities")
             delayed = self.delayed
             if not delayed:
-                await self._succession.begin(means, self._configuration.loaded)
+                await self._succession.begin(context, self._configuration.loaded)
             if self.elector is not None:
                 await self.elector.acquire()
                 # From here on it is renewed, however long it takes to see the cluster.
                 beside.create_task(self._hold(self.elector), name="election")
             if delayed:
-                await self._succession.begin(means, self._configuration.loaded)
+                await self._succession.begin(context, self._configuration.loaded)
             if self.fleet is not None:
                 await self.fleet.join()
                 beside.create_task(self.fleet.run(), name="fleet")
@@ -208,7 +209,7 @@ class Process:
         self.stopping = True
         if not self._lost:
             await self._succession.drain(self._drain_s)
-        await end(going)  # or the lease would be renewed while it is released
+        await end_tasks(going)  # or the lease would be renewed while it is released
         if self.elector is not None:
             await self.elector.release()
         if self.fleet is not None:
@@ -221,7 +222,7 @@ class Process:
     ) -> Client:
         return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics, may_write=may_write)
 
-    async def _make_means(self) -> Means:
+    async def _make_context(self) -> SessionContext:
         """A client for binds and the like, and one for events: as in kube-scheduler, neither waits for the other."""
         connection = self.config.client_connection
         clients = [
@@ -230,7 +231,7 @@ class Process:
             )
             for _ in range(2)
         ]
-        self._means = Means(
+        self._context = SessionContext(
             settings=self._settings,
             pace=self._pace,
             metrics=self.metrics,
@@ -241,7 +242,7 @@ class Process:
             term=self.term,
             fleet=self.fleet,
         )
-        return self._means
+        return self._context
 
     def _make_fleet(self, side: Client) -> Fleet | None:
         rules = self._settings.fleet
@@ -259,7 +260,7 @@ class Process:
             return None
         if problem := self._rules.problem():
             raise InputError(problem, subject="leaderElection")
-        store = ApiLeaseStore(side, self._rules.namespace, self._rules.name, component=component(self.config))
+        store = ApiLeaseStore(side, self._rules.namespace, self._rules.name, component=component_name(self.config))
         elector = Elector(store, self._rules, self.identity)
         self._stack.push_async_callback(elector.close)
         return elector
@@ -312,8 +313,8 @@ class Process:
             return
         if self.fleet is not None:
             self.fleet.decide_on(self._scheduler_names())
-        if self._means is not None:  # else the first session will have it
-            await self._succession.swap(self._means, self._configuration.loaded)
+        if self._context is not None:  # else the first session will have it
+            await self._succession.swap(self._context, self._configuration.loaded)
         _log.info("The new configuration is in use", file=str(self._settings.config_file))
 
     # -- telling -------------------------------------------------------------------------------------------------

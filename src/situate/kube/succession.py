@@ -10,8 +10,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeAlias
 
-from situate.kube.session import Means, Session, end, open_session
+from situate.kube.session import Session, SessionContext, open_session
 from situate.kube.settings import Loaded
+from situate.loop.scheduling.session import end_tasks
 
 RELOAD_DRAIN_S: Final = 5.0
 """How long binds under way may take to finish when the configuration is another."""
@@ -32,12 +33,12 @@ class Succession:
         self._stack = AsyncExitStack()
         self.session: Session | None = None
 
-    async def begin(self, means: Means, loaded: Loaded) -> None:
+    async def begin(self, context: SessionContext, loaded: Loaded) -> None:
         """Begin, and wait until everything that there is has been seen."""
         async with self._changing:
-            await self._begin(means, loaded)
+            await self._begin(context, loaded)
 
-    async def swap(self, means: Means, loaded: Loaded) -> None:
+    async def swap(self, context: SessionContext, loaded: Loaded) -> None:
         """A new session in the place of the old one, if there is one. What was decided is carried out first."""
         async with self._changing:
             if self.session is None:
@@ -45,7 +46,7 @@ class Succession:
             if self._leading:
                 await self.session.drain(RELOAD_DRAIN_S)
             await self.close()
-            await self._begin(means, loaded)
+            await self._begin(context, loaded)
             if self._leading and self.session is not None:
                 self.session.drive.lead()
 
@@ -70,12 +71,12 @@ class Succession:
         """End the session, if there is one, and see it end."""
         task, self._task = self._task, None
         if task is not None:
-            await end(task)
+            await end_tasks(task)
         self.session = None
         await self._stack.aclose()
 
-    async def _begin(self, means: Means, loaded: Loaded) -> None:
+    async def _begin(self, context: SessionContext, loaded: Loaded) -> None:
         self._stack = AsyncExitStack()
-        self.session = session = await self._stack.enter_async_context(open_session(means, loaded))
+        self.session = session = await self._stack.enter_async_context(open_session(context, loaded))
         self._task = asyncio.create_task(self._guard(session.run()), name="session")
         await session.until_synced()

@@ -20,7 +20,7 @@ from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
 from situate.loop.journal import Journal
 from situate.loop.logs import Log
-from situate.loop.run import Performer, turn
+from situate.loop.run import EffectHandler, turn
 
 INTAKE_LIMIT: Final = 1 << 16
 """How many changes may wait for a step. Whoever tells more has to wait until they are folded in."""
@@ -52,30 +52,34 @@ class EngineError(Exception):
     """The engine raised: a fault of ours. What it knows may be wrong by now, so nobody may ask it again."""
 
 
+class DrivenPerformer(EffectHandler, Protocol):
+    """Carries out the effects of a drive's engine."""
+
+    @property
+    def binds_waiting(self) -> int:
+        """How many binds have no answer yet."""
+
+
 class Drive:
     """One engine with all that it is told. It begins as a standby: `lead` lets it decide."""
 
     def __init__(
         self,
         engine: Engine,
-        performer: Performer,
         journal: Journal | None = None,
         clock: Clock | None = None,
         watchers: Sequence[Watcher] = (),
-        under_way: Callable[[], int] = lambda: 0,
         pause_above: int = PAUSE_ABOVE,
     ) -> None:
-        """`under_way` says how many binds have not been answered yet."""
         self.engine = engine
         self.steps = 0
         self.stepped_at: Millis | None = None
-        self._performer = performer
+        self._performer: DrivenPerformer = _NoPerformer()
         self._journal = journal
         self._clock = clock or running_clock()
         self._watchers = watchers
         self._intake: list[Change] = [Leading(False)]
         self._performs = False
-        self._under_way = under_way
         self._pause_above = pause_above
         self._paused = self._stopping = False
         self._told = asyncio.Event()
@@ -86,6 +90,10 @@ class Drive:
     def waiting(self) -> int:
         """How many changes have not been folded in yet."""
         return len(self._intake)
+
+    def attach(self, performer: DrivenPerformer) -> None:
+        """Have this performer carry out the effects. A performer reports to `tell`, so the drive exists first."""
+        self._performer = performer
 
     def tell(self, changes: Sequence[Change]) -> None:
         """Something happened. To be called on the event loop that drives; returns at once, but for a full intake.
@@ -157,7 +165,7 @@ class Drive:
             watcher.before(self.engine, now, changes)
         begun = time.perf_counter()
         try:
-            effects = turn(self.engine, now, changes, _Held(), self._journal)
+            effects = turn(self.engine, now, changes, _NO_PERFORMER, self._journal)
         except Exception as error:
             self._failure = EngineError(told(error))
             raise self._failure from error
@@ -167,7 +175,7 @@ class Drive:
         self.stepped_at = now
         for watcher in reversed(self._watchers):
             watcher.after(self.engine, now, effects, seconds)
-        if self._performs and effects:
+        if self._performs:
             self._performer.perform(effects)
 
     def _look_after_journal(self) -> None:
@@ -177,7 +185,7 @@ class Drive:
 
     def _pause_or_go_on(self) -> None:
         """Do not decide faster than binds are carried out."""
-        wanted = self._stopping or self._under_way() > self._pause_above // (2 if self._paused else 1)
+        wanted = self._stopping or self._performer.binds_waiting > self._pause_above // (2 if self._paused else 1)
         if wanted != self._paused:
             self._paused = wanted
             self._intake.append(Paused(wanted))
@@ -190,8 +198,13 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-class _Held:
-    """Carries nothing out: the drive does, after the step, if it may. What a performer raises is not the engine's."""
+class _NoPerformer:
+    """Carries out nothing. Inside a step, so that what a performer raises does not count as the engine's fault."""
+
+    binds_waiting = 0
 
     def perform(self, effects: Sequence[Effect]) -> None:
         pass
+
+
+_NO_PERFORMER: Final = _NoPerformer()

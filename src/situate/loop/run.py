@@ -11,20 +11,20 @@ from situate.core.engine.engine import Engine
 from situate.loop.journal import Journal
 
 
-class Performer(Protocol):
-    """Carries effects out, in a cluster or in a simulated one. What comes of them it reports later, as changes."""
+class EffectHandler(Protocol):
+    """Carries out effects, in a real cluster or a simulated one, and reports later what came of them, as changes."""
 
     def perform(self, effects: Sequence[Effect]) -> None: ...
 
 
 def turn(
-    engine: Engine, now: Millis, changes: Sequence[Change], performer: Performer, journal: Journal | None = None
+    engine: Engine, now: Millis, changes: Sequence[Change], handler: EffectHandler, journal: Journal | None = None
 ) -> list[Effect]:
-    """Step once. The journal has the changes before the engine does, and the effects before the performer does."""
+    """Step once. The journal has the changes before the engine does, and the effects before the handler does."""
     if journal is not None:
         journal.heard(now, changes)
     effects = engine.step(now, changes)
     if journal is not None:
         journal.decided(effects)
-    performer.perform(effects)
+    handler.perform(effects)
     return effects

@@ -26,7 +26,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Object, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.scheduler import Settings, open_scheduler
+from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 from situate.store.memory import MemoryStore
 
 NODE, SNAPSHOT = BY_KIND["v1", "Node"], BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
@@ -91,7 +91,7 @@ async def cluster() -> AsyncIterator[Cluster]:
     for name in ("default", "kube-system", "kube-node-lease"):
         await made.create(NAMESPACE, {"metadata": {"name": name}})
     async with open_scheduler(
-        store, registry, Binder(registry, time.time_ns, transactions.node_locks), Settings()
+        store, registry, Binder(registry, time.time_ns, transactions.node_locks), SchedulerSettings()
     ) as scheduler:
         made.live()
         made.begin(HollowNodes(LocalControlPlane(registry), SHAPES[:2], LEASED).run())

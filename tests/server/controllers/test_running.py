@@ -23,7 +23,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.scheduler import Settings, open_scheduler
+from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 from situate.store.memory import MemoryStore
 
 WITHIN_S = 20.0
@@ -74,7 +74,7 @@ async def world(nodes: int = 3) -> AsyncIterator[World]:
         await made.create(NAMESPACE, {"metadata": {"name": name}})
     binder = Binder(registry, time.time_ns, transactions.node_locks)
     fleet = HollowNodes(LocalControlPlane(registry), hollow_shapes(nodes, 1, NodeShape()))
-    async with open_scheduler(store, registry, binder, Settings()) as scheduler:
+    async with open_scheduler(store, registry, binder, SchedulerSettings()) as scheduler:
         parts = (fleet.run(), RegistryControllers(registry).run(), scheduler.run())
         tasks = [asyncio.create_task(part) for part in parts]
         try:

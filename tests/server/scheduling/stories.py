@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from server.placing.world import WITHIN_S, World, opened
-from situate.server.scheduling.scheduler import Scheduler, Settings, open_scheduler
+from situate.loop.scheduling.performer import Performer
+from situate.server.scheduling.scheduler import Scheduler, SchedulerSettings, open_scheduler
 from situate.store.contract import Store
 from situate.store.memory import MemoryStore
 
@@ -13,10 +14,10 @@ Story = Callable[[World], Awaitable[None]]
 
 
 @asynccontextmanager
-async def scheduling(world: World, settings: Settings | None = None) -> AsyncIterator[Scheduler]:
+async def scheduling(world: World, settings: SchedulerSettings | None = None) -> AsyncIterator[Scheduler]:
     """A scheduler that runs meanwhile."""
     async with open_scheduler(
-        world.store, world.registry, world.binder, settings or Settings(elects=False), wall_ns=world.wall_ns
+        world.store, world.registry, world.binder, settings or SchedulerSettings(elects=False), wall_ns=world.wall_ns
     ) as scheduler:
         running = asyncio.create_task(scheduler.run())
         try:
@@ -28,6 +29,12 @@ async def scheduling(world: World, settings: Settings | None = None) -> AsyncIte
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
+
+
+def performer_of(scheduler: Scheduler) -> Performer:
+    performer = scheduler.session.performer
+    assert performer is not None
+    return performer
 
 
 async def until(said: Callable[[], bool]) -> None:

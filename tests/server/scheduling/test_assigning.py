@@ -5,10 +5,10 @@ from server.placing.world import World
 from server.scheduling.stories import scheduling, tell, until
 from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.gpu import GPU_RESOURCE
-from situate.server.scheduling.scheduler import Settings
+from situate.server.scheduling.scheduler import SchedulerSettings
 from situate.wire.config import load_config
 
-SETTINGS = Settings(config=load_config(gpu_config(), "test.yaml"), elects=False)
+SETTINGS = SchedulerSettings(config=load_config(gpu_config(), "test.yaml"), elects=False)
 
 
 def given(world: World, name: str) -> str:

@@ -9,7 +9,7 @@ from server.scheduling.test_scheduler import node_of
 from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.requests import SYSTEM
 from situate.server.scheduling.lease_store import server_elector
-from situate.server.scheduling.scheduler import Settings
+from situate.server.scheduling.scheduler import SchedulerSettings
 
 
 def lease(world: World) -> tuple[str, int]:
@@ -82,8 +82,8 @@ def test_of_two_schedulers_that_elect_one_binds() -> None:
     async def story(world: World) -> None:
         await world.node(cpu="64", allocatable={"pods": "100", "memory": "200Gi"})
         async with (
-            scheduling(world, Settings(identity="one")) as one,
-            scheduling(world, Settings(identity="two")) as two,
+            scheduling(world, SchedulerSettings(identity="one")) as one,
+            scheduling(world, SchedulerSettings(identity="two")) as two,
         ):
             await asyncio.gather(*[world.pod(f"p{at}", cpu="100m") for at in range(20)])
             await until(lambda: all(node_of(world, f"p{at}") for at in range(20)))

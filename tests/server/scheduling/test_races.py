@@ -12,12 +12,12 @@ from server.scheduling.stories import scheduling, tell, until
 from situate.core.config.defaults import default_configuration
 from situate.server.placing.audit import audit
 from situate.server.placing.bind_transaction import PODS
-from situate.server.scheduling.scheduler import Settings
+from situate.server.scheduling.scheduler import SchedulerSettings
 from situate.store.sqlite.store import SqliteStore
 
 NODES, PODS_A_NODE, SCHEDULERS = 200, 10, 3
 DEMAND = 2 * NODES * PODS_A_NODE
-IMPATIENT = Settings(replace(default_configuration(), pod_max_backoff_seconds=1), elects=False)
+IMPATIENT = SchedulerSettings(replace(default_configuration(), pod_max_backoff_seconds=1), elects=False)
 
 
 def test_three_schedulers_with_twice_the_demand_fill_every_node_and_overfill_none() -> None:

@@ -7,19 +7,21 @@ import msgspec
 
 from server.placing.witness import witnessed
 from server.placing.world import World, pod_object
-from server.scheduling.stories import scheduling, tell, until
+from server.scheduling.stories import performer_of, scheduling, tell, until
 from situate.core.changes import BindDone, BindFailed, Change, PodRef
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Nominate, SetCondition
 from situate.core.engine.engine import Engine
 from situate.loop.metrics import Metrics
+from situate.loop.scheduling.performer import Performer
+from situate.loop.scheduling.view import EngineView
 from situate.server.placing.bind_transaction import PODS
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
-from situate.server.scheduling.performer import RegistryPerformer
-from situate.server.scheduling.scheduler import Settings, open_scheduler
+from situate.server.scheduling.port import RegistryPort
+from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 
 GROUPS = BY_KIND["scheduling.k8s.io/v1beta1", "PodGroup"]
 
@@ -217,11 +219,11 @@ def test_the_same_condition_is_not_written_again() -> None:
             ref, first = PodRef("default", "p", pod.uid), world.held("p").revision
             message = world.read("p")["status"]["conditions"][0]["message"]
             said = SetCondition(ref, "PodScheduled", "False", "Unschedulable", message)
-            scheduler.performer.perform([said])
-            await until(lambda: not scheduler.performer.busy)
+            performer_of(scheduler).perform([said])
+            await until(lambda: not performer_of(scheduler).busy)
             assert world.held("p").revision == first
-            scheduler.performer.perform([msgspec.structs.replace(said, message="another"), Nominate(ref, "n1")])
-            await until(lambda: not scheduler.performer.busy)
+            performer_of(scheduler).perform([msgspec.structs.replace(said, message="another"), Nominate(ref, "n1")])
+            await until(lambda: not performer_of(scheduler).busy)
             status = world.read("p")["status"]
             assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("another", "n1")
 
@@ -252,7 +254,7 @@ def test_a_bind_to_a_node_that_filled_up_meanwhile_is_refused_and_the_pod_goes_e
 def test_without_explanations_decisions_say_where_and_no_more() -> None:
     async def story(world: World) -> None:
         await world.node()
-        async with scheduling(world, Settings(default_configuration(), elects=False, explain=False)):
+        async with scheduling(world, SchedulerSettings(default_configuration(), elects=False, explain=False)):
             await world.pod()
             await until(lambda: node_of(world, "p") == "n1")
         decision = world.decision("p")
@@ -269,8 +271,8 @@ def test_a_scheduler_that_stops_answers_what_it_has_begun() -> None:
         async with scheduling(world) as scheduler:
             await until(lambda: bool(world.on()))
             assert await scheduler.drain(10.0)
-            assert scheduler.performer.binds_waiting == 0
-            assert not scheduler.performer.busy
+            assert performer_of(scheduler).binds_waiting == 0
+            assert not performer_of(scheduler).busy
         assert (await witnessed(world.store)).problems == []
 
     tell(story)
@@ -286,9 +288,9 @@ def test_an_event_that_is_said_again_is_counted() -> None:
                 return [one for one in events(world) if one["reason"] == "FailedScheduling"]
 
             await until(lambda: len(failed()) == 1)
-            await until(lambda: not scheduler.performer._events._crew.busy)
-            one = next(iter(scheduler.performer._events._known.values()))
-            scheduler.performer._events.report(one.report, one.controller)
+            await until(lambda: not performer_of(scheduler)._events.busy)
+            one = next(iter(performer_of(scheduler)._events._known.values()))
+            performer_of(scheduler)._events.record(one.report, one.controller)
             await until(lambda: failed()[0].get("series", {}).get("count") == 2)
             assert len(failed()) == 1
 
@@ -300,7 +302,7 @@ def test_the_metrics_of_a_scheduler_count_what_it_does() -> None:
         await world.node()
         metrics = Metrics()
         async with open_scheduler(
-            world.store, world.registry, world.binder, Settings(elects=False), metrics=metrics
+            world.store, world.registry, world.binder, SchedulerSettings(elects=False), metrics=metrics
         ) as scheduler:
             running = asyncio.create_task(scheduler.run())
             await world.pod()
@@ -322,9 +324,9 @@ def test_a_bind_whose_answer_was_lost_is_answered_when_it_is_asked_for_again() -
         uid = (await world.pod()).uid
         told: list[Change] = []
         engine = Engine(default_configuration())
-        performer = RegistryPerformer(
-            world.registry, world.binder, engine, told.extend, world.wall_ns, component="default-scheduler"
-        )
+        view = EngineView(engine)
+        port = RegistryPort(world.registry, world.binder, view, world.wall_ns, component="default-scheduler")
+        performer = Performer(port, view, told.extend, component="default-scheduler", now_ns=world.wall_ns)
         ref = PodRef("default", "p", uid)
         performer.perform([Bind(ref, "n1", 1)])
         await until(lambda: len(told) == 1)

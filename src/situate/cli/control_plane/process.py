@@ -61,8 +61,7 @@ from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.scheduling.lease_store import server_elector
-from situate.server.scheduling.scheduler import LostTermError, open_scheduler
-from situate.server.scheduling.scheduler import Settings as SchedulerSettings
+from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
 from situate.server.tables import printers
 from situate.server.uids import new_uid
 from situate.server.views.views import Views

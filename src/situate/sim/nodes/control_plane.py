@@ -23,7 +23,7 @@ from situate.server.registry.metadata import NAME_ALPHABET, SUFFIX_LENGTH
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.scheduler import LostTermError, Settings, open_scheduler
+from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import Actor, DriftingClock
 from situate.store.contract import Watch
@@ -126,7 +126,7 @@ class ControlPlaneProcess:
 
     async def _schedule(self) -> None:
         while True:
-            settings = Settings(identity="situate")
+            settings = SchedulerSettings(identity="situate")
             async with open_scheduler(
                 self._gate, self.registry, self._binder, settings, wall_ns=time.time_ns
             ) as scheduler:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from situate.kube.lanes import Lanes
+from situate.loop.logs import KEYS
+from situate.loop.scheduling.lanes import Lanes
 
 
 @dataclass
@@ -34,6 +35,14 @@ class Job:
         self.diary.done.append(self.name)
 
 
+async def run(job: Job) -> None:
+    await job.run()
+
+
+def made(**limits: int) -> Lanes[Job]:
+    return Lanes({kind: (limit, run) for kind, limit in limits.items()})
+
+
 def play(scenario: Callable[[Diary], Awaitable[None]]) -> None:
     async def run() -> None:
         await scenario(Diary())
@@ -43,7 +52,7 @@ def play(scenario: Callable[[Diary], Awaitable[None]]) -> None:
 
 def test_work_of_one_key_is_done_in_order_whatever_its_kind() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes = Lanes({"a": 5, "b": 5})
+        lanes = made(a=5, b=5)
         for at in range(6):
             lanes.put("x", Job(f"{at}", diary, "ab"[at % 2]))
         assert await lanes.idle(5)
@@ -56,7 +65,7 @@ def test_work_of_one_key_is_done_in_order_whatever_its_kind() -> None:
 
 def test_work_of_different_keys_is_done_side_by_side_up_to_the_limit() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes = Lanes({"a": 3})
+        lanes = made(a=3)
         for at in range(30):
             lanes.put(f"{at}", Job(f"{at}", diary))
         assert await lanes.idle(5)
@@ -68,7 +77,7 @@ def test_work_of_different_keys_is_done_side_by_side_up_to_the_limit() -> None:
 
 def test_much_work_of_one_kind_does_not_hold_up_another() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes, gate = Lanes({"a": 2, "b": 1}), asyncio.Event()
+        lanes, gate = made(a=2, b=1), asyncio.Event()
         for at in range(10):
             lanes.put(f"a{at}", Job(f"a{at}", diary, "a", gate))
         lanes.put("urgent", Job("urgent", diary, "b"))
@@ -83,7 +92,7 @@ def test_much_work_of_one_kind_does_not_hold_up_another() -> None:
 
 def test_work_that_comes_while_the_last_is_being_finished_is_done() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes = Lanes({"a": 1})
+        lanes = made(a=1)
         for at in range(200):
             lanes.put(f"{at}", Job(f"{at}", diary))
             for _ in range(at % 5):
@@ -96,7 +105,7 @@ def test_work_that_comes_while_the_last_is_being_finished_is_done() -> None:
 
 def test_dropped_work_is_not_done_and_what_comes_after_it_need_not_wait_in_its_line() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes, gate = Lanes({"a": 1, "b": 1}), asyncio.Event()
+        lanes, gate = made(a=1, b=1), asyncio.Event()
         lanes.put("first", Job("first", diary, "a", gate))
         note, bind = Job("note", diary, "a"), Job("bind", diary, "b")
         lanes.put("x", note)
@@ -116,7 +125,7 @@ def test_dropped_work_is_not_done_and_what_comes_after_it_need_not_wait_in_its_l
 
 def test_dropping_the_only_work_of_a_key_leaves_nothing() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes = Lanes({"a": 1})
+        lanes = made(a=1)
         job = Job("x", diary)
         lanes.put("x", job)
         lanes.drop("x", job)
@@ -130,7 +139,7 @@ def test_dropping_the_only_work_of_a_key_leaves_nothing() -> None:
 
 def test_dropping_all_lets_what_is_under_way_finish() -> None:
     async def scenario(diary: Diary) -> None:
-        lanes, gate = Lanes({"a": 1}), asyncio.Event()
+        lanes, gate = made(a=1), asyncio.Event()
         jobs = [Job(f"{at}", diary, "a", gate) for at in range(3)]
         for at, job in enumerate(jobs):
             lanes.put("x" if at < 2 else "y", job)
@@ -145,18 +154,47 @@ def test_dropping_all_lets_what_is_under_way_finish() -> None:
     play(scenario)
 
 
-def test_work_that_raises_is_told_of_and_the_rest_goes_on() -> None:
+def test_work_that_raises_is_logged_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(diary: Diary) -> None:
-        heard: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told["exception"]))
-        lanes, fault = Lanes({"a": 1}), LookupError("a fault")
+        lanes, fault = made(a=1), LookupError("a fault")
         lanes.put("x", Job("bad", diary, error=fault))
         lanes.put("x", Job("after it", diary))
         lanes.put("y", Job("other", diary))
-        while lanes.busy:
-            await asyncio.sleep(0)
-        assert heard == [fault]
+        assert await lanes.idle(5)
+        [record] = caplog.records
+        assert getattr(record, KEYS)["err"].startswith("LookupError: a fault (in ")
         assert sorted(diary.done) == ["after it", "other"]
+
+    play(scenario)
+
+
+def test_workers_that_rest_are_called_again() -> None:
+    async def scenario(diary: Diary) -> None:
+        lanes = made(a=2)
+        for some in ("ab", "c", "def"):
+            for name in some:
+                lanes.put(name, Job(name, diary))
+            assert await lanes.idle(5)
+        assert diary.done == list("abcdef")
+        assert len(asyncio.all_tasks()) == 3, "two workers, and the scenario"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_worker_that_was_cancelled_while_it_rested_is_not_called(turns: int) -> None:
+    async def scenario(diary: Diary) -> None:
+        lanes = made(a=2)
+        lanes.put("x", Job("a", diary))
+        lanes.put("y", Job("b", diary))
+        assert await lanes.idle(5)
+        await asyncio.sleep(0)
+        lanes.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        lanes.put("x", Job("c", diary))
+        assert await lanes.idle(5)
+        assert diary.done == ["a", "b", "c"]
 
     play(scenario)
 
@@ -164,7 +202,7 @@ def test_work_that_raises_is_told_of_and_the_rest_goes_on() -> None:
 @pytest.mark.parametrize("limit", [1, 4])
 def test_cancelling_stops_what_is_under_way(limit: int) -> None:
     async def scenario(diary: Diary) -> None:
-        lanes = Lanes({"a": limit})
+        lanes = made(a=limit)
         for at in range(limit):
             lanes.put(f"{at}", Job("never", diary, gate=asyncio.Event()))
         await asyncio.sleep(0)
