@@ -34,7 +34,7 @@ import uvloop
 
 from server import Peer, namespace, say, situate
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
-from situate.server.placing.lags import Lags
+from situate.server.placing.lag_tracker import LagTracker
 
 NODES, BINDS, LAG_S = 1_000, 100, 30.0
 IDLE_NODES, IDLE_S = 5_000, 30.0
@@ -72,7 +72,7 @@ decode_frame = msgspec.json.Decoder(Frame).decode
 class Seen:
     """What the watches told."""
 
-    lags: Lags = field(default_factory=Lags)
+    lags: LagTracker = field(default_factory=LagTracker)
     taken_s: list[float] = field(default_factory=list)
     acknowledged: int = 0
     cores: list[float] = field(default_factory=list)

@@ -25,8 +25,8 @@ from situate.agent.node_objects import NodeShape, node_body
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
-from situate.kube.problems import ApiError
 
 NODE = "own"
 WITHIN_S = 30.0

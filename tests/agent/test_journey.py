@@ -20,8 +20,8 @@ import yaml
 from agent.world import processes_with
 from situate.agent.ports import free_port
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
-from situate.kube.problems import ApiError
 
 KUBECTL = Path(__file__).parents[1] / "kubernetes" / "bin" / "kubectl"
 WITHIN_S = 40.0

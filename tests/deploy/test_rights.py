@@ -53,13 +53,13 @@ CALLS: dict[tuple[str, str], set[Allowed]] = {
     ("preflight", "POST"): set(),
     ("reflector", "GET"): {Allowed("list", kind.group, kind.resource) for kind in ALL_KINDS},
     ("reflector", "WATCH"): {Allowed("watch", kind.group, kind.resource) for kind in ALL_KINDS},
-    ("serving", "GET"): {READ_AUTHORITIES},
+    ("status_server", "GET"): {READ_AUTHORITIES},
     ("volumes", "GET"): {Allowed("get", "", f"persistentvolume{s}") for s in ("s", "claims")},
     ("volumes", "PATCH"): {Allowed("patch", "", f"persistentvolume{s}") for s in ("s", "claims")},
 }
 
 
-NOT_ITS_OWN = ("client", "controlling", "fleet")
+NOT_ITS_OWN = ("client", "controllers", "fleet")
 """What asks for others, and what no scheduler of a cluster runs: the controllers have an account of their own, and a
 fleet shares situate's own server."""
 

@@ -10,7 +10,7 @@ from situate.cli.control_plane.process import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 from situate.server.http.metrics import Meter
-from situate.server.placing.lagging import SnapshotLag
+from situate.server.placing.snapshot_lag import SnapshotLag
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "METRICS.md").read_text()

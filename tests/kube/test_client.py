@@ -18,9 +18,9 @@ from kube.fake_server import FakeServer, status
 from situate import __version__
 from situate.kube import client as client_module
 from situate.kube.access import Access
-from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client, Lines
+from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client, LineStream
 from situate.kube.credentials import Fixed
-from situate.kube.problems import (
+from situate.kube.errors import (
     LOST,
     NO_CREDENTIALS,
     NOT_HTTP,
@@ -590,7 +590,7 @@ def test_a_line_without_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     run(work())
 
 
-async def collected(lines: Lines, into: list[bytes]) -> None:
+async def collected(lines: LineStream, into: list[bytes]) -> None:
     async for line in lines:
         into.append(line)
 

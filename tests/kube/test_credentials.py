@@ -20,8 +20,8 @@ from kube.fake_server import FakeServer
 from situate.kube import exec_credentials
 from situate.kube.client import Client
 from situate.kube.credentials import REREAD_S, Fixed, TokenFile, WithFiles, basic, bearer
+from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.exec_credentials import ExecCredentials, Plugin
-from situate.kube.problems import NO_CREDENTIALS, ApiError
 from situate.kube.tls import BadPemError, Pair, TlsFiles, client_context, show
 
 DATA = Path(__file__).parents[1] / "loop" / "data"

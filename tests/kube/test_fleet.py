@@ -14,7 +14,7 @@ from situate.core.effects import Effect, Report, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.refs import PodRef
 from situate.kube.client import Client
-from situate.kube.fleet import GUARDED, Fleet, FleetRules, Spoken, TakenNameError, fresh_member
+from situate.kube.fleet import GUARDED, FilteringPerformer, Fleet, FleetRules, TakenNameError, fresh_member
 from situate.loop.drive import Drive
 from situate.wire.errors import InputError
 
@@ -220,7 +220,7 @@ def test_what_another_member_is_to_say_is_left_unsaid() -> None:
             async def drain(self, timeout_s: float) -> bool:
                 return True
 
-        carrier = Spoken(one[0], Carrier())
+        carrier = FilteringPerformer(one[0], Carrier())
         carrier.perform([SetCondition(ref, "PodScheduled", "False", "Unschedulable", "full") for ref in refs])
         assert {effect.pod.name for effect in said if isinstance(effect, SetCondition)} == ours
         assert 0 < len(ours) < 20

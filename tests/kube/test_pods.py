@@ -8,8 +8,8 @@ from kube.fake_server import FakeServer
 from kube.performing import PODS
 from situate.core.changes import PodRef
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.pods import pod_path, read_pod
-from situate.kube.problems import ApiError
 
 WEB = PodRef("prod", "web", "u")
 

@@ -9,9 +9,9 @@ import pytest
 
 from situate.core.config.defaults import default_configuration
 from situate.kube.access import Access
+from situate.kube.errors import ApiError
 from situate.kube.kinds import needed_kinds
 from situate.kube.preflight import Right, missing_rights, reach, rights_of
-from situate.kube.problems import ApiError
 from situate.loop.election import ElectionRules
 from situate.wire.config import load_config
 from situate.wire.errors import InputError

@@ -17,9 +17,9 @@ from kube.watched_store import Faulty, WatchedStore, bookmark, frame, status
 from situate.core.changes import Change, NodeSeen, PodGone, PodSeen
 from situate.kube import reflector as module
 from situate.kube.client import Client
+from situate.kube.errors import LOST, TIMEOUT, UNREACHABLE, ApiError
 from situate.kube.kinds import COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, Kind
-from situate.kube.problems import LOST, TIMEOUT, UNREACHABLE, ApiError
-from situate.kube.reflector import BACKOFF_MAX_S, BACKOFF_RESET_S, Backoff, Reflector
+from situate.kube.reflector import BACKOFF_MAX_S, BACKOFF_RESET_S, ListBackoff, Reflector
 from situate.loop.logs import KEYS
 
 Batch = list[bytes] | ApiError | float
@@ -463,7 +463,7 @@ def test_nothing_waits_for_an_optional_kind_that_we_may_not_see_but_it_is_said(
 
 
 def test_backoff_doubles_up_to_a_limit_and_starts_again_after_a_while() -> None:
-    backoff, now = Backoff(Random(1)), 0.0
+    backoff, now = ListBackoff(Random(1)), 0.0
     waits = []
     for _ in range(12):
         waits.append(backoff.next_s(now))

@@ -19,7 +19,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.effects import Effect
 from situate.core.engine.cycle import BIND_ANSWER_MS
 from situate.kube.process import FAILED, OK, Process
-from situate.kube.settings import Loaded, Pace, Settings
+from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.loop.election import ElectionRules
 from situate.loop.history import History
 from situate.wire.config import load_config
@@ -576,7 +576,7 @@ def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
 def test_no_more_is_decided_than_can_be_bound_before_a_bind_counts_as_failed(
     qps: float, batch: int, pause_above: int
 ) -> None:
-    assert Pace.at(qps) == Pace(batch, pause_above)
+    assert DecisionPace.at(qps) == DecisionPace(batch, pause_above)
     rate = qps or 50
     assert qps < 0.1 or (batch + pause_above) / rate * 1_000 < BIND_ANSWER_MS
 

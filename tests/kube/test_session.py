@@ -6,7 +6,7 @@ import pytest
 
 from situate.core.config.defaults import default_configuration
 from situate.kube.session import READING, build_engine, rare_collections
-from situate.kube.settings import Loaded, Pace, Settings
+from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.session import component_name
 
@@ -29,7 +29,7 @@ def test_garbage_is_looked_for_rarely_while_a_cluster_is_read_and_what_was_read_
 @pytest.mark.parametrize("limit_ms", [0, 60_000])
 def test_an_engine_puts_back_what_was_parked_for_as_long_as_the_flag_says(limit_ms: int) -> None:
     settings = Settings(load=lambda: LOADED, unschedulable_limit_ms=limit_ms)
-    engine = build_engine(LOADED, settings, Pace.at(-1), Metrics())
+    engine = build_engine(LOADED, settings, DecisionPace.at(-1), Metrics())
     assert engine.queue.unschedulable_limit_ms == limit_ms
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from situate.kube.problems import LOST, TIMEOUT, UNREACHABLE, ApiError
+from situate.kube.errors import LOST, TIMEOUT, UNREACHABLE, ApiError
 
 Object = dict[str, Any]
 NAMES = ("a", "b", "c", "d", "e", "f")

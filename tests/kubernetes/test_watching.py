@@ -14,9 +14,9 @@ from kubernetes.objects import pod, pod_group
 from kubernetes.proxy import FaultProxy, Faults
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from situate.kube.client import Client
+from situate.kube.informers import Informers
 from situate.kube.kinds import ALL_KINDS, COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, SERVICES, Kind
 from situate.kube.kubeconfig import find_access
-from situate.kube.watching import Watching
 from situate.wire.objects import decode
 
 LIMIT_S = 60.0
@@ -68,7 +68,7 @@ def on_the_server(cluster: Cluster, kinds: tuple[Kind, ...]) -> Known:
 
 
 class Scene:
-    def __init__(self, cluster: Cluster, watching: Watching, folded: Folded, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, cluster: Cluster, watching: Informers, folded: Folded, kinds: tuple[Kind, ...]) -> None:
         self.cluster, self.watching, self.folded, self._kinds = cluster, watching, folded, kinds
 
     async def do(self, what: Callable[..., object], *arguments: object) -> Any:
@@ -117,7 +117,7 @@ def seen(
 async def _scene(cluster: Cluster, kinds: tuple[Kind, ...], kubeconfig: str) -> Any:
     folded = Folded()
     async with Client(find_access(kubeconfig or str(cluster.kubeconfig)), qps=-1) as client:
-        watching = Watching(client, kinds, folded.tell, dice=Random(1))
+        watching = Informers(client, kinds, folded.tell, dice=Random(1))
         running = asyncio.create_task(watching.run())
         try:
             yield Scene(cluster, watching, folded, kinds)

@@ -32,8 +32,8 @@ from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
 from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.discovery import served_version
+from situate.kube.errors import ApiError
 from situate.kube.kinds import Kind
-from situate.kube.problems import ApiError
 from situate.kube.reflector import Reflector
 from situate.wire.bodies import micro_time
 from situate.wire.watch import RawReader

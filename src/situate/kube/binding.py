@@ -22,8 +22,8 @@ from situate.core.effects import Bind
 from situate.core.model.pod import Pod
 from situate.core.state.classes import signature
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.pods import pod_path, read_pod
-from situate.kube.problems import ApiError
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING
 from situate.wire.bodies import binding
 

@@ -26,8 +26,8 @@ from yarl import URL
 
 from situate import __version__
 from situate.kube.access import Access
-from situate.kube.limits import bucket
-from situate.kube.problems import LOST, NOT_HTTP, NOT_LEADER, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
+from situate.kube.errors import LOST, NOT_HTTP, NOT_LEADER, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
+from situate.kube.rate_limit import bucket
 
 CONNECTIONS: Final = 64
 """For requests; a real API server took 560 binds a second over 16, and 1,070 over 64. Streams have their own."""
@@ -80,7 +80,7 @@ class Observer(Protocol):
         """A try that was not the first is over."""
 
 
-class Lines:
+class LineStream:
     """The lines of an answer that goes on: `async for line in lines`. Ends when the server ends it.
 
     Raises ApiError when it is cut (LOST), when nothing came for too long (TIMEOUT), when a line has no end (TOO_LARGE).
@@ -94,7 +94,7 @@ class Lines:
         self._begun_bytes = 0
         self._ready: deque[bytes] = deque()
 
-    def __aiter__(self) -> Lines:
+    def __aiter__(self) -> LineStream:
         return self
 
     async def __anext__(self) -> bytes:
@@ -254,11 +254,11 @@ class Client:
     @asynccontextmanager
     async def stream(
         self, path: str, *, params: Mapping[str, str] | None = None, accept: str = "", idle_s: float
-    ) -> AsyncIterator[Lines]:
+    ) -> AsyncIterator[LineStream]:
         """Lines for as long as they come, but never `idle_s` without a byte. The rate limit is for opening it."""
         line, response = await self._open(self._url(path, params), accept, idle_s)
         try:
-            yield Lines(response, self._failed)
+            yield LineStream(response, self._failed)
         finally:
             response.close()
             self._leave(line)

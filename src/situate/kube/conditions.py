@@ -21,8 +21,8 @@ from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SC
 from situate.core.model.pod import Pod
 from situate.core.state.classes import signature
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.pods import ANOTHER, pod_path, read_pod
-from situate.kube.problems import ApiError
 from situate.loop.scheduling.port import PodNote, WriteOutcome
 from situate.loop.scheduling.view import ClusterView
 from situate.wire.patches import STRATEGIC, Condition, status_patch

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from situate.kube.access import Credentials
-from situate.kube.problems import NO_CREDENTIALS, ApiError
+from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.tls import TlsFiles
 
 REREAD_S: Final = 60.0

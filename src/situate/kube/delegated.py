@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from situate.kube.client import Client
-from situate.kube.problems import ApiError
+from situate.kube.errors import ApiError
 
 TTL_S: Final = 10.0
 """How long an answer holds, as kube-scheduler has it."""
@@ -30,17 +30,17 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class RequestUser:
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
 
 
-ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+ANONYMOUS: Final = RequestUser("system:anonymous", ("system:unauthenticated",))
 AUTHENTICATED: Final = "system:authenticated"
 
 
-class Kept(Generic[V]):
+class ExpiringCache(Generic[V]):
     """Answers that hold for a while."""
 
     def __init__(self, limit: int = KEPT, clock: Callable[[], float] = monotonic) -> None:
@@ -61,14 +61,14 @@ class Kept(Generic[V]):
         return value
 
 
-class Authentication:
+class DelegatedAuthentication:
     """Who asks. A token that is not known is nobody (None), which is not the same as showing none."""
 
     def __init__(self, client: Client, ttl_s: float = TTL_S, clock: Callable[[], float] = monotonic) -> None:
         self._client, self._ttl_s = client, ttl_s
-        self._known: Kept[tuple[User | None]] = Kept(clock=clock)
+        self._known: ExpiringCache[tuple[RequestUser | None]] = ExpiringCache(clock=clock)
 
-    async def of(self, header: str, certificate: User | None) -> User | None:
+    async def of(self, header: str, certificate: RequestUser | None) -> RequestUser | None:
         """By an Authorization header, or by a client certificate that was verified already. Raises ApiError."""
         if certificate is not None:
             return certificate
@@ -79,7 +79,7 @@ class Authentication:
             return ANONYMOUS
         return await self._by_token(token.strip())
 
-    async def _by_token(self, token: str) -> User | None:
+    async def _by_token(self, token: str) -> RequestUser | None:
         key = hashlib.sha256(token.encode()).digest()
         known = self._known.get(key)
         if known is not None:
@@ -91,11 +91,11 @@ class Authentication:
         found = None
         if status.get("authenticated") is True and name:
             groups = (*map(str, user.get("groups") or ()), AUTHENTICATED)
-            found = User(name, tuple(dict.fromkeys(groups)), str(user.get("uid") or ""))
+            found = RequestUser(name, tuple(dict.fromkeys(groups)), str(user.get("uid") or ""))
         return self._known.put(key, (found,), self._ttl_s)[0]
 
 
-class Authorization:
+class DelegatedAuthorization:
     """Whether a user may."""
 
     def __init__(
@@ -109,13 +109,13 @@ class Authorization:
         self._client = client
         self._paths = [path.strip() for path in always_allowed]
         self._allow_ttl_s, self._deny_ttl_s = allow_ttl_s, deny_ttl_s
-        self._known: Kept[bool] = Kept(clock=clock)
+        self._known: ExpiringCache[bool] = ExpiringCache(clock=clock)
 
     def always(self, path: str) -> bool:
         """A path that ends in `/*` stands for all below it."""
         return any(path.startswith(one[:-1]) if one.endswith("/*") else path == one for one in self._paths)
 
-    async def allows(self, user: User, verb: str, path: str) -> bool:
+    async def allows(self, user: RequestUser, verb: str, path: str) -> bool:
         """Raises ApiError where nobody could be asked."""
         if MASTERS in user.groups or self.always(path):
             return True

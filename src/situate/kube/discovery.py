@@ -6,13 +6,13 @@ from typing import Protocol
 
 import msgspec
 
+from situate.kube.errors import ApiError
 from situate.kube.kinds import Kind
-from situate.kube.problems import ApiError
 
-__all__ = ["Asks", "served_version"]
+__all__ = ["ApiReader", "served_version"]
 
 
-class Asks(Protocol):
+class ApiReader(Protocol):
     """What is needed of a Client."""
 
     async def request(self, method: str, path: str) -> bytes: ...
@@ -30,7 +30,7 @@ class _ResourceList(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_ResourceList).decode
 
 
-async def served_version(client: Asks, kind: Kind) -> str | None:
+async def served_version(client: ApiReader, kind: Kind) -> str | None:
     """The best version in which the server lets the kind be watched; None if it has none. Raises ApiError."""
     for version in kind.versions:
         try:

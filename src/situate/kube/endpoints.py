@@ -11,11 +11,11 @@ from situate.core.config.encode import encode
 from situate.core.config.resolve import complete
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.client import Client
-from situate.kube.delegated import Authentication, Authorization
-from situate.kube.serving import PING, Check, Page, Serving
+from situate.kube.delegated import DelegatedAuthentication, DelegatedAuthorization
 from situate.kube.session import Session
 from situate.kube.settings import Settings
 from situate.kube.shadow import Report
+from situate.kube.status_server import PING, HealthCheck, Page, StatusServer
 from situate.loop.election import Elector
 from situate.loop.logs import Log
 from situate.loop.metrics import CONTENT_TYPE, Metrics
@@ -24,7 +24,7 @@ from situate.wire.errors import InputError
 _log = Log(__name__)
 
 
-class Shown(Protocol):
+class ProcessState(Protocol):
     """A process, as far as it is looked at."""
 
     @property
@@ -53,19 +53,21 @@ class Shown(Protocol):
 class Endpoints:
     """All paths of one process."""
 
-    def __init__(self, process: Shown, settings: Settings) -> None:
+    def __init__(self, process: ProcessState, settings: Settings) -> None:
         self._process = process
         self._settings = settings
 
-    def serving(self, who: Client, what: Client) -> Serving | None:
+    def serving(self, who: Client, what: Client) -> StatusServer | None:
         """To be entered; None if nothing is to be served. `who` is asked who somebody is, `what` what they may."""
         where, settings = self._settings.serving, self._settings
         if where is None:
             return None
-        authorization = Authorization(what, settings.always_allowed, settings.allow_ttl_s, settings.deny_ttl_s)
-        return Serving(where, Authentication(who, settings.token_ttl_s), authorization, self.checks(), self.pages())
+        authorization = DelegatedAuthorization(what, settings.always_allowed, settings.allow_ttl_s, settings.deny_ttl_s)
+        return StatusServer(
+            where, DelegatedAuthentication(who, settings.token_ttl_s), authorization, self.checks(), self.pages()
+        )
 
-    async def look_up(self, serving: Serving, who: Client) -> None:
+    async def look_up(self, serving: StatusServer, who: Client) -> None:
         """Find out whose client certificates to trust, where no flag says so. Raises InputError."""
         where = self._settings.serving
         if not self._settings.look_up_authorities or where is None or where.client_ca_file:
@@ -78,11 +80,11 @@ class Endpoints:
 
     # -- health ----------------------------------------------------------------------------------------------------
 
-    def checks(self) -> dict[str, list[Check]]:
-        election = Check("leaderElection", self._unhealthy_election)
-        shutdown = Check("shutdown", lambda: "process is shutting down" if self._process.stopping else "")
-        synced = Check("informer-sync", self._unsynced)
-        handled = Check("sched-handler-sync", self._unhandled)
+    def checks(self) -> dict[str, list[HealthCheck]]:
+        election = HealthCheck("leaderElection", self._unhealthy_election)
+        shutdown = HealthCheck("shutdown", lambda: "process is shutting down" if self._process.stopping else "")
+        synced = HealthCheck("informer-sync", self._unsynced)
+        handled = HealthCheck("sched-handler-sync", self._unhandled)
         return {"healthz": [PING, election], "livez": [PING], "readyz": [PING, election, shutdown, synced, handled]}
 
     def _unhealthy_election(self) -> str:

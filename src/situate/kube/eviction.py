@@ -11,8 +11,8 @@ from situate.core.changes import EvictDone, EvictFailed, PodRef
 from situate.core.effects import Evict
 from situate.core.state.pods import DISRUPTION_TARGET
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.pods import ANOTHER, pod_path, read_pod
-from situate.kube.problems import ApiError
 from situate.loop.scheduling.port import NOT_LEADER
 from situate.wire.bodies import delete_options
 from situate.wire.patches import STRATEGIC, Condition, status_patch

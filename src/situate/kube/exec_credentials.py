@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from situate.kube.credentials import bearer
-from situate.kube.problems import NO_CREDENTIALS, ApiError
+from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.tls import BadPemError, Pair, show
 from situate.wire.errors import from_decoder
 

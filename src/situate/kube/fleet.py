@@ -28,14 +28,14 @@ from situate.core.fleet.members import FleetMember, Roster
 from situate.core.fleet.share import Share
 from situate.core.queue.queued_pod import QueueState
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.lease_store import ApiLeaseStore, decoded
-from situate.kube.problems import ApiError
 from situate.loop.drive import Drive, running_clock
 from situate.loop.leases import API, LeaseError, LeaseRecord, LeaseWriter, steady_seconds
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
-__all__ = ["Fleet", "FleetRules", "Spoken", "TakenNameError", "fresh_member"]
+__all__ = ["Fleet", "FleetRules", "FilteringPerformer", "TakenNameError", "fresh_member"]
 
 LABEL: Final = "situate.dev/fleet"
 MEMBER: Final = "situate.dev/member"
@@ -344,7 +344,7 @@ def fresh_member() -> str:
     return f"{host or 'member'}-{uuid4().hex[:8]}"
 
 
-class Spoken:
+class FilteringPerformer:
     """A carrier of effects that leaves unsaid what another member is to say."""
 
     def __init__(self, fleet: Fleet, carrier: Carrier) -> None:

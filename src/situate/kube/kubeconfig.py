@@ -23,7 +23,7 @@ import msgspec
 from situate.kube.access import ANONYMOUS, Access, Credentials
 from situate.kube.credentials import Fixed, TokenFile, WithFiles, basic, bearer
 from situate.kube.exec_credentials import API_VERSIONS, ExecCredentials, Plugin
-from situate.kube.kubeconfig_file import Cluster, Exec, Merged, Place, User, merged_files
+from situate.kube.kubeconfig_file import EntryLocation, Exec, KubeconfigCluster, MergedKubeconfig, User, merged_files
 from situate.kube.proxy import from_environment
 from situate.kube.tls import BadPemError, Pair, TlsFiles, client_context, read_pem, show
 from situate.wire.errors import InputError
@@ -87,20 +87,20 @@ def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOU
     if not token.exists():
         what = "not there: mount it (automountServiceAccountToken), or name a kubeconfig with --kubeconfig"
         raise InputError(what, subject=where, file=str(token))
-    tls = _context_of(Place("", where, ""), read=str(authority))
+    tls = _context_of(EntryLocation("", where, ""), read=str(authority))
     files = TlsFiles(tls, time.monotonic, authority=str(authority))
     try:
         namespace = (service_account / "namespace").read_text("utf-8").strip() or "default"
     except (OSError, ValueError):
         namespace = "default"
     credentials = WithFiles(TokenFile(str(token)), files)
-    place = Place("", where, "KUBERNETES_SERVICE_HOST")
+    place = EntryLocation("", where, "KUBERNETES_SERVICE_HOST")
     _check_address(place, server)
     return Access(server, where, tls, credentials, namespace, _environment_proxy(server, environ))
 
 
 def _at(master: str, environ: Mapping[str, str]) -> Access:
-    place = Place("", "", "--master")
+    place = EntryLocation("", "", "--master")
     tls = client_context(b"") if _check_address(place, master) else None
     server = master.rstrip("/")
     return Access(server, "--master", tls, proxy=_environment_proxy(server, environ))
@@ -109,7 +109,7 @@ def _at(master: str, environ: Mapping[str, str]) -> Access:
 # -- one context -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(merged: Merged, context: str | None, master: str | None, environ: Mapping[str, str]) -> Access:
+def _chosen(merged: MergedKubeconfig, context: str | None, master: str | None, environ: Mapping[str, str]) -> Access:
     files = ", ".join(merged.files)
     name = context or merged.current
     listed = ", ".join(sorted(merged.contexts)[:SHOWN_NAMES]) or "none"
@@ -120,7 +120,7 @@ def _chosen(merged: Merged, context: str | None, master: str | None, environ: Ma
     if found is None:
         raise InputError(f"there is no such context; there are: {listed}", file=files, subject=f'context "{name}"')
     subject = f'context "{name}"'
-    here = Place(found.file, subject, "")
+    here = EntryLocation(found.file, subject, "")
     for field, wanted, known in (
         ("cluster", found.value.cluster, set(merged.clusters)),
         ("user", found.value.user, set(merged.users)),
@@ -131,15 +131,15 @@ def _chosen(merged: Merged, context: str | None, master: str | None, environ: Ma
             here.bad(field, f'there is no {field} "{wanted}"')
     cluster, user = merged.clusters[found.value.cluster], merged.users[found.value.user]
     return _built(
-        Place(cluster.file, subject, f'cluster "{cluster.name}"'),
+        EntryLocation(cluster.file, subject, f'cluster "{cluster.name}"'),
         _overridden(cluster.value, master),
-        Place(user.file, subject, f'user "{user.name}"'),
+        EntryLocation(user.file, subject, f'user "{user.name}"'),
         user.value,
         _Found(f"{found.file}, {subject}", found.value.namespace or "default", environ),
     )
 
 
-def _overridden(cluster: Cluster, master: str | None) -> Cluster:
+def _overridden(cluster: KubeconfigCluster, master: str | None) -> KubeconfigCluster:
     """At another address; the name that was expected of the certificate is not, then."""
     return cluster if not master else msgspec.structs.replace(cluster, server=master, tls_server_name="")
 
@@ -153,7 +153,7 @@ class _Found:
     environ: Mapping[str, str]
 
 
-def _built(at: Place, cluster: Cluster, of: Place, user: User, found: _Found) -> Access:
+def _built(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, user: User, found: _Found) -> Access:
     if not cluster.server:
         at.bad("server", "is not set")
     secure = _check_address(at, cluster.server)
@@ -170,7 +170,7 @@ def _built(at: Place, cluster: Cluster, of: Place, user: User, found: _Found) ->
     return Access(server, found.where, tls, credentials, found.namespace, proxy, headers)
 
 
-def _check_address(at: Place, server: str) -> bool:
+def _check_address(at: EntryLocation, server: str) -> bool:
     """Whether it is spoken to over TLS."""
     try:
         url = urlsplit(server)
@@ -187,7 +187,7 @@ def _check_address(at: Place, server: str) -> bool:
 _ESCAPED_URL: Final = re.compile(r"[^\x21-\x7e]")
 
 
-def _check_proxy(at: Place, field: str, proxy: str) -> None:
+def _check_proxy(at: EntryLocation, field: str, proxy: str) -> None:
     try:
         url = urlsplit(proxy)
         fits = url.scheme == "http" and bool(url.hostname) and url.port != 0
@@ -206,11 +206,11 @@ def _environment_proxy(server: str, environ: Mapping[str, str]) -> str | None:
     proxy = from_environment(server, environ)
     if proxy is not None:
         name = "HTTPS_PROXY" if server.startswith("https") else "HTTP_PROXY"
-        _check_proxy(Place("", "", f"environment variable {name}"), "", proxy)
+        _check_proxy(EntryLocation("", "", f"environment variable {name}"), "", proxy)
     return proxy
 
 
-def _impersonation(of: Place, user: User) -> tuple[tuple[str, str], ...]:
+def _impersonation(of: EntryLocation, user: User) -> tuple[tuple[str, str], ...]:
     if not user.as_:
         if user.as_uid or user.as_groups or user.as_user_extra:
             of.bad("as", "is not set, although as-uid, as-groups or as-user-extra is")
@@ -231,7 +231,7 @@ def _impersonation(of: Place, user: User) -> tuple[tuple[str, str], ...]:
 # -- whom we trust, and as whom we come --------------------------------------------------------------------------------
 
 
-def _context_for(at: Place, cluster: Cluster) -> ssl.SSLContext:
+def _context_for(at: EntryLocation, cluster: KubeconfigCluster) -> ssl.SSLContext:
     file, data = cluster.certificate_authority, cluster.certificate_authority_data
     if file and data:
         at.bad("certificate-authority", "and certificate-authority-data are both set: remove one")
@@ -243,7 +243,7 @@ def _context_for(at: Place, cluster: Cluster) -> ssl.SSLContext:
     return _context_of(at, given, read=at.resolved(file) if file else "", server_name=cluster.tls_server_name)
 
 
-def _context_of(at: Place, data: bytes = b"", *, read: str = "", server_name: str = "") -> ssl.SSLContext:
+def _context_of(at: EntryLocation, data: bytes = b"", *, read: str = "", server_name: str = "") -> ssl.SSLContext:
     field = ("certificate-authority" if read else "certificate-authority-data") if at.entry else ""
     try:
         return client_context(read_pem(read) if read else data, server_name=server_name)
@@ -253,7 +253,7 @@ def _context_of(at: Place, data: bytes = b"", *, read: str = "", server_name: st
         at.bad(field, f"{read}{': ' if read else ''}{error}")
 
 
-def _check_user(of: Place, user: User) -> None:
+def _check_user(of: EntryLocation, user: User) -> None:
     """What is said twice, by halves, or in a way that is not spoken any more."""
     if user.auth_provider is not None:
         name = user.auth_provider.name
@@ -269,7 +269,9 @@ def _check_user(of: Place, user: User) -> None:
         of.bad("client-key", "or client-key-data must be set, for there is a client certificate")
 
 
-def _credentials(at: Place, cluster: Cluster, of: Place, user: User, found: _Found, tls: ssl.SSLContext) -> Credentials:
+def _credentials(
+    at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, user: User, found: _Found, tls: ssl.SSLContext
+) -> Credentials:
     certified = bool(user.client_certificate or user.client_certificate_data)
     told = _told(of, user)
     if told is None and user.exec_ is not None:
@@ -295,7 +297,7 @@ def _credentials(at: Place, cluster: Cluster, of: Place, user: User, found: _Fou
     return WithFiles(credentials, files)
 
 
-def _told(of: Place, user: User) -> Credentials | None:
+def _told(of: EntryLocation, user: User) -> Credentials | None:
     """A token or a password."""
     if user.token_file:
         path = of.resolved(user.token_file)
@@ -316,14 +318,14 @@ def _first_line(path: str) -> str:
         raise ValueError(f"{path}: holds no token") from None
 
 
-def _in_words(of: Place, field: str, make: Callable[[], str]) -> str:
+def _in_words(of: EntryLocation, field: str, make: Callable[[], str]) -> str:
     try:
         return make()
     except ValueError as error:
         of.bad(field, str(error))
 
 
-def _show(of: Place, tls: ssl.SSLContext, data: Pair, certificate: str, key: str) -> None:
+def _show(of: EntryLocation, tls: ssl.SSLContext, data: Pair, certificate: str, key: str) -> None:
     try:
         pair = Pair(
             data.certificate or _read_field(of, "client-certificate", certificate),
@@ -334,14 +336,14 @@ def _show(of: Place, tls: ssl.SSLContext, data: Pair, certificate: str, key: str
         of.bad("client-certificate" if certificate else "client-certificate-data", str(error))
 
 
-def _read_field(of: Place, field: str, path: str) -> bytes:
+def _read_field(of: EntryLocation, field: str, path: str) -> bytes:
     try:
         return read_pem(path)
     except OSError as error:
         of.bad(field, f"{path}: {error.strerror}")
 
 
-def _decoded(at: Place, field: str, text: str) -> bytes:
+def _decoded(at: EntryLocation, field: str, text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -351,7 +353,7 @@ def _decoded(at: Place, field: str, text: str) -> bytes:
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 
-def _plugin(at: Place, cluster: Cluster, of: Place, exec_: Exec, found: _Found) -> Plugin:
+def _plugin(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, exec_: Exec, found: _Found) -> Plugin:
     if not exec_.command:
         of.bad("exec.command", "is not set")
     if exec_.api_version not in API_VERSIONS:
@@ -375,7 +377,7 @@ def _plugin(at: Place, cluster: Cluster, of: Place, exec_: Exec, found: _Found) 
     )
 
 
-def _cluster_info(at: Place, cluster: Cluster) -> dict[str, Any]:
+def _cluster_info(at: EntryLocation, cluster: KubeconfigCluster) -> dict[str, Any]:
     """What the plugin may know of the cluster; authorities in files are read for it."""
     data = cluster.certificate_authority_data
     if cluster.certificate_authority:

@@ -25,7 +25,7 @@ class Extension(msgspec.Struct, frozen=True):
     extension: Any = None
 
 
-class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     server: str = ""
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
@@ -80,7 +80,7 @@ class Context(msgspec.Struct, frozen=True):
 
 class _NamedCluster(msgspec.Struct, frozen=True):
     name: str
-    cluster: Cluster = Cluster()
+    cluster: KubeconfigCluster = KubeconfigCluster()
 
 
 class _NamedUser(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 @dataclass(frozen=True, slots=True)
-class From(Generic[Kind]):
+class Sourced(Generic[Kind]):
     """An entry, and the file that it stands in."""
 
     file: str
@@ -112,18 +112,18 @@ class From(Generic[Kind]):
 
 
 @dataclass(slots=True)
-class Merged:
+class MergedKubeconfig:
     """All files together: of each name, the first that has it."""
 
     files: list[str]
-    clusters: dict[str, From[Cluster]]
-    users: dict[str, From[User]]
-    contexts: dict[str, From[Context]]
+    clusters: dict[str, Sourced[KubeconfigCluster]]
+    users: dict[str, Sourced[User]]
+    contexts: dict[str, Sourced[Context]]
     current: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryLocation:
     """Where in which file something stands, for messages and for paths relative to it."""
 
     file: str
@@ -138,17 +138,17 @@ class Place:
         return str(Path(self.file).parent / path)
 
 
-def merged_files(paths: list[str]) -> Merged:
-    merged = Merged(paths, {}, {}, {})
+def merged_files(paths: list[str]) -> MergedKubeconfig:
+    merged = MergedKubeconfig(paths, {}, {}, {})
     for path in paths:
         read = _read(path)
         merged.current = merged.current or read.current_context
         for cluster in read.clusters:
-            merged.clusters.setdefault(cluster.name, From(path, cluster.name, cluster.cluster))
+            merged.clusters.setdefault(cluster.name, Sourced(path, cluster.name, cluster.cluster))
         for user in read.users:
-            merged.users.setdefault(user.name, From(path, user.name, user.user))
+            merged.users.setdefault(user.name, Sourced(path, user.name, user.user))
         for context in read.contexts:
-            merged.contexts.setdefault(context.name, From(path, context.name, context.context))
+            merged.contexts.setdefault(context.name, Sourced(path, context.name, context.context))
     return merged
 
 

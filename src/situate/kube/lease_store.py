@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from situate.kube.client import REQUEST_S, Client
-from situate.kube.problems import ApiError
+from situate.kube.errors import ApiError
 from situate.loop.leases import API, LeaseError, LeaseObject
 from situate.loop.logs import Log
 from situate.wire.bodies import micro_time

@@ -7,7 +7,7 @@ from typing import Final
 from situate.core.changes import PodRef
 from situate.core.model.pod import Pod
 from situate.kube.client import Client
-from situate.kube.problems import ApiError
+from situate.kube.errors import ApiError
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_pod
 

@@ -19,9 +19,9 @@ from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.kube.binding import bind_pod
 from situate.kube.client import Client
 from situate.kube.conditions import GroupApi, StatusWriter
+from situate.kube.errors import ApiError
 from situate.kube.eviction import evict_pod
 from situate.kube.pods import READ_S
-from situate.kube.problems import ApiError
 from situate.loop.scheduling.port import (
     BindClaim,
     EventNames,

@@ -19,8 +19,8 @@ from situate.core.config.resolve import resolve
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.kinds import Kind
-from situate.kube.problems import NO_CREDENTIALS, ApiError
 from situate.loop.election import ElectionRules
 from situate.loop.logs import Log
 from situate.wire.errors import InputError

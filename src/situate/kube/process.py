@@ -26,11 +26,11 @@ from situate.kube.kubeconfig import find_access
 from situate.kube.lease_store import ApiLeaseStore
 from situate.kube.preflight import missing_rights, reach, rights_of
 from situate.kube.reload import Configuration, whenever_changed
-from situate.kube.serving import Serving, keep_certificate_fresh
 from situate.kube.session import Session, SessionContext, build_engine, kinds_of
-from situate.kube.settings import OWN_LEASE, Loaded, Pace, Settings
+from situate.kube.settings import OWN_LEASE, DecisionPace, Loaded, Settings
 from situate.kube.shadow import Report
 from situate.kube.signals import heard
+from situate.kube.status_server import StatusServer, keep_certificate_fresh
 from situate.kube.succession import Succession
 from situate.loop.election import ElectionRules, Elector, new_identity
 from situate.loop.logs import Log
@@ -73,7 +73,7 @@ class Process:
         self._rules = rules or ElectionRules.of(loaded.config.leader_election)
         alone = not settings.shadow and settings.fleet is None
         self._elects = loaded.config.leader_election.leader_elect and alone
-        self._pace = Pace.at(loaded.config.client_connection.qps)
+        self._pace = DecisionPace.at(loaded.config.client_connection.qps)
         self._signals = signals
         self._drain_s = drain_s
         self.identity = new_identity()
@@ -91,7 +91,7 @@ class Process:
         self._configuration = Configuration(settings, loaded, self._check)
         self._succession = Succession(self._guarded)
         self._stack = AsyncExitStack()
-        self._serving: tuple[Serving, Client] | None = None
+        self._serving: tuple[StatusServer, Client] | None = None
         """With whom to ask who somebody is."""
         self._context: SessionContext | None = None
         """There once the server has been reached."""

@@ -25,14 +25,14 @@ from typing import Any, Final, Protocol
 
 from situate.core.changes import Change
 from situate.kube.discovery import served_version
+from situate.kube.errors import TIMEOUT, ApiError, from_status
 from situate.kube.kinds import Kind
-from situate.kube.mirror import Mirror, older
-from situate.kube.problems import TIMEOUT, ApiError, from_status
+from situate.kube.object_cache import ObjectCache, older
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, Page, RawReader, Reader
 
-__all__ = ["Client", "Lines", "Reflector"]
+__all__ = ["ListWatchClient", "LineBatches", "Reflector"]
 
 _log = Log(__name__)
 
@@ -74,13 +74,13 @@ STALE: Final = "Stale"
 TOO_MANY: Final = 429
 
 
-class Lines(Protocol):
+class LineBatches(Protocol):
     """Of a stream: all whole lines that are here already, at least one; none if it has ended."""
 
     async def batch(self) -> list[bytes]: ...
 
 
-class Client(Protocol):
+class ListWatchClient(Protocol):
     """What is needed of situate.kube.client.Client."""
 
     async def request(
@@ -89,10 +89,10 @@ class Client(Protocol):
 
     def stream(
         self, path: str, *, params: Mapping[str, str] | None = None, idle_s: float
-    ) -> AbstractAsyncContextManager[Lines]: ...
+    ) -> AbstractAsyncContextManager[LineBatches]: ...
 
 
-class Backoff:
+class ListBackoff:
     """How long to wait before the next attempt, as client-go: longer each time, from the start again after a while."""
 
     def __init__(self, dice: random.Random) -> None:
@@ -114,7 +114,7 @@ class Reflector:
 
     def __init__(
         self,
-        client: Client,
+        client: ListWatchClient,
         kind: Kind,
         tell: Callable[[list[Change]], None],
         *,
@@ -127,7 +127,7 @@ class Reflector:
     ) -> None:
         """`since`: a version up to which everything is known already; only what came after it is told, if that can."""
         self.kind = kind
-        self.mirror = Mirror(kind.model)
+        self.mirror = ObjectCache(kind.model)
         self.synced = asyncio.Event()
         self.problem = ""
         """What keeps us from seeing this kind, in one line; empty if nothing does."""
@@ -140,7 +140,7 @@ class Reflector:
         self._rest = rest
         self._clock = clock
         self._dice = dice or random.Random()  # noqa: S311
-        self._backoff = Backoff(self._dice)
+        self._backoff = ListBackoff(self._dice)
         self._on_contact = on_contact
         self._version: str | None = None if kind.optional else kind.versions[0]
         self._listed = False

@@ -28,12 +28,12 @@ from situate.core.engine.framework import points_of
 from situate.core.plugins.support.errors import PluginError
 from situate.kube.client import Client
 from situate.kube.conditions import GroupApi
-from situate.kube.fleet import Fleet, Spoken
+from situate.kube.fleet import FilteringPerformer, Fleet
+from situate.kube.informers import Informers
 from situate.kube.kinds import POD_GROUPS, Kind, needed_kinds
 from situate.kube.port import KubePort
-from situate.kube.settings import Loaded, Pace, Settings
+from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.kube.shadow import Report, Shadow
-from situate.kube.watching import Watching
 from situate.loop.extenders import Extenders
 from situate.loop.journal import Journal
 from situate.loop.logs import Log
@@ -56,7 +56,7 @@ class SessionContext:
     """What all sessions of a process share."""
 
     settings: Settings
-    pace: Pace
+    pace: DecisionPace
     metrics: Metrics
     report: Report
     client: Client
@@ -74,7 +74,7 @@ class SessionContext:
 class Session:
     """It runs until it is cancelled."""
 
-    def __init__(self, scheduling: SchedulingSession, watching: Watching) -> None:
+    def __init__(self, scheduling: SchedulingSession, watching: Informers) -> None:
         self.drive = scheduling.drive
         self.watching = watching
         self._scheduling = scheduling
@@ -107,7 +107,7 @@ def kinds_of(loaded: Loaded) -> tuple[Kind, ...]:
     return needed_kinds(loaded.config, {name: points_of(kind) for name, kind in loaded.others.items()})
 
 
-def build_engine(loaded: Loaded, settings: Settings, pace: Pace, metrics: Metrics) -> Engine:
+def build_engine(loaded: Loaded, settings: Settings, pace: DecisionPace, metrics: Metrics) -> Engine:
     """Raises InputError where the configuration cannot be used."""
     try:
         engine = Engine(
@@ -160,12 +160,12 @@ async def open_session(context: SessionContext, loaded: Loaded) -> AsyncIterator
         if context.fleet is not None:
             seen = context.fleet.attach(drive)
             if scheduling.performer is not None:
-                drive.attach(Spoken(context.fleet, scheduling.performer))
+                drive.attach(FilteringPerformer(context.fleet, scheduling.performer))
         if context.settings.shadow:
             shadow = Shadow(drive, context.report, context.metrics)
             stack.callback(shadow.finish)
             seen = shadow.tell
-        watching = Watching(context.client, kinds_of(loaded), seen)
+        watching = Informers(context.client, kinds_of(loaded), seen)
         yield Session(scheduling, watching)
 
 

@@ -13,7 +13,7 @@ from situate.core.engine.engine import BATCH
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.kube.delegated import ALWAYS_ALLOWED, TTL_S
 from situate.kube.fleet import FleetRules
-from situate.kube.serving import Where
+from situate.kube.status_server import ListenSettings
 from situate.loop.drive import PAUSE_ABOVE
 from situate.loop.logs import Logging
 
@@ -54,7 +54,7 @@ class Settings:
     """Only look on, and compare. Nothing is written then, and nobody is elected."""
     shadow_json: bool = False
     """Whether what a shadow says when it stops is for programs."""
-    serving: Where | None = None
+    serving: ListenSettings | None = None
     authentication_kubeconfig: str | None = None
     authorization_kubeconfig: str | None = None
     look_up_authorities: bool = True
@@ -69,16 +69,16 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DecisionPace:
     """How fast to decide, so that binds keep up."""
 
     batch: int
     pause_above: int
 
     @staticmethod
-    def at(qps: float) -> Pace:
+    def at(qps: float) -> DecisionPace:
         """At so many requests a second; there is no limit below 0, and at 0 there is kube-scheduler's own, 50."""
         if qps < 0:
-            return Pace(BATCH, PAUSE_ABOVE)
+            return DecisionPace(BATCH, PAUSE_ABOVE)
         rate = qps or 50.0
-        return Pace(max(1, min(BATCH, int(BATCH_S * rate))), max(1, min(PAUSE_ABOVE, int(PAUSE_S * rate))))
+        return DecisionPace(max(1, min(BATCH, int(BATCH_S * rate))), max(1, min(PAUSE_ABOVE, int(PAUSE_S * rate))))

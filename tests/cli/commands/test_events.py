@@ -71,7 +71,7 @@ def test_what_is_there_is_told_and_then_it_ends(capsys: pytest.CaptureFixture[st
 
 
 def test_a_broken_connection_is_resumed_from_the_last_revision_heard_of(capsys: pytest.CaptureFixture[str]) -> None:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     lost = ApiError(0, "Lost", "the connection broke")
     gone = [("ERROR", {"code": 410, "message": "too old"})]
@@ -102,7 +102,7 @@ def test_with_gaps_a_line_says_that_something_is_missing_and_it_goes_on(capsys: 
 
 
 def test_a_revision_of_another_history_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     client = Scripted(ApiError(504, "Timeout", "Too large resource version: 99, current: 12"))
     code, _, said = tell(client, capsys, since="99", follow=True)

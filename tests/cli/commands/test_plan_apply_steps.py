@@ -16,7 +16,7 @@ from situate.core.plan.defrag import Plan, defrag
 from situate.core.plan.goals import NodeGoal
 from situate.core.plan.movable import Rules
 from situate.kube.access import Access
-from situate.kube.problems import ApiError
+from situate.kube.errors import ApiError
 
 ASKED = Asked((), None, False, None, "text", None, None)
 PROFILES = build_frameworks(default_configuration())

@@ -12,10 +12,10 @@ from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.reconcile.effects import Effect, PatchStatus
 from situate.core.reconcile.nodes.fencing import KUBERNETES
-from situate.loop.controllers.runner import ASLEEP_MS, Runner, Written
-from situate.loop.controllers.view import Reconcile, Served, Survey, Task, View
+from situate.loop.controllers.cache import ControllerCache, Reconcile, ServedKind, Survey, Task
+from situate.loop.controllers.runner import ASLEEP_MS, Runner, WriteResult
 
-NODES, PODS = Served("v1", "Node", "nodes"), Served("v1", "Pod", "pods")
+NODES, PODS = ServedKind("v1", "Node", "nodes"), ServedKind("v1", "Pod", "pods")
 ZONES = Survey("zones")
 NODE, POD = Reconcile(ManagedNode, "", "n"), Reconcile(ManagedPod, "default", "p")
 GRACE = KUBERNETES.grace_ms
@@ -50,14 +50,14 @@ TAINT = [{"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"
     ],
 )
 def test_whom_a_change_of_a_node_concerns(after: bytes, called: list[Task]) -> None:
-    view = View([NODES, PODS], KUBERNETES)
+    view = ControllerCache([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)
     view.put(PODS, pod(), 0)
     assert view.put(NODES, after, 1) == called
 
 
 def test_a_node_that_goes_concerns_its_pods_and_the_zones() -> None:
-    view = View([NODES, PODS], KUBERNETES)
+    view = ControllerCache([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)
     view.put(PODS, pod(), 0)
     assert view.drop(NODES, "", "n", 9, 5) == [POD, ZONES]
@@ -65,7 +65,7 @@ def test_a_node_that_goes_concerns_its_pods_and_the_zones() -> None:
 
 @pytest.mark.parametrize("held", [None, node(1, "Unknown"), node(1, taints=TAINT)], ids=["gone", "lost", "tainted"])
 def test_a_pod_that_comes_to_a_node_that_is_not_well_is_looked_at(held: bytes | None) -> None:
-    view = View([NODES, PODS], KUBERNETES)
+    view = ControllerCache([NODES, PODS], KUBERNETES)
     if held is not None:
         view.put(NODES, held, 0)
     assert view.put(PODS, pod(), 3) == [POD]
@@ -75,7 +75,7 @@ def test_a_pod_that_comes_to_a_node_that_is_not_well_is_looked_at(held: bytes | 
 
 
 def test_pods_that_have_ended_are_counted() -> None:
-    view = View([NODES, PODS], KUBERNETES)
+    view = ControllerCache([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)
     assert view.heartbeats is not None
     for phase, counted in (("Running", 0), ("Failed", 1), ("Failed", 1)):
@@ -86,7 +86,7 @@ def test_pods_that_have_ended_are_counted() -> None:
 
 
 def test_without_a_profile_nodes_are_nobodys_business() -> None:
-    view = View([NODES, PODS])
+    view = ControllerCache([NODES, PODS])
     view.put(NODES, node(), 0)
     view.put(PODS, pod(), 0)
     view.renewed(lease("1"), 0)
@@ -94,7 +94,7 @@ def test_without_a_profile_nodes_are_nobodys_business() -> None:
 
 
 def test_a_node_whose_lease_is_shorter_by_now_is_looked_at_again() -> None:
-    view = View([NODES, PODS], KUBERNETES)
+    view = ControllerCache([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)
     told = [view.renewed(lease(str(at), seconds=each), 0) for at, each in enumerate((40, 40, 15, 15, 40))]
     assert told == [[], [], [NODE], [], []]
@@ -109,7 +109,7 @@ class Lives:
         self.runner = Runner([NODES, PODS], self, lambda: self.now, KUBERNETES)
         self.runner.seen(NODES, node())
 
-    async def perform(self, effect: Effect) -> Written | None:
+    async def perform(self, effect: Effect) -> WriteResult | None:
         self.asked.append(effect)
         return None
 

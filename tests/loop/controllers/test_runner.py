@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, RecordEvent, UpdateObject, UpdateStatus
-from situate.loop.controllers.runner import RefusedError, Runner, Written
-from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, View
+from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
+from situate.loop.controllers.runner import RefusedError, Runner, WriteResult
 
-DEPLOYMENTS = Served("apps/v1", "Deployment", "deployments")
-REPLICA_SETS = Served("apps/v1", "ReplicaSet", "replicasets")
-PODS = Served("v1", "Pod", "pods")
-NAMESPACES = Served("v1", "Namespace", "namespaces")
-CONFIG_MAPS = Served("v1", "ConfigMap", "configmaps")
-ACCOUNTS = Served("v1", "ServiceAccount", "serviceaccounts")
+DEPLOYMENTS = ServedKind("apps/v1", "Deployment", "deployments")
+REPLICA_SETS = ServedKind("apps/v1", "ReplicaSet", "replicasets")
+PODS = ServedKind("v1", "Pod", "pods")
+NAMESPACES = ServedKind("v1", "Namespace", "namespaces")
+CONFIG_MAPS = ServedKind("v1", "ConfigMap", "configmaps")
+ACCOUNTS = ServedKind("v1", "ServiceAccount", "serviceaccounts")
 SERVED = (DEPLOYMENTS, REPLICA_SETS, PODS, NAMESPACES, CONFIG_MAPS, ACCOUNTS)
 
 
@@ -34,7 +34,7 @@ class Cluster:
         self.held_back: list[Callable[[], None]] = []
         self.runner = Runner(SERVED, self, lambda: int(asyncio.get_event_loop().time() * 1_000))
 
-    def put(self, served: Served, body: dict[str, Any]) -> int:
+    def put(self, served: ServedKind, body: dict[str, Any]) -> int:
         self.revision += 1
         meta = {"uid": f"uid-{body['metadata']['name']}", **body["metadata"], "resourceVersion": str(self.revision)}
         self.objects[served.kind, meta["name"]] = {**body, "metadata": meta}
@@ -42,7 +42,7 @@ class Cluster:
         self._tell(lambda: self.runner.seen(served, encoded))
         return self.revision
 
-    def drop(self, served: Served, name: str) -> None:
+    def drop(self, served: ServedKind, name: str) -> None:
         self.revision += 1
         gone = self.objects.pop((served.kind, name))
         revision = self.revision
@@ -60,25 +60,25 @@ class Cluster:
             how()
         self.held_back.clear()
 
-    async def perform(self, effect: Effect) -> Written | None:
+    async def perform(self, effect: Effect) -> WriteResult | None:
         self.done.append(effect)
         if problem := self.refuse(effect):
             raise RefusedError(problem)
         served = {one.kind: one for one in SERVED}
         match effect:
             case CreateObject(ref=ref, body=body):
-                return Written(ref, self.put(served[ref.kind], dict(body)))
+                return WriteResult(ref, self.put(served[ref.kind], dict(body)))
             case UpdateStatus(ref=ref, status=status):
                 body = {**self.objects[ref.kind, ref.name], "status": dict(status)}
-                return Written(ref, self.put(served[ref.kind], body))
+                return WriteResult(ref, self.put(served[ref.kind], body))
             case UpdateObject(ref=ref, patch=patch):
                 found = self.objects[ref.kind, ref.name]
                 meta = {**found["metadata"], **patch.get("metadata", {})}
                 body = {**found, **{key: value for key, value in patch.items() if key != "metadata"}, "metadata": meta}
-                return Written(ref, self.put(served[ref.kind], body))
+                return WriteResult(ref, self.put(served[ref.kind], body))
             case DeleteObject(ref=ref):
                 self.drop(served[ref.kind], ref.name)
-                return Written(ref, None)
+                return WriteResult(ref, None)
             case _:
                 return None
 
@@ -228,14 +228,18 @@ def test_everybody_is_called_once_after_a_restart() -> None:
         ),
     ],
 )
-def test_whom_a_change_concerns(changed: tuple[Served, dict[str, Any]], called: list[Any]) -> None:
+def test_whom_a_change_concerns(changed: tuple[ServedKind, dict[str, Any]], called: list[Any]) -> None:
     served, body = changed
-    tasks = [task for task in View(SERVED).put(served, msgspec.json.encode(body)) if not isinstance(task, Reconcile)]
+    tasks = [
+        task
+        for task in ControllerCache(SERVED).put(served, msgspec.json.encode(body))
+        if not isinstance(task, Reconcile)
+    ]
     assert tasks == called
 
 
 def test_another_object_of_the_same_name_is_another() -> None:
-    view = View(SERVED)
+    view = ControllerCache(SERVED)
     first = {"metadata": {"name": "c", "namespace": "a", "uid": "1", "resourceVersion": "1"}}
     owned = {
         "metadata": {

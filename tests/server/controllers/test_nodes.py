@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from server.controllers.test_running import DEPLOYMENT, LEASE, NAMESPACE, POD, World, template
+from server.controllers.test_registry_controllers import DEPLOYMENT, LEASE, NAMESPACE, POD, World, template
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.admission.chain import chain
-from situate.server.controllers.running import RegistryControllers
+from situate.server.controllers.registry_controllers import RegistryControllers
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache

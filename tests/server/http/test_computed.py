@@ -7,7 +7,7 @@ import pytest
 
 from server.http.world import PODS, Line, deployment, pod, told, world
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, decided, encoded, moved
-from situate.server.placing.life import Phase
+from situate.server.placing.phases import Phase
 from situate.server.registry.keys import key_of
 from situate.store.entries import Revision
 from situate.store.memory import MemoryStore

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from situate.server.placing.demands import MOST, Demands
+from situate.server.placing.demands import MOST, DemandCache
 from situate.server.placing.ledger import Amounts
 
 
@@ -18,21 +18,21 @@ def amounts(milli: int) -> Amounts:
 
 
 def test_what_a_spec_asks_for() -> None:
-    found = Demands().of(spec("250m", port=8080))
+    found = DemandCache().of(spec("250m", port=8080))
     assert found.amounts == amounts(250)
     assert found.ports == ("TCP/8080",)
     assert found.pod.spec.containers[0].name == "c"
 
 
 def test_the_very_spec_is_read_once_and_an_equal_one_by_itself() -> None:
-    demands, shared = Demands(), spec()
+    demands, shared = DemandCache(), spec()
     assert demands.of(shared) is demands.of(shared)
     assert demands.of(spec()) is not demands.of(shared)
     assert demands.of(spec()).amounts == demands.of(shared).amounts
 
 
 def test_one_that_is_forgotten_leaves_nothing_to_whoever_comes_by_its_place_in_memory() -> None:
-    demands = Demands()
+    demands = DemandCache()
     for number in range(3 * MOST):
         assert demands.of(spec(f"{number + 1}m")).amounts == amounts(number + 1)
     assert len(demands._known) == MOST

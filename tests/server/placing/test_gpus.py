@@ -10,7 +10,7 @@ from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.model.pod import Pod
 from situate.server.errors import StatusError
-from situate.server.placing.ledger import Bound, Ledger, gpus_of, taken_gpus
+from situate.server.placing.ledger import Ledger, LedgerPod, gpus_of, taken_gpus
 
 
 async def bind(world: World, name: str, milli: str, devices: str) -> str:
@@ -61,6 +61,8 @@ def test_what_a_pod_has_of_single_gpus(pod: Pod, expected: tuple[str, ...]) -> N
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 1000)), max_size=8), st.integers(0, 2), st.integers(1, 1000)
 )
 def test_there_is_room_on_a_device_if_the_sum_says_so(held: list[tuple[int, int]], device: int, milli: int) -> None:
-    pods = tuple(Bound("default", f"p{at}", f"u{at}", 1, (), (f"{on}/{part}",)) for at, (on, part) in enumerate(held))
+    pods = tuple(
+        LedgerPod("default", f"p{at}", f"u{at}", 1, (), (f"{on}/{part}",)) for at, (on, part) in enumerate(held)
+    )
     taken = sum(part for on, part in held if on == device)
     assert bool(taken_gpus(Ledger(pods), (f"{device}/{milli}",))) == (taken + milli > 1000)

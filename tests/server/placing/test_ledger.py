@@ -9,9 +9,9 @@ from situate.core.model.base import EMPTY
 from situate.core.model.pod import ContainerPort
 from situate.server.placing.ledger import (
     Amounts,
-    Bound,
     Ledger,
     LedgerError,
+    LedgerPod,
     Short,
     add,
     allocatable_of,
@@ -23,14 +23,14 @@ from situate.server.placing.ledger import (
     room,
     taken_ports,
 )
-from situate.server.placing.snapshots import Identity, decoded, encoded
+from situate.server.placing.snapshots import SnapshotMetadata, decoded, encoded
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "example.com/gpu")
 amounts = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 2**62))
 
 
-def bound(number: int, *ports: str) -> Bound:
-    return Bound("default", f"p{number}", f"uid-{number}", 1, ports)
+def bound(number: int, *ports: str) -> LedgerPod:
+    return LedgerPod("default", f"p{number}", f"uid-{number}", 1, ports)
 
 
 def test_a_pod_takes_what_its_containers_ask_for_and_one_place_among_pods() -> None:
@@ -85,7 +85,7 @@ def test_a_ledger_that_is_stored_and_read_is_the_same_one(asked: list[Amounts]) 
     ledger = Ledger()
     for number, one in enumerate(asked):
         ledger = add(ledger, bound(number, "TCP/80", "UDP/53/10.0.0.1"), one)
-    identity = Identity("n1", "uid-n1", "2026-01-01T00:00:00Z")
+    identity = SnapshotMetadata("n1", "uid-n1", "2026-01-01T00:00:00Z")
     value = encoded(identity, ledger)
     assert value.startswith(b'{"metadata":{"name":"n1"')
     assert decoded(value) == (identity, ledger)

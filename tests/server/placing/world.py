@@ -8,7 +8,7 @@ from typing import Any
 
 from situate.server.placing.bind_transaction import NODES, PODS, BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
 from situate.server.placing.decisions import decoded as decision_decoded
 from situate.server.placing.eviction import Evictor
 from situate.server.placing.ledger import Ledger
@@ -103,7 +103,7 @@ class World:
         found = self.ledger(node)
         return [] if found is None else [one.name for one in found.pods]
 
-    def decision(self, name: str) -> Decision | None:
+    def decision(self, name: str) -> PlacementDecision | None:
         found = self.registry.cache.get(PLACEMENT_DECISIONS, "default", name)
         return None if found is None else decision_decoded(found.value)
 

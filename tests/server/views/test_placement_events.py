@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from situate.server.placing.decisions import Decision, Details, decided, moved
-from situate.server.placing.life import Phase
+from situate.server.placing.decisions import Details, PlacementDecision, decided, moved
+from situate.server.placing.phases import Phase
 from situate.server.views.placement_events import happened, stored_event, with_reason
 
 POD = {"metadata": {"name": "web-0", "namespace": "default", "uid": "u1"}}
 OTHER = {"metadata": {"name": "web-0", "namespace": "default", "uid": "u2"}}
 
 
-def decision(phase: Phase, before: Decision | None = None, pod: Any = POD, **fields: Any) -> Decision:
+def decision(phase: Phase, before: PlacementDecision | None = None, pod: Any = POD, **fields: Any) -> PlacementDecision:
     begun = decided(pod, before, "d1", "2026-01-01T00:00:00Z")
     return moved(begun, phase, "2026-01-01T00:00:01Z", **fields)
 

@@ -56,7 +56,7 @@ def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Cli
     import asyncio  # commands that may have to do with a cluster mostly begin without it
 
     from situate.kube.client import Client
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     access = access_to(kubeconfig, context)
 

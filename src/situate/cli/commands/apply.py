@@ -80,7 +80,7 @@ def _name(body: dict[str, Any], file: str) -> str:
 
 
 async def _version(client: Client, entry: Entry, space: str, name: str) -> str | None:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     try:
         found = msgspec.json.decode(await client.request("GET", entry.path(space, name)))

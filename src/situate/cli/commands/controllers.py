@@ -30,14 +30,14 @@ def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, 
     async def run() -> None:
         from situate.core.reconcile.nodes.fencing import PROFILES
         from situate.kube.client import Client
-        from situate.kube.controlling import ServerControllers, served_kinds
-        from situate.kube.problems import ApiError
+        from situate.kube.controllers import ApiControllers, served_kinds
+        from situate.kube.errors import ApiError
 
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
             try:
                 kinds = await served_kinds(client)
             except ApiError as error:
                 raise click.ClickException(error.message) from None
-            await ServerControllers(client, kinds, PROFILES[nodes] if nodes else None).run()
+            await ApiControllers(client, kinds, PROFILES[nodes] if nodes else None).run()
 
     asyncio.run(until_stopped(run))

@@ -83,7 +83,7 @@ async def _listed(client: Client, entry: Entry, space: str, selector: str | None
 async def _delete(
     client: Client, entry: Entry, space: str, name: str, grace_period: int | None, *, ignore_not_found: bool
 ) -> bool:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     options: dict[str, Any] = {"propagationPolicy": "Background"}
     if grace_period is not None:
@@ -100,7 +100,7 @@ async def _delete(
 
 
 async def _until_gone(client: Client, deleted: list[tuple[Entry, str, str]]) -> None:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     deadline = time.monotonic() + WAIT_S
     for entry, space, name in deleted:

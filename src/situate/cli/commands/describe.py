@@ -64,7 +64,7 @@ async def _described(client: Client, catalogue: Catalogue, entry: Entry, space: 
 
 
 async def _maybe(client: Client, catalogue: Catalogue, said: str, space: str, name: str) -> dict[str, Any] | None:
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
     from situate.wire.errors import InputError
 
     try:

@@ -24,7 +24,7 @@ from situate.cli.cluster.connection import access_to, cluster_options
 
 if TYPE_CHECKING:
     from situate.kube.client import Client
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
 GROUP: Final = "/apis/situate.dev/v1alpha1"
 PLURAL: Final = "placementevents"
@@ -109,7 +109,7 @@ class Telling:
 
     async def run(self) -> int:
         """The exit code."""
-        from situate.kube.problems import ApiError
+        from situate.kube.errors import ApiError
 
         failures = 0
         while not self._done:
@@ -163,7 +163,7 @@ class Telling:
         return self._write(_plain(found))
 
     def _failed(self, status: dict[str, Any]) -> str:
-        from situate.kube.problems import ApiError
+        from situate.kube.errors import ApiError
 
         if status.get("code") != 410:
             raise ApiError(int(status.get("code") or 0), str(status.get("reason")), str(status.get("message")))

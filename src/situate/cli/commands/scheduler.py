@@ -21,8 +21,8 @@ from situate.cli import BadInput
 if TYPE_CHECKING:
     from situate.core.config.types import KubeSchedulerConfiguration
     from situate.kube.fleet import FleetRules
-    from situate.kube.serving import Where
     from situate.kube.settings import Loaded, Settings
+    from situate.kube.status_server import ListenSettings
     from situate.loop.logs import Logging
 
 KUBERNETES: Final = "v1.36"
@@ -397,8 +397,8 @@ def _load(path: Path | None, flags: dict[str, Any], election: dict[str, Any]) ->
     return Loaded(config, others)
 
 
-def _where(flags: dict[str, Any]) -> Where | None:
-    from situate.kube.serving import OLD_TLS, TLS_VERSIONS, Where
+def _where(flags: dict[str, Any]) -> ListenSettings | None:
+    from situate.kube.status_server import OLD_TLS, TLS_VERSIONS, ListenSettings
 
     version = flags["tls_min_version"]
     if version in OLD_TLS:
@@ -407,7 +407,7 @@ def _where(flags: dict[str, Any]) -> Where | None:
         raise BadInput(f"--tls-min-version: unknown version {version!r}; use one of {', '.join(TLS_VERSIONS)}")
     if not flags["secure_port"]:
         return None
-    return Where(
+    return ListenSettings(
         address=flags["bind_address"],
         port=flags["secure_port"],
         cert_file=flags["tls_cert_file"],

@@ -70,7 +70,7 @@ async def _items(client: Client, path: str) -> list[dict[str, Any]]:
 
 async def _maybe_items(client: Client, path: str) -> list[dict[str, Any]]:
     """What only situate's own server has."""
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     try:
         return await _items(client, path)

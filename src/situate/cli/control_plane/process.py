@@ -43,7 +43,7 @@ from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
 from situate.server.admission.chain import chain
-from situate.server.controllers.running import RegistryControllers
+from situate.server.controllers.registry_controllers import RegistryControllers
 from situate.server.http.ports import Check
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Settings as HttpSettings
@@ -54,9 +54,9 @@ from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.setup import Opened, open_identity
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
-from situate.server.placing.configuring import configure
 from situate.server.placing.eviction import Evictor
-from situate.server.placing.lagging import BOUND_S, SnapshotLag
+from situate.server.placing.node_configuration import configure
+from situate.server.placing.snapshot_lag import BOUND_S, SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry

@@ -257,7 +257,7 @@ async def read_live(client: Client, kinds: Sequence[Kind]) -> Seen:
 
 async def _list(client: Client, kind: Kind, seen: Seen) -> None:
     from situate.kube.discovery import served_version
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     try:
         version = await served_version(client, kind) if kind.optional else kind.versions[0]
@@ -322,7 +322,7 @@ async def read_witnesses(client: Client, namespace: str, name: str) -> list[Mapp
     """The pod as it is written, its events, and, where the server keeps one, its decision. Raises ApiError."""
     from urllib.parse import quote
 
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     space, said = quote(namespace, safe=""), quote(name, safe="")
     pod = msgspec.json.decode(await client.request("GET", f"/api/v1/namespaces/{space}/pods/{said}"))

@@ -273,7 +273,7 @@ def _without_owned(read: Checked) -> Checked:
 
 async def read_live(client: Client) -> Checked:
     """All that we may list. Raises ApiError if that is nothing at all."""
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     read = Checked()
     where = client.access.server

@@ -27,10 +27,19 @@ from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.zones import taint_lost_nodes
 from situate.core.reconcile.objects import ref_of
 from situate.core.reconcile.table import reconcile
-from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Survey, Task, View, namespace_of
+from situate.loop.controllers.cache import (
+    Collect,
+    ControllerCache,
+    Empty,
+    Reconcile,
+    ServedKind,
+    Survey,
+    Task,
+    namespace_of,
+)
 from situate.loop.logs import Log
 
-__all__ = ["Port", "RefusedError", "Runner", "Written"]
+__all__ = ["ControllerPort", "RefusedError", "Runner", "WriteResult"]
 
 WORKERS: Final = 16
 """How many controllers' effects may be under way at once."""
@@ -51,7 +60,7 @@ long. Meanwhile renewals were not seen, and agents could perhaps not renew."""
 _log = Log(__name__)
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """What was written; `revision` None: it was deleted, or is about to be."""
 
     ref: ObjectRef
@@ -66,10 +75,10 @@ class RefusedError(Exception):
         self.settled = settled
 
 
-class Port(Protocol):
+class ControllerPort(Protocol):
     """Carries effects out. One that finds its work done already says so as if it had done it."""
 
-    async def perform(self, effect: Effect) -> Written | None:
+    async def perform(self, effect: Effect) -> WriteResult | None:
         """Raises RefusedError."""
 
 
@@ -77,10 +86,14 @@ class Runner:
     """`tell` it what is seen; `run` it once everything is there."""
 
     def __init__(
-        self, served: Sequence[Served], port: Port, clock: Callable[[], Millis], profile: NodeProfile | None = None
+        self,
+        served: Sequence[ServedKind],
+        port: ControllerPort,
+        clock: Callable[[], Millis],
+        profile: NodeProfile | None = None,
     ) -> None:
         """Without a profile, nodes are not looked after; with one, their leases must be told of as well."""
-        self.view = View(served, profile)
+        self.view = ControllerCache(served, profile)
         self.calls = 0
         self.refused = 0
         self._port = port
@@ -97,11 +110,11 @@ class Runner:
         self._running = False
         self._awake_at: Millis = 0
 
-    def seen(self, served: Served, body: bytes) -> None:
+    def seen(self, served: ServedKind, body: bytes) -> None:
         """An object was added or changed."""
         self._call(self.view.put(served, body, self._clock()))
 
-    def gone(self, served: Served, space: str, name: str, revision: int) -> None:
+    def gone(self, served: ServedKind, space: str, name: str, revision: int) -> None:
         """An object was deleted, at this revision."""
         self._call(self.view.drop(served, space, name, revision, self._clock()))
 
@@ -208,7 +221,7 @@ class Runner:
         """Call the controller, do what it asks for, and wait until that was seen."""
         owner, outcome = self._outcome(task)
         self.calls += 1
-        written: list[Written] = []
+        written: list[WriteResult] = []
         try:
             for part in batches(outcome.effects):
                 for start in range(0, len(part), AT_ONCE):
@@ -265,11 +278,11 @@ class Runner:
             await asyncio.sleep(AWAKE_S)
             self._heartbeats(self._clock())
 
-    async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[Written]:
+    async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[WriteResult]:
         """These at once. The first refusal is raised, when all are over."""
         answers = await asyncio.gather(*(self._port.perform(effect) for effect in part), return_exceptions=True)
         problem: BaseException | None = None
-        written: list[Written] = []
+        written: list[WriteResult] = []
         for effect, answer in zip(part, answers, strict=True):
             if isinstance(answer, RefusedError):
                 problem = problem or answer
@@ -293,7 +306,7 @@ class Runner:
         except RefusedError as error:
             _log.v(2).info("An event was refused", err=str(error))
 
-    async def _until_seen(self, written: Sequence[Written]) -> None:
+    async def _until_seen(self, written: Sequence[WriteResult]) -> None:
         if not written:
             return
         deadline = asyncio.get_running_loop().time() + SEEN_S
@@ -307,7 +320,7 @@ class Runner:
                     _log.warning("What was written is not seen yet; going on without", name=one.ref.name)
                     return
 
-    def _is_seen(self, one: Written) -> bool:
+    def _is_seen(self, one: WriteResult) -> bool:
         if one.revision is not None:
             return self.view.progress(one.ref) >= one.revision
         item = self.view.has(one.ref)

@@ -12,7 +12,7 @@ from situate.server.placing import decisions, snapshots
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.ledger import amounts_of
-from situate.server.placing.life import holds_node, phase_of
+from situate.server.placing.phases import holds_node, phase_of
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.write_request import CacheReader
 

@@ -30,13 +30,13 @@ from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.core.reconcile.nodes.reports import REPORT, stale_reason
 from situate.server.placing import decisions, snapshots
-from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
-from situate.server.placing.demands import Demands
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
+from situate.server.placing.demands import DemandCache
 from situate.server.placing.eligibility import bind_refusals, run_refusals
 from situate.server.placing.ledger import (
     Amounts,
-    Bound,
     Ledger,
+    LedgerPod,
     add,
     allocatable_of,
     amounts_of,
@@ -47,9 +47,9 @@ from situate.server.placing.ledger import (
     taken_gpus,
     taken_ports,
 )
-from situate.server.placing.life import holds_node, legal, phase_of, returns_from_end
 from situate.server.placing.node_locks import NodeLocks
-from situate.server.placing.refusing import (
+from situate.server.placing.phases import holds_node, legal, phase_of, returns_from_end
+from situate.server.placing.refusals import (
     clashes,
     full,
     ineligible,
@@ -60,7 +60,7 @@ from situate.server.placing.refusing import (
     stale_term,
     stale_version,
 )
-from situate.server.placing.snapshots import NODE_SNAPSHOTS, Identity
+from situate.server.placing.snapshots import NODE_SNAPSHOTS, SnapshotMetadata
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry.keys import key_of
 from situate.server.registry.selectable_fields import uid_only
@@ -114,11 +114,11 @@ class BindTransactions:
     ) -> None:
         """`profile`: how agents are told to renew their leases."""
         self.node_locks = NodeLocks()
-        self.demands = Demands()
+        self.demands = DemandCache()
         self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
         self._new_uid = new_uid
-        self._ledgers: OrderedDict[str, tuple[bytes, Identity, Ledger]] = OrderedDict()
+        self._ledgers: OrderedDict[str, tuple[bytes, SnapshotMetadata, Ledger]] = OrderedDict()
         self._nodes: OrderedDict[str, _Seen] = OrderedDict()
         self._lease = (0, 0)
         """The revision of the scheduler's lease, and its term."""
@@ -192,8 +192,8 @@ class BindTransactions:
 
     # -- what was decoded before -------------------------------------------------------------------------------------
 
-    def identity(self, node: str) -> Identity:
-        return Identity(node, self._new_uid(), self.now())
+    def identity(self, node: str) -> SnapshotMetadata:
+        return SnapshotMetadata(node, self._new_uid(), self.now())
 
     def now(self) -> str:
         return seconds_time(self._wall_ns())
@@ -201,7 +201,7 @@ class BindTransactions:
     def new_uid(self) -> str:
         return self._new_uid()
 
-    def ledger(self, held: StoredObject) -> tuple[Identity, Ledger]:
+    def ledger(self, held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
         """A snapshot, decoded: most were encoded here, and are only recognised."""
         known = self._ledgers.get(held.name)
         if known is not None and known[0] == held.value:
@@ -210,7 +210,7 @@ class BindTransactions:
         self.remember(held.name, held.value, identity, ledger)
         return identity, ledger
 
-    def remember(self, node: str, value: bytes, identity: Identity, ledger: Ledger) -> None:
+    def remember(self, node: str, value: bytes, identity: SnapshotMetadata, ledger: Ledger) -> None:
         self._ledgers[node] = (value, identity, ledger)
         if len(self._ledgers) > REMEMBERED:
             self._ledgers.popitem(last=False)
@@ -283,7 +283,7 @@ class _PodWrite:
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
-    def _own_decision(self) -> Decision | None:
+    def _own_decision(self) -> PlacementDecision | None:
         """The decision, if it is about this very pod."""
         found = self._decision
         return found if found is not None and found.spec.pod_uid == self._uid else None
@@ -351,7 +351,7 @@ class _PodWrite:
         if taken := taken_ports(ledger, demand.ports):
             raise clashes(self._name, node, taken, bind=request is not None)
         self._guards.append(At(found.key, Revision(found.revision)))
-        bound = Bound(self._namespace, self._name, self._uid, version, demand.ports, gpus)
+        bound = LedgerPod(self._namespace, self._name, self._uid, version, demand.ports, gpus)
         self._put_snapshot(node, identity, add(ledger, bound, demand.amounts), revision)
         return str(revision)
 
@@ -392,10 +392,10 @@ class _PodWrite:
         if taken := taken_ports(others, ports):
             raise clashes(self._name, node, taken, bind=False)
         # What it was given of single GPUs was settled when it was bound.
-        bound = Bound(self._namespace, self._name, self._uid, bound.binding_version, ports, bound.gpus)
+        bound = LedgerPod(self._namespace, self._name, self._uid, bound.binding_version, ports, bound.gpus)
         self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
 
-    def _put_snapshot(self, node: str, identity: Identity, ledger: Ledger, revision: Revision) -> None:
+    def _put_snapshot(self, node: str, identity: SnapshotMetadata, ledger: Ledger, revision: Revision) -> None:
         key = key_of(NODE_SNAPSHOTS, "", node)
         value = snapshots.encoded(identity, ledger, self._transactions.configuration)
         self._guards.append(At(key, revision))
@@ -435,7 +435,7 @@ class _PodWrite:
         )
         self._put_decision(decision)
 
-    def _put_decision(self, decision: Decision) -> None:
+    def _put_decision(self, decision: PlacementDecision) -> None:
         key, value = key_of(PLACEMENT_DECISIONS, self._namespace, self._name), decisions.encoded(decision)
         self._guards.append(At(key, self._revision))
         self._writes.append(Put(key, value))

@@ -20,7 +20,7 @@ from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import BINDING_VERSION, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
 from situate.server.placing.node_locks import NodeLocks
-from situate.server.placing.refusing import already_assigned, being_deleted, gated, other_revision, other_uid
+from situate.server.placing.refusals import already_assigned, being_deleted, gated, other_revision, other_uid
 from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject

@@ -13,14 +13,14 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from situate.core.model.base import EMPTY
-from situate.server.placing.life import Phase
+from situate.server.placing.phases import Phase
 from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
 __all__ = [
     "PHASES_KEPT",
     "PLACEMENT_DECISIONS",
-    "Decision",
+    "PlacementDecision",
     "Details",
     "Refusals",
     "Score",
@@ -100,7 +100,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The version of the node's snapshot that the binding was checked against."""
 
 
-class Moved(msgspec.Struct, frozen=True):
+class PhaseChange(msgspec.Struct, frozen=True):
     """When a phase began."""
 
     phase: Phase
@@ -109,10 +109,10 @@ class Moved(msgspec.Struct, frozen=True):
 
 class _Status(Details, frozen=True, rename="camel", omit_defaults=True):
     phase: Phase | None = None
-    phases: tuple[Moved, ...] = ()
+    phases: tuple[PhaseChange, ...] = ()
 
 
-class Decision(msgspec.Struct, frozen=True):
+class PlacementDecision(msgspec.Struct, frozen=True):
     """The whole object, in its stored form."""
 
     metadata: _Meta
@@ -124,18 +124,18 @@ class Decision(msgspec.Struct, frozen=True):
         return self.status.phase
 
 
-_decode: Final = msgspec.json.Decoder(Decision).decode
+_decode: Final = msgspec.json.Decoder(PlacementDecision).decode
 
 
-def encoded(decision: Decision) -> bytes:
+def encoded(decision: PlacementDecision) -> bytes:
     return encode_compact(decision)
 
 
-def decoded(value: bytes) -> Decision:
+def decoded(value: bytes) -> PlacementDecision:
     return _decode(value)
 
 
-def decided(pod: Mapping[str, Any], held: Decision | None, new_uid: str, at: str) -> Decision:
+def decided(pod: Mapping[str, Any], held: PlacementDecision | None, new_uid: str, at: str) -> PlacementDecision:
     """The decision about this pod, nothing decided yet: anew, or carried over from an earlier pod of its name."""
     meta = pod["metadata"]
     owner = _Owner("v1", "Pod", meta["name"], meta["uid"])
@@ -144,13 +144,13 @@ def decided(pod: Mapping[str, Any], held: Decision | None, new_uid: str, at: str
             return held
         kept = replace(held.metadata, owner_references=(owner,))
         spec = _Spec(meta["uid"], "", held.spec.binding_version)
-        return Decision(kept, spec, _Status(phase=held.phase, phases=held.status.phases))
+        return PlacementDecision(kept, spec, _Status(phase=held.phase, phases=held.status.phases))
     made = _Meta(meta["name"], meta["namespace"], new_uid, at, (owner,))
-    return Decision(made, _Spec(meta["uid"]), _Status())
+    return PlacementDecision(made, _Spec(meta["uid"]), _Status())
 
 
 def moved(
-    decision: Decision,
+    decision: PlacementDecision,
     phase: Phase,
     at: str,
     *,
@@ -159,7 +159,7 @@ def moved(
     scheduler: str = "",
     snapshot_version: str = "",
     details: Details | None = None,
-) -> Decision:
+) -> PlacementDecision:
     """The decision in this phase; what is not given stays."""
     spec, status = decision.spec, decision.status
     if node is not None:
@@ -169,9 +169,9 @@ def moved(
         )
     phases = status.phases
     if phase != status.phase:
-        phases = (*phases[-(PHASES_KEPT - 1) :], Moved(phase, at))
+        phases = (*phases[-(PHASES_KEPT - 1) :], PhaseChange(phase, at))
     if details is None:
         status = replace(status, phase=phase, phases=phases)
     else:
         status = _Status(*astuple(details), phase, phases)  # type: ignore[call-arg]
-    return Decision(decision.metadata, spec, status)
+    return PlacementDecision(decision.metadata, spec, status)

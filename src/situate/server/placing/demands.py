@@ -11,33 +11,33 @@ from situate.core.model.pod import Pod
 from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
 from situate.server.requests import Object
 
-__all__ = ["MOST", "Demand", "Demands"]
+__all__ = ["MOST", "PodDemand", "DemandCache"]
 
 MOST: Final = 256
 """Of how many specs it is remembered what they ask for."""
 
 
-class Demand(msgspec.Struct, frozen=True):
+class PodDemand(msgspec.Struct, frozen=True):
     pod: Pod
     """With its spec, and nothing else."""
     amounts: Amounts
     ports: tuple[Port, ...]
 
 
-class Demands:
+class DemandCache:
     """By spec: by the very object, so that to find it again costs nothing. Nobody changes one that was stored."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[Object, Demand]] = OrderedDict()
+        self._known: OrderedDict[int, tuple[Object, PodDemand]] = OrderedDict()
 
-    def of(self, spec: Object) -> Demand:
+    def of(self, spec: Object) -> PodDemand:
         known = self._known.get(id(spec))
         if known is not None:
             return known[1]  # it is held here, so no other object has its id
         pod = msgspec.convert({"spec": spec}, Pod)
-        made = Demand(pod, amounts_of(pod), ports_of(pod))
+        made = PodDemand(pod, amounts_of(pod), ports_of(pod))
         self._known[id(spec)] = (spec, made)
         if len(self._known) > MOST:
             self._known.popitem(last=False)

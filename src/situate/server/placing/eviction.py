@@ -23,7 +23,7 @@ from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.field_errors import not_supported
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import SUCCESS, with_condition
-from situate.server.placing.refusing import other_revision, other_uid
+from situate.server.placing.refusals import other_revision, other_uid
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry import codec
 from situate.server.registry.registry import Registry

@@ -24,7 +24,7 @@ from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 __all__ = [
     "Amounts",
-    "Bound",
+    "LedgerPod",
     "GpuPart",
     "Ledger",
     "LedgerError",
@@ -57,7 +57,7 @@ class LedgerError(Exception):
     """What was to be taken off a ledger is not on it: a fault of ours."""
 
 
-class Bound(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class LedgerPod(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One pod on a node, as it is stored, too."""
 
     namespace: str
@@ -75,7 +75,7 @@ class Bound(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 class Ledger(msgspec.Struct, frozen=True):
     """All pods on a node, in the order in which they came, and the sum of what they take."""
 
-    pods: tuple[Bound, ...] = ()
+    pods: tuple[LedgerPod, ...] = ()
     allocated: Amounts = EMPTY
 
 
@@ -131,7 +131,7 @@ def room(allocatable: Amounts, allocated: Amounts, request: Amounts) -> list[Sho
     return short
 
 
-def add(ledger: Ledger, pod: Bound, amounts: Amounts) -> Ledger:
+def add(ledger: Ledger, pod: LedgerPod, amounts: Amounts) -> Ledger:
     """The ledger with one more pod on it."""
     allocated = dict(ledger.allocated)
     for resource, amount in amounts.items():
@@ -168,7 +168,7 @@ def ports_of(pod: Pod) -> tuple[Port, ...]:
     return tuple(found)
 
 
-def taken_ports(ledger: Ledger, ports: tuple[Port, ...]) -> list[tuple[Port, Bound]]:
+def taken_ports(ledger: Ledger, ports: tuple[Port, ...]) -> list[tuple[Port, LedgerPod]]:
     """Of these ports, those that clash with a pod on the ledger: same protocol and number, and a shared address."""
     if not ports:
         return []

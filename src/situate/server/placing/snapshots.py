@@ -12,16 +12,16 @@ import msgspec
 from situate.core.model.base import EMPTY
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.nodes.fencing import NodeProfile
-from situate.server.placing.ledger import Bound, Ledger, amount_of, quantity
+from situate.server.placing.ledger import Ledger, LedgerPod, amount_of, quantity
 from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["NODE_SNAPSHOTS", "Identity", "configuration", "configuration_of", "decoded", "encoded"]
+__all__ = ["NODE_SNAPSHOTS", "SnapshotMetadata", "configuration", "configuration_of", "decoded", "encoded"]
 
 NODE_SNAPSHOTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 
 
-class Identity(msgspec.Struct, frozen=True, rename="camel"):
+class SnapshotMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """The metadata of a snapshot, which stays as it was when it was made."""
 
     name: str
@@ -30,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Spec(msgspec.Struct, frozen=True, omit_defaults=True):
-    pods: tuple[Bound, ...] = ()
+    pods: tuple[LedgerPod, ...] = ()
     configuration: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """As it is written: it is the same for all, and nobody here asks what is in it."""
 
@@ -40,7 +40,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
-    metadata: Identity
+    metadata: SnapshotMetadata
     spec: _Spec
     status: _Status
 
@@ -55,7 +55,9 @@ def configuration(profile: NodeProfile) -> msgspec.Raw:
     return msgspec.Raw(encode_compact(said))
 
 
-def encoded(identity: Identity, ledger: Ledger, config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET) -> bytes:
+def encoded(
+    identity: SnapshotMetadata, ledger: Ledger, config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+) -> bytes:
     allocated = {resource: quantity(resource, amount) for resource, amount in sorted(ledger.allocated.items())}
     return encode_compact(_Snapshot(identity, _Spec(ledger.pods, config), _Status(allocated)))
 
@@ -66,7 +68,7 @@ def configuration_of(value: bytes) -> bytes:
     return b"" if isinstance(found, msgspec.UnsetType) else bytes(found)
 
 
-def decoded(value: bytes) -> tuple[Identity, Ledger]:
+def decoded(value: bytes) -> tuple[SnapshotMetadata, Ledger]:
     found = _decode(value)
     allocated = {resource: amount_of(resource, text) for resource, text in found.status.allocated.items()}
     return found.metadata, Ledger(found.spec.pods, allocated or EMPTY)

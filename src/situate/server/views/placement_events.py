@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from situate.server.placing.decisions import Decision
-from situate.server.placing.life import Phase
+from situate.server.placing.decisions import PlacementDecision
+from situate.server.placing.phases import Phase
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, Resource
 
@@ -80,7 +80,7 @@ class _Meta(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def happened(before: Decision | None, after: Decision | None) -> PlacementEvent | None:
+def happened(before: PlacementDecision | None, after: PlacementDecision | None) -> PlacementEvent | None:
     """What one revision of a decision tells; None: nothing new."""
     one = after or before
     if one is None or one.phase is None:
@@ -111,7 +111,7 @@ def happened(before: Decision | None, after: Decision | None) -> PlacementEvent 
     )
 
 
-def _same(before: Decision, after: Decision) -> bool:
+def _same(before: PlacementDecision, after: PlacementDecision) -> bool:
     """Whether nothing happened but that it was tried again, or explained anew."""
     if (before.phase, before.spec.node, before.spec.binding_version) != (
         after.phase,

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from situate.server.errors import StatusError, bad_request, expired
 from situate.server.placing import decisions
-from situate.server.placing.decisions import PLACEMENT_DECISIONS, Decision
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
 from situate.server.registry.cache import Cache
 from situate.server.registry.codec import decode
 from situate.server.registry.keys import key_of, parse_key, prefix_of
@@ -230,5 +230,5 @@ class Following:
             self._asking = asyncio.create_task(self._watch.ask_progress())
 
 
-def _decision(entry: Entry | None) -> Decision | None:
+def _decision(entry: Entry | None) -> PlacementDecision | None:
     return None if entry is None else decisions.decoded(entry.value)

@@ -15,7 +15,7 @@ from typing import Final
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.server.admission.chain import chain
-from situate.server.controllers.running import RegistryControllers
+from situate.server.controllers.registry_controllers import RegistryControllers
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache

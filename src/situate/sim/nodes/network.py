@@ -24,7 +24,7 @@ from situate.agent.control_plane_http import HttpControlPlane
 from situate.agent.control_plane_local import LEASE, LocalControlPlane
 from situate.agent.node_objects import LEASES
 from situate.kube.client import Client
-from situate.kube.problems import LOST, TIMEOUT, ApiError
+from situate.kube.errors import LOST, TIMEOUT, ApiError
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target

@@ -21,10 +21,10 @@ from situate.core.reconcile.nodes.cleanup import clean_up
 from situate.core.reconcile.nodes.fencing import DRIFT, FAST, KUBERNETES, NodeProfile
 from situate.core.reconcile.nodes.zones import taint_lost_nodes
 from situate.core.reconcile.table import reconcile
-from situate.loop.controllers.view import Collect, Empty, Reconcile, Served, Survey, Task, View
+from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind, Survey, Task
 
 Raw = dict[str, Any]
-NODES, PODS = Served("v1", "Node", "nodes"), Served("v1", "Pod", "pods")
+NODES, PODS = ServedKind("v1", "Node", "nodes"), ServedKind("v1", "Pod", "pods")
 SERVED = {"Node": NODES, "Pod": PODS}
 ZONE = "topology.kubernetes.io/zone"
 LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -72,7 +72,7 @@ class History:
         self.gone_at: dict[str, float] = {}
         self.ending: dict[str, str] = {}
         """Pods that are being deleted, and their nodes."""
-        self.view: View | None = None
+        self.view: ControllerCache | None = None
         self.due: list[tuple[int, int, Task]] = []
         self.waiting: dict[Task, int] = {}
 
@@ -173,7 +173,7 @@ class History:
     def start(self) -> None:
         """Controllers that remember nothing see what is stored, and begin."""
         self.view = None
-        view = View((NODES, PODS), self.profile)
+        view = ControllerCache((NODES, PODS), self.profile)
         self.due, self.waiting = [], {}
         for body in self.dice.sample(list(self.store.values()), len(self.store)):
             view.put(SERVED[body["kind"]], msgspec.json.encode(body), self.now)
@@ -225,7 +225,7 @@ class History:
             assert outcome.requeue_at > self.now, f"{task} asks to be called again at once"
             self.plan(task, outcome.requeue_at)
 
-    def outcome(self, view: View, task: Task) -> ReconcileResult:
+    def outcome(self, view: ControllerCache, task: Task) -> ReconcileResult:
         heartbeats = view.heartbeats
         assert heartbeats is not None
         if isinstance(task, Survey):

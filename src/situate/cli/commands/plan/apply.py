@@ -27,7 +27,7 @@ from situate.core.plan.defrag import Plan, defrag, walked
 from situate.core.plan.goals import Goal, ShapeGoal, Target
 from situate.core.plan.movable import node_own
 from situate.core.plan.repack import Move
-from situate.kube.problems import ApiError
+from situate.kube.errors import ApiError
 from situate.wire.patches import MERGE
 
 if TYPE_CHECKING:

@@ -203,7 +203,7 @@ async def live_world(
 async def _add_priorities(client: Client, seen: Seen) -> None:
     """The classes that manifests may name. Whoever may not list them still knows those of pods that are there."""
     from situate.core.model.policy import PriorityClass
-    from situate.kube.problems import ApiError
+    from situate.kube.errors import ApiError
 
     try:
         answer = _pods(await client.request("GET", "/apis/scheduling.k8s.io/v1/priorityclasses"))

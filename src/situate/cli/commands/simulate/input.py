@@ -78,8 +78,8 @@ def read_snapshot(names: Sequence[str]) -> Seen:
 
 async def read_cluster(client: Client) -> Seen:
     """All that we may list of a live cluster. Raises ApiError if that is no pods, or no nodes."""
+    from situate.kube.errors import ApiError
     from situate.kube.kinds import ALL_KINDS
-    from situate.kube.problems import ApiError
 
     refused = ""
 

@@ -156,8 +156,8 @@ def _ask(
 
     from situate.cli.input.cluster import read_live, read_witnesses
     from situate.core.config.defaults import default_configuration
+    from situate.kube.errors import ApiError
     from situate.kube.kinds import ALL_KINDS, needed_kinds
-    from situate.kube.problems import ApiError
     from situate.wire.objects import decode_pod
 
     kinds = ALL_KINDS if everything else needed_kinds(default_configuration())

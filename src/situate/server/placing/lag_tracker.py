@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["Lags"]
+__all__ = ["LagTracker"]
 
 MOST_WAITING: Final = 256
 """Versions that are remembered of a node that acknowledges nothing. The oldest says how far it is behind."""
 
 
-class Lags:
+class LagTracker:
     """Told what was committed and acknowledged; knows who is behind."""
 
     def __init__(self) -> None:

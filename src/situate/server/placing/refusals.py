@@ -11,7 +11,7 @@ from typing import Final
 
 from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.errors import Cause, StatusError
-from situate.server.placing.ledger import Bound, Port, Short
+from situate.server.placing.ledger import LedgerPod, Port, Short
 
 __all__ = [
     "already_assigned",
@@ -102,7 +102,7 @@ def full(pod: str, node: str, short: Sequence[Short], *, bind: bool) -> StatusEr
     return _refused(pod, why, FULL, causes, bind=bind)
 
 
-def clashes(pod: str, node: str, taken: Sequence[tuple[Port, Bound]], *, bind: bool) -> StatusError:
+def clashes(pod: str, node: str, taken: Sequence[tuple[Port, LedgerPod]], *, bind: bool) -> StatusError:
     each = [f"host port {port} is taken by pod {by.key}" for port, by in taken]
     causes = [Cause("hostPort", one, FULL) for one in each]
     return _refused(pod, f'node "{node}" has no room: {"; ".join(each)}', FULL, causes, bind=bind)

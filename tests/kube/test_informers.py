@@ -8,9 +8,9 @@ import pytest
 from kube.fake_server import FakeServer
 from situate.core.changes import Change, NodeSeen, ObjectSeen, PodRef, PodSeen
 from situate.kube.client import Client
+from situate.kube.informers import Informers
 from situate.kube.kinds import ALL_KINDS, NAMESPACES, NODES, PODS, Kind
 from situate.kube.reflector import BACKOFF_S
-from situate.kube.watching import Watching
 
 PATHS = {kind: kind.path(kind.versions[0]) for kind in ALL_KINDS}
 LIMIT_S = 10
@@ -34,7 +34,7 @@ class Seen:
 
 
 def with_server(
-    script: Callable[[FakeServer, Watching, Seen], Awaitable[None]],
+    script: Callable[[FakeServer, Informers, Seen], Awaitable[None]],
     *,
     kinds: tuple[Kind, ...] = (NODES, NAMESPACES, PODS),
     before: Callable[[FakeServer], object] = lambda _: None,
@@ -43,7 +43,7 @@ def with_server(
         async with asyncio.timeout(LIMIT_S), FakeServer() as server, Client(server.access(), qps=-1) as client:
             before(server)
             seen = Seen()
-            watching = Watching(client, kinds, seen.tell)
+            watching = Informers(client, kinds, seen.tell)
             running = asyncio.create_task(watching.run())
             await script(server, watching, seen)
             running.cancel()
@@ -58,7 +58,7 @@ def test_pods_are_told_after_everything_else() -> None:
         server.put(PATHS[NODES], {"metadata": {"name": "n1"}})
         server.put(PATHS[NAMESPACES], {"metadata": {"name": "default"}})
 
-    async def script(server: FakeServer, watching: Watching, seen: Seen) -> None:
+    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
         await watching.until_synced()
         assert watching.synced
         assert {type(change) for change in seen.changes[:2]} == {NodeSeen, ObjectSeen}
@@ -73,7 +73,7 @@ def test_it_is_not_synced_while_one_kind_may_not_be_seen_and_says_which() -> Non
     def forbid(server: FakeServer) -> None:
         server.fault("GET", "/api/v1/namespaces", status=403, reason="Forbidden", message="no namespaces", times=1_000)
 
-    async def script(server: FakeServer, watching: Watching, seen: Seen) -> None:
+    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
         await server.watching(PATHS[NODES])
         while not (problem := {one.name: one for one in watching.shown()}["namespaces"].problem):
             await asyncio.sleep(0.001)
@@ -89,7 +89,7 @@ def test_it_is_not_synced_while_one_kind_may_not_be_seen_and_says_which() -> Non
 
 
 def test_how_long_ago_the_server_said_anything_is_shown() -> None:
-    async def script(server: FakeServer, watching: Watching, seen: Seen) -> None:
+    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
         await watching.until_synced()
         for one in watching.shown():
             assert one.quiet_s is not None
@@ -99,7 +99,7 @@ def test_how_long_ago_the_server_said_anything_is_shown() -> None:
 
 
 def test_the_version_of_a_pod_that_was_last_told_is_known() -> None:
-    async def script(server: FakeServer, watching: Watching, seen: Seen) -> None:
+    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
         await server.watching(PATHS[PODS])
         made = server.put(PATHS[PODS], {"metadata": {"name": "a", "namespace": "default"}})["metadata"]
         await seen.until(1)
@@ -110,7 +110,7 @@ def test_the_version_of_a_pod_that_was_last_told_is_known() -> None:
 
 
 def test_when_one_gets_through_all_who_wait_try_at_once() -> None:
-    async def script(server: FakeServer, watching: Watching, seen: Seen) -> None:
+    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
         await watching.until_synced()
         for kind in (NODES, NAMESPACES):
             await server.watching(PATHS[kind])
@@ -130,7 +130,7 @@ def test_when_one_gets_through_all_who_wait_try_at_once() -> None:
 def test_when_it_is_cancelled_no_watch_is_left() -> None:
     async def play() -> None:
         async with asyncio.timeout(LIMIT_S), FakeServer() as server, Client(server.access(), qps=-1) as client:
-            watching = Watching(client, (NODES, PODS), lambda _: None)
+            watching = Informers(client, (NODES, PODS), lambda _: None)
             running = asyncio.create_task(watching.run())
             await watching.until_synced()
             running.cancel()

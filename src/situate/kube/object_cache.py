@@ -21,7 +21,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.wire.watch import ADDED, DELETED, MODIFIED, Item
 
-__all__ = ["Mirror", "older"]
+__all__ = ["ObjectCache", "older"]
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
@@ -41,7 +41,7 @@ def older(one: str, other: str) -> bool:
     return False
 
 
-class Mirror:
+class ObjectCache:
     """One kind, as last told."""
 
     def __init__(self, model: type[Model]) -> None:

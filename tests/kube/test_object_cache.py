@@ -10,7 +10,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.workloads import Service
-from situate.kube.mirror import Mirror, older
+from situate.kube.object_cache import ObjectCache, older
 from situate.wire.watch import Item
 
 
@@ -20,20 +20,20 @@ def item(name: str, version: int, uid: str = "", *, readable: bool = True) -> It
     return Item("default", name, uid, str(version), found)
 
 
-def known(*items: Item[Any], version: int = 10) -> Mirror:
-    mirror = Mirror(Pod)
+def known(*items: Item[Any], version: int = 10) -> ObjectCache:
+    mirror = ObjectCache(Pod)
     listed(mirror, *items, version=version)
     return mirror
 
 
-def listed(mirror: Mirror, *items: Item[Any], version: int) -> list[str]:
+def listed(mirror: ObjectCache, *items: Item[Any], version: int) -> list[str]:
     mirror.begin_list()
     for one in items:
         mirror.collect(one)
     return told(mirror.end_list(str(version)))
 
 
-def after(mirror: Mirror, event: str, one: Item[Any]) -> list[str]:
+def after(mirror: ObjectCache, event: str, one: Item[Any]) -> list[str]:
     changes: list[Change] = []
     mirror.happened(event, one, changes)
     return told(changes)
@@ -54,7 +54,7 @@ def told(changes: list[Change]) -> list[str]:
 
 
 def test_the_first_list_is_told_whole() -> None:
-    assert listed(Mirror(Pod), item("a", 3), item("b", 7), version=10) == ["+a@3", "+b@7"]
+    assert listed(ObjectCache(Pod), item("a", 3), item("b", 7), version=10) == ["+a@3", "+b@7"]
 
 
 def test_a_second_list_tells_what_changed_what_came_and_what_is_gone() -> None:
@@ -93,7 +93,7 @@ def test_what_is_deleted_or_changed_while_the_list_is_on_its_way_counts_as_it_is
 
 
 def test_what_was_collected_can_be_told_before_the_list_is_complete() -> None:
-    mirror = Mirror(Pod)
+    mirror = ObjectCache(Pod)
     mirror.begin_list()
     mirror.collect(item("a", 3, "old"))
     mirror.collect(item("b", 4))
@@ -171,7 +171,7 @@ def test_a_version_is_told_of_the_pod_that_is_meant_and_of_no_other_of_its_name(
 
 
 def test_nodes_go_by_their_name_and_others_with_the_last_that_was_seen_of_them() -> None:
-    nodes, services = Mirror(Node), Mirror(Service)
+    nodes, services = ObjectCache(Node), ObjectCache(Service)
     service = Service(metadata=ObjectMeta(name="s", namespace="default", uid="u"))
     for mirror, one in (
         (nodes, Item("", "n1", "u", "3", node("n1"))),

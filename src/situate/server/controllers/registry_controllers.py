@@ -9,11 +9,11 @@ from typing import Final
 
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.runner import Runner
-from situate.loop.controllers.view import Served
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
-from situate.server.controllers.port import UNTOLD, RegistryPort
+from situate.server.controllers.registry_port import UNTOLD, RegistryPort
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.requests import Target, WatchOptions
@@ -128,5 +128,5 @@ def _is_told(resource: Resource) -> bool:
     return resource.stored and own_place and resource not in UNTOLD
 
 
-def _served(resource: Resource) -> Served:
-    return Served(resource.api_version, resource.kind, resource.plural)
+def _served(resource: Resource) -> ServedKind:
+    return ServedKind(resource.api_version, resource.kind, resource.plural)

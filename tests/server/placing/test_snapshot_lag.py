@@ -8,8 +8,8 @@ import pytest
 from server.placing.world import World, tell
 from situate.agent.control_plane import LeaseRenewal
 from situate.agent.control_plane_local import LocalControlPlane
-from situate.server.placing import lagging
-from situate.server.placing.lagging import LAGGING, SnapshotLag
+from situate.server.placing import snapshot_lag
+from situate.server.placing.snapshot_lag import LAGGING, SnapshotLag
 from situate.server.requests import Target
 from situate.server.resources import BY_KIND
 
@@ -33,7 +33,7 @@ async def until_status(world: World, status: str) -> None:
 
 
 def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lagging, "LOOK_S", 0.02)
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.02)
 
     async def on(world: World) -> None:
         await world.node()
@@ -60,7 +60,7 @@ def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypat
 
 
 def test_a_server_that_begins_takes_back_what_another_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lagging, "LOOK_S", 0.02)
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.02)
 
     async def on(world: World) -> None:
         await world.node()
@@ -75,7 +75,7 @@ def test_a_server_that_begins_takes_back_what_another_said(monkeypatch: pytest.M
 
 
 def test_a_node_of_another_make_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lagging, "LOOK_S", 0.01)
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.01)
 
     async def on(world: World) -> None:
         await world.node()

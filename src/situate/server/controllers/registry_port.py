@@ -19,7 +19,7 @@ from situate.core.reconcile.effects import (
     UpdateStatus,
 )
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.runner import RefusedError, Written
+from situate.loop.controllers.runner import RefusedError, WriteResult
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
@@ -54,16 +54,16 @@ class RegistryPort:
         self._said: OrderedDict[_Said, tuple[str, int]] = OrderedDict()
         self._count = 0
 
-    async def perform(self, effect: Effect) -> Written | None:
+    async def perform(self, effect: Effect) -> WriteResult | None:
         try:
             return await self._perform(effect)
         except StatusError as error:
             if isinstance(effect, DeleteObject) and error.code == HTTPStatus.NOT_FOUND:
-                return Written(effect.ref, None)
+                return WriteResult(effect.ref, None)
             settled = error.code in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
             raise RefusedError(error.message, settled=settled) from None
 
-    async def _perform(self, effect: Effect) -> Written | None:
+    async def _perform(self, effect: Effect) -> WriteResult | None:
         registry = self._registry
         match effect:
             case CreateObject(ref=ref, body=body):
@@ -91,17 +91,17 @@ class RegistryPort:
                 )
             case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
                 held = await self._finalize(ref, version, finalizers)
-                return Written(ref, held.revision)
+                return WriteResult(ref, held.revision)
             case DeleteObject(ref=ref, resource_version=version, propagation=propagation, grace_s=grace_s):
                 options = DeleteOptions(grace_s=grace_s, uid=ref.uid, resource_version=version, propagation=propagation)
                 await registry.delete(_target(ref), CONTROLLERS, options)
-                return Written(ref, None)
+                return WriteResult(ref, None)
             case RecordEvent():
                 await self._record(effect)
                 return None
             case _:
                 assert_never(effect)
-        return Written(effect.ref, held.revision)
+        return WriteResult(effect.ref, held.revision)
 
     async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> StoredObject:
         for resource in UNTOLD:

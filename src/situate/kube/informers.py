@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from situate.core.changes import Change, PodRef
 from situate.core.model.pod import Pod
 from situate.kube.kinds import Kind
-from situate.kube.reflector import Client, Reflector
+from situate.kube.reflector import ListWatchClient, Reflector
 
-__all__ = ["Shown", "Watching"]
+__all__ = ["InformerStatus", "Informers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class InformerStatus:
     """How it stands with one kind, for /readyz and for people."""
 
     name: str
@@ -36,12 +36,12 @@ class Shown:
     """How many objects did not decode, ever, and were left out."""
 
 
-class Watching:
+class Informers:
     """`tell` is called in the event loop, with facts of one kind in the order in which they happened."""
 
     def __init__(
         self,
-        client: Client,
+        client: ListWatchClient,
         kinds: Sequence[Kind],
         tell: Callable[[list[Change]], None],
         *,
@@ -76,10 +76,10 @@ class Watching:
         for one in self.reflectors:
             await one.synced.wait()
 
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[InformerStatus]:
         now = self._clock()
         return [
-            Shown(
+            InformerStatus(
                 one.kind.name,
                 one.synced.is_set(),
                 one.problem,

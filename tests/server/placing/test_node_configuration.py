@@ -3,7 +3,7 @@
 from server.placing.world import World, tell
 from situate.core.reconcile.nodes.fencing import FAST
 from situate.server.placing.bind_transaction import BindTransactions
-from situate.server.placing.configuring import configure
+from situate.server.placing.node_configuration import configure
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situate.kube.limits import DEFAULT_BURST, DEFAULT_QPS, TokenBucket, bucket
+from situate.kube.rate_limit import DEFAULT_BURST, DEFAULT_QPS, TokenBucket, bucket
 
 
 class _Skipping(selectors.SelectSelector):

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.server.placing.lags import MOST_WAITING, Lags
+from situate.server.placing.lag_tracker import MOST_WAITING, LagTracker
 
 
 def test_a_lag_is_the_time_from_the_commit_to_the_acknowledgement() -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.acknowledged("n", 1, 0.0)
     lags.committed("n", 5, 10.0)
     lags.committed("n", 6, 11.0)
@@ -17,14 +17,14 @@ def test_a_lag_is_the_time_from_the_commit_to_the_acknowledgement() -> None:
 
 
 def test_a_node_that_has_never_acknowledged_anything_is_not_measured() -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.committed("kubelet", 5, 10.0)
     assert list(lags.behind(100.0, 0.0)) == []
     assert lags.acknowledged("kubelet", 5, 100.0) == []
 
 
 def test_who_is_behind_is_so_since_the_oldest_version_that_it_does_not_have() -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.acknowledged("n", 1, 0.0)
     lags.committed("n", 5, 10.0)
     lags.committed("n", 6, 14.0)
@@ -35,7 +35,7 @@ def test_who_is_behind_is_so_since_the_oldest_version_that_it_does_not_have() ->
 
 
 def test_what_was_there_before_anybody_looked_counts_from_then() -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.acknowledged("n", 1, 0.0)
     lags.begun("n", 4, 3.0)
     lags.committed("n", 4, 3.5)
@@ -43,7 +43,7 @@ def test_what_was_there_before_anybody_looked_counts_from_then() -> None:
 
 
 def test_a_node_that_is_dead_for_long_takes_little_room() -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.acknowledged("n", 1, 0.0)
     for version in range(2, 10_000):
         lags.committed("n", version, float(version))
@@ -52,7 +52,7 @@ def test_a_node_that_is_dead_for_long_takes_little_room() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 30)), max_size=60))
 def test_no_version_is_measured_twice_and_none_before_its_commit(told: list[tuple[bool, int]]) -> None:
-    lags = Lags()
+    lags = LagTracker()
     lags.acknowledged("n", 0, 0.0)
     committed, measured = 0, 0
     for at, (is_commit, version) in enumerate(told, 1):

@@ -15,7 +15,7 @@ from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.server.admission.chain import chain
-from situate.server.controllers.running import RegistryControllers
+from situate.server.controllers.registry_controllers import RegistryControllers
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder

@@ -18,10 +18,10 @@ from typing import Any, Final, Protocol
 import msgspec
 from aiohttp import web
 
-from situate.kube.certificate import load, pair_in, self_signed
 from situate.kube.client import Client
-from situate.kube.delegated import AUTHENTICATED, Authentication, Authorization, User
-from situate.kube.problems import ApiError
+from situate.kube.delegated import AUTHENTICATED, DelegatedAuthentication, DelegatedAuthorization, RequestUser
+from situate.kube.errors import ApiError
+from situate.kube.serving_certificate import load, pair_in, self_signed
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
@@ -46,18 +46,18 @@ class Connected(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """A health check: what is wrong, or an empty text."""
 
     name: str
     problem: Callable[[], str]
 
 
-PING: Final = Check("ping", lambda: "")
+PING: Final = HealthCheck("ping", lambda: "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class ListenSettings:
     """What the flags say about the port."""
 
     address: str = "0.0.0.0"
@@ -72,15 +72,15 @@ class Where:
     share_address: bool = False
 
 
-class Serving:
+class StatusServer:
     """Answers until it is left; use in `async with`. Raises InputError for what cannot be had: a port, a file."""
 
     def __init__(
         self,
-        where: Where,
-        authentication: Authentication,
-        authorization: Authorization,
-        checks: Mapping[str, Sequence[Check]],
+        where: ListenSettings,
+        authentication: DelegatedAuthentication,
+        authorization: DelegatedAuthorization,
+        checks: Mapping[str, Sequence[HealthCheck]],
         pages: Mapping[str, Page],
     ) -> None:
         """`checks` by the first part of the path: healthz, livez, readyz."""
@@ -102,7 +102,7 @@ class Serving:
         """The one that it got, where any would do."""
         return int(self._runner.addresses[0][1])
 
-    async def __aenter__(self) -> Serving:
+    async def __aenter__(self) -> StatusServer:
         await self._runner.setup()
         where = self._where
         host = None if where.address in ("", "0.0.0.0", "::") else where.address
@@ -202,7 +202,7 @@ class Serving:
 # -- health ------------------------------------------------------------------------------------------------------------
 
 
-def _health(name: str, checks: Sequence[Check], request: web.Request) -> web.Response:
+def _health(name: str, checks: Sequence[HealthCheck], request: web.Request) -> web.Response:
     """All checks of one kind, in Kubernetes' own text: `ok`, or a line for each."""
     excluded = dict.fromkeys(request.query.getall("exclude", []))
     lines, failed = [], []
@@ -248,7 +248,7 @@ def _status(code: int, reason: str, message: str) -> web.Response:
 # -- TLS ---------------------------------------------------------------------------------------------------------------
 
 
-def _context(where: Where) -> ssl.SSLContext:
+def _context(where: ListenSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = TLS_VERSIONS.get(where.min_version, ssl.TLSVersion.TLSv1_2)
     if bool(where.cert_file) != bool(where.key_file):
@@ -268,7 +268,7 @@ def _context(where: Where) -> ssl.SSLContext:
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, where: Where) -> None:
+def _load_certificate(context: ssl.SSLContext, where: ListenSettings) -> None:
     if where.cert_file:
         context.load_cert_chain(where.cert_file, where.key_file)
     elif where.cert_dir:
@@ -285,7 +285,7 @@ def openssl_name(suite: str) -> str:
     return name.replace("_", "-").replace("CHACHA20-POLY1305-SHA256", "CHACHA20-POLY1305").removeprefix("RSA-")
 
 
-def _stamps(where: Where) -> tuple[tuple[int, int], ...]:
+def _stamps(where: ListenSettings) -> tuple[tuple[int, int], ...]:
     """What changes when the files of the certificate do."""
     found = []
     for name in (where.cert_file, where.key_file):
@@ -297,7 +297,7 @@ def _stamps(where: Where) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def by_certificate(request: Connected) -> User | None:
+def by_certificate(request: Connected) -> RequestUser | None:
     """Whoever showed a certificate that our authorities signed: the common name, in the organizations."""
     shown = request.get_extra_info("peercert")
     if not shown:
@@ -305,10 +305,10 @@ def by_certificate(request: Connected) -> User | None:
     fields = [pair for part in shown.get("subject", ()) for pair in part]
     names = [value for key, value in fields if key == "commonName"]
     groups = [value for key, value in fields if key == "organizationName"]
-    return User(names[0], (*groups, AUTHENTICATED)) if names else None
+    return RequestUser(names[0], (*groups, AUTHENTICATED)) if names else None
 
 
-def _no_port(where: Where, error: OSError) -> str:
+def _no_port(where: ListenSettings, error: OSError) -> str:
     place = f"{where.address}:{where.port}"
     if error.errno == errno.EADDRINUSE:
         return f"{place} is in use already: stop whoever has it, or choose another --secure-port (0: none)"
@@ -317,7 +317,7 @@ def _no_port(where: Where, error: OSError) -> str:
     return f"{place} cannot be listened on: {error.strerror or error}"
 
 
-async def keep_certificate_fresh(serving: Serving, every_s: float = 60.0) -> None:
+async def keep_certificate_fresh(serving: StatusServer, every_s: float = 60.0) -> None:
     """Until cancelled: certificates are replaced while we run."""
     while True:
         await asyncio.sleep(every_s)

@@ -25,7 +25,7 @@ from situate.loop.logs import Log
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASES, NODES
 from situate.server.placing.binding import with_condition
-from situate.server.placing.lags import Lags
+from situate.server.placing.lag_tracker import LagTracker
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
@@ -79,7 +79,7 @@ class SnapshotLag:
         self._bound_s = bound_s
         self._clock = clock
         self._wall_ns = wall_ns
-        self._lags = Lags()
+        self._lags = LagTracker()
         self._marked: dict[str, None] = {}
         self.metrics = CollectorRegistry()
         self._seconds = Histogram(

@@ -26,18 +26,18 @@ from situate.core.reconcile.effects import (
 from situate.core.reconcile.nodes.cleanup import LEASES
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 from situate.kube.kinds import Kind
-from situate.kube.problems import ApiError
 from situate.kube.reflector import Reflector
+from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.runner import RefusedError, Runner, Written
-from situate.loop.controllers.view import Served
+from situate.loop.controllers.runner import RefusedError, Runner, WriteResult
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
 from situate.wire.watch import RawReader
 
-__all__ = ["ClientPort", "ServerControllers", "served_kinds"]
+__all__ = ["ApiPort", "ApiControllers", "served_kinds"]
 
 UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
 """Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
@@ -91,40 +91,40 @@ class _Groups(msgspec.Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
 
 
-async def served_kinds(client: Client) -> list[tuple[Served, bool]]:
+async def served_kinds(client: Client) -> list[tuple[ServedKind, bool]]:
     """All kinds that can be listed and watched, each in its preferred version; and whether they have namespaces."""
     groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
     paths = ["/api/v1", *(f"/apis/{group.preferred_version.group_version}" for group in groups.groups)]
-    found: list[tuple[Served, bool]] = []
+    found: list[tuple[ServedKind, bool]] = []
     for path in paths:
         listed = msgspec.json.decode(await client.request("GET", path), type=_Resources)
         found += [
-            (Served(listed.group_version, one.kind, one.name), one.namespaced)
+            (ServedKind(listed.group_version, one.kind, one.name), one.namespaced)
             for one in listed.resources
             if "/" not in one.name and "watch" in one.verbs and "list" in one.verbs
         ]
     return found
 
 
-class ClientPort:
+class ApiPort:
     """A Port of loop/controllers."""
 
-    def __init__(self, client: Client, kinds: Sequence[tuple[Served, bool]]) -> None:
+    def __init__(self, client: Client, kinds: Sequence[tuple[ServedKind, bool]]) -> None:
         self._client = client
         self._resources = {(one.api_version, one.kind): one.resource for one, _ in kinds}
         self._emptied = [one for one, namespaced in kinds if namespaced and one.resource in EMPTIED]
         self._count = 0
 
-    async def perform(self, effect: Effect) -> Written | None:
+    async def perform(self, effect: Effect) -> WriteResult | None:
         try:
             return await self._perform(effect)
         except ApiError as error:
             if isinstance(effect, DeleteObject) and error.not_found:
-                return Written(effect.ref, None)
+                return WriteResult(effect.ref, None)
             settled = error.conflict or error.not_found
             raise RefusedError(error.message, settled=settled) from None
 
-    async def _perform(self, effect: Effect) -> Written | None:
+    async def _perform(self, effect: Effect) -> WriteResult | None:
         match effect:
             case CreateObject(ref=ref, body=body):
                 answer = await self._client.request("POST", self._path(ref, named=False), body=_encode(body))
@@ -149,13 +149,13 @@ class ClientPort:
                 if grace_s is not None:
                     options["gracePeriodSeconds"] = grace_s
                 await self._client.request("DELETE", self._path(ref), body=_encode(options))
-                return Written(ref, None)
+                return WriteResult(ref, None)
             case RecordEvent():
                 await self._record(effect)
                 return None
             case _:
                 assert_never(effect)
-        return Written(effect.ref, int(_decode_meta(answer).metadata.resource_version or 0))
+        return WriteResult(effect.ref, int(_decode_meta(answer).metadata.resource_version or 0))
 
     def _path(self, ref: ObjectRef, *, named: bool = True) -> str:
         resource = self._resources.get((ref.api_version, ref.kind))
@@ -182,15 +182,15 @@ class ClientPort:
         await self._client.request("POST", f"/api/v1/namespaces/{space_of(event)}/events", body=_encode(body))
 
 
-class ServerControllers:
+class ApiControllers:
     """`run` it until it is cancelled."""
 
     def __init__(
-        self, client: Client, kinds: Sequence[tuple[Served, bool]], profile: NodeProfile | None = None
+        self, client: Client, kinds: Sequence[tuple[ServedKind, bool]], profile: NodeProfile | None = None
     ) -> None:
         """`profile`: how nodes are looked after; None: not at all, as somebody else does."""
         served = [one for one, _ in kinds]
-        self.runner = Runner(served, ClientPort(client, kinds), running_clock(), profile)
+        self.runner = Runner(served, ApiPort(client, kinds), running_clock(), profile)
         leases = [one for one in served if profile is not None and (one.api_version, one.resource) == NODE_LEASES]
         self._leases = [Reflector(client, _kind(one), self._tell_lease, reader=RawReader()) for one in leases]
         self._reflectors = [
@@ -229,7 +229,7 @@ class ServerControllers:
                 case _:
                     continue  # of somebody else
 
-    def _tell(self, served: Served, changes: Sequence[Change]) -> None:
+    def _tell(self, served: ServedKind, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:
                 case ObjectSeen(item=body):
@@ -247,7 +247,7 @@ def _bytes(body: object) -> bytes:
     return body
 
 
-def _kind(served: Served) -> Kind:
+def _kind(served: ServedKind) -> Kind:
     group, _, version = served.api_version.rpartition("/")
     return Kind(Model, served.resource, group, (version,))
 

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from situate.server.placing.life import MOVES, Phase, holds_node, legal, phase_of, returns_from_end
+from situate.server.placing.phases import MOVES, Phase, holds_node, legal, phase_of, returns_from_end
 
 
 def pod(node: str = "", phase: str = "Pending", *, going: bool = False, disrupted: bool = False, **status: Any) -> Any:

@@ -23,10 +23,10 @@ from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
 
-__all__ = ["Collect", "Empty", "Reconcile", "Served", "Survey", "Task", "View"]
+__all__ = ["Collect", "Empty", "Reconcile", "ServedKind", "Survey", "Task", "ControllerCache"]
 
 
-class Served(NamedTuple):
+class ServedKind(NamedTuple):
     """A kind that the API has; `resource` is its plural in paths."""
 
     api_version: str
@@ -90,10 +90,10 @@ _STRUCTS: Final[dict[tuple[str, str], type[Model]]] = {name: kind for kind, name
 _DECODERS: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in _STRUCTS.items()}
 
 
-class View:
+class ControllerCache:
     """All objects as they were last seen. With a profile, nodes are looked after, and when they are seen matters."""
 
-    def __init__(self, served: Iterable[Served], profile: NodeProfile | None = None) -> None:
+    def __init__(self, served: Iterable[ServedKind], profile: NodeProfile | None = None) -> None:
         self.objects = ObjectIndex()
         self.heartbeats = None if profile is None else Heartbeats(profile)
         self.graph = ObjectGraph([(one.api_version, one.kind) for one in served])
@@ -114,7 +114,7 @@ class View:
                 return [Reconcile(ManagedNode, "", meta.name)]
         return []
 
-    def put(self, served: Served, body: bytes, now: Millis = 0) -> list[Task]:
+    def put(self, served: ServedKind, body: bytes, now: Millis = 0) -> list[Task]:
         """An object was added or changed. Who has to be called now?"""
         meta = _decode_any(body).metadata
         self._moved(served, int(meta.resource_version or 0))
@@ -135,7 +135,7 @@ class View:
         tasks += self._collects(item, before)
         return tasks
 
-    def drop(self, served: Served, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
+    def drop(self, served: ServedKind, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
         """An object is gone. Who has to be called now?"""
         self._moved(served, revision)
         uid = self._uids.pop((served.api_version, served.kind, namespace, name), None)
@@ -185,11 +185,11 @@ class View:
             yield Survey("zones")
             yield Survey("leftovers")
 
-    def _moved(self, served: Served, revision: int) -> None:
+    def _moved(self, served: ServedKind, revision: int) -> None:
         kind = (served.api_version, served.kind)
         self._progress[kind] = max(self._progress.get(kind, 0), revision)
 
-    def _reconciles(self, served: Served, meta: StoredMeta, body: bytes, now: Millis) -> list[Task]:
+    def _reconciles(self, served: ServedKind, meta: StoredMeta, body: bytes, now: Millis) -> list[Task]:
         struct = _STRUCTS.get((served.api_version, served.kind))
         if struct is None:
             return []
@@ -255,5 +255,5 @@ def _called(keys: Iterable[tuple[type, str, str]]) -> list[Task]:
     return [Reconcile(*key) for key in dict.fromkeys(keys)]
 
 
-def namespace_of(view: View, name: str) -> ManagedNamespace | None:
+def namespace_of(view: ControllerCache, name: str) -> ManagedNamespace | None:
     return view.objects.get(ManagedNamespace, "", name)

@@ -11,10 +11,10 @@ import aiohttp
 import msgspec
 import pytest
 
-from situate.kube.certificate import pair_in, self_signed
-from situate.kube.delegated import Authentication, Authorization, Kept, User
-from situate.kube.problems import ApiError
-from situate.kube.serving import PING, Check, Serving, Where, by_certificate, openssl_name
+from situate.kube.delegated import DelegatedAuthentication, DelegatedAuthorization, ExpiringCache, RequestUser
+from situate.kube.errors import ApiError
+from situate.kube.serving_certificate import pair_in, self_signed
+from situate.kube.status_server import PING, HealthCheck, ListenSettings, StatusServer, by_certificate, openssl_name
 from situate.wire.errors import InputError
 
 USERS = {"good": ("jane", ["devs"]), "root": ("root", ["system:masters"])}
@@ -49,15 +49,15 @@ class World:
         self.now = 0.0
         self.problem = ""
         checks = {
-            "healthz": [PING, Check("leaderElection", lambda: self.problem)],
+            "healthz": [PING, HealthCheck("leaderElection", lambda: self.problem)],
             "livez": [],
-            "readyz": [PING, Check("shutdown", lambda: self.problem)],
+            "readyz": [PING, HealthCheck("shutdown", lambda: self.problem)],
         }
         client: Any = self.reviews
-        self.serving = Serving(
-            Where(address="127.0.0.1", port=0, **where),
-            Authentication(client, clock=lambda: self.now),
-            Authorization(client, clock=lambda: self.now),
+        self.serving = StatusServer(
+            ListenSettings(address="127.0.0.1", port=0, **where),
+            DelegatedAuthentication(client, clock=lambda: self.now),
+            DelegatedAuthorization(client, clock=lambda: self.now),
             checks,
             {"/metrics": lambda: ("text/plain; version=0.0.4", b"up 1\n")},
         )
@@ -179,7 +179,7 @@ def test_an_api_server_that_cannot_be_asked_is_a_refusal_but_not_for_health() ->
 
 
 def test_only_so_many_answers_are_kept() -> None:
-    kept: Kept[int] = Kept(limit=2, clock=lambda: 0.0)
+    kept: ExpiringCache[int] = ExpiringCache(limit=2, clock=lambda: 0.0)
     for at in range(3):
         kept.put(at, at, 10)
     assert [kept.get(at) for at in range(3)] == [None, 1, 2]
@@ -230,7 +230,7 @@ def test_a_client_certificate_says_who_somebody_is() -> None:
             return self.certificate if name == "peercert" else None
 
     subject = ((("organizationName", "devs"),), (("organizationName", "ops"),), (("commonName", "jane"),))
-    assert by_certificate(Shown({"subject": subject})) == User("jane", ("devs", "ops", "system:authenticated"))
+    assert by_certificate(Shown({"subject": subject})) == RequestUser("jane", ("devs", "ops", "system:authenticated"))
     assert by_certificate(Shown({"subject": subject[:2]})) is None
     assert by_certificate(Shown(None)) is None
 
@@ -273,8 +273,8 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             client: Any = Reviews()
-            where = Where(address="127.0.0.1", port=taken.getsockname()[1])
-            serving = Serving(where, Authentication(client), Authorization(client), {}, {})
+            where = ListenSettings(address="127.0.0.1", port=taken.getsockname()[1])
+            serving = StatusServer(where, DelegatedAuthentication(client), DelegatedAuthorization(client), {}, {})
             with pytest.raises(InputError, match=r"127\.0\.0\.1:\d+ is in use already.*--secure-port"):
                 await serving.__aenter__()
 
