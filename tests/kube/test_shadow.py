@@ -267,7 +267,7 @@ def test_only_the_last_differences_are_kept_by_name() -> None:
     looking = LookingOn(*FOUR[:1])
     for at in range(DIFFERENCES + 5):
         looking.tell(seen(f"a-{at}", cpu="9"), seen(f"a-{at}", "n0", cpu="9"))
-    looking.shadow.finish()
+        looking.shadow.finish()  # a window of one: comparing takes the square of the binds in it
     assert looking.report.counts["infeasible"] == DIFFERENCES + 5
     assert [len(looking.report.differences), looking.report.differences[-1].pod] == [
         DIFFERENCES,
