@@ -26,8 +26,6 @@ from situate.core.model.duration import parse_duration
 from situate.core.model.field_errors import child, distinct, go_json, index, quoted
 from situate.core.plugins.table import ARGS
 
-__all__ = ["MOST_PROBLEMS", "decode", "decode_struct"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 MOST_PROBLEMS: Final = 100  # where kube-scheduler's reader stops counting, too

@@ -21,15 +21,6 @@ from situate.core.model.pod import DEFAULT_SCHEDULER
 from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.table import ARGS, BUILT_IN, FILTER, SCORE
 
-__all__ = [
-    "BUILT_IN_POINTS",
-    "DEFAULT_PLUGINS",
-    "OUT_OF_TREE_POINTS",
-    "default_configuration",
-    "enabled_names",
-    "with_defaults",
-]
-
 # The extension points that each built-in plugin implements.
 BUILT_IN_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {spec.name: frozenset(spec.points) for spec in BUILT_IN.values()}

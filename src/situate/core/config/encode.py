@@ -24,8 +24,6 @@ from situate.core.model.pod import NodeAffinitySpec, TopologySpreadConstraint
 from situate.core.plugins.support.arguments import ArgModel
 from situate.core.plugins.table import ARGS
 
-__all__ = ["encode"]
-
 # What is not written while it has its default, of the structs that do not say so themselves. None is never written.
 _OMIT_EMPTY: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
     Extender: tuple(name for name in Extender.__struct_fields__ if name not in ("url_prefix", "http_timeout")),

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["ConfigError"]
-
 
 class ConfigError(Exception):
     """The configuration cannot be used. `problems` has every fault that was found, in order."""

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 from situate.core.config.types import PluginRef, Plugins, PluginSet
 
-__all__ = ["ALL", "expand", "merge_plugin_set", "merge_plugins"]
-
 ALL = "*"
 
 

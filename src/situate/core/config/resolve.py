@@ -29,8 +29,6 @@ from situate.core.model.field_errors import child, index, quoted
 from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
 from situate.core.plugins.support.arguments import PluginArgs
 
-__all__ = ["ResolvedProfile", "complete", "resolve"]
-
 EXTENDER_TIMEOUT: Final = 5 * SECOND
 MAX_NODE_SCORE: Final = 100
 

@@ -12,24 +12,6 @@ from msgspec import field
 from situate.core.model.base import Int32, Int64, Model
 from situate.core.model.duration import SECOND, Duration
 
-__all__ = [
-    "API_GROUP",
-    "API_VERSION",
-    "EXTENSION_POINTS",
-    "KIND",
-    "ClientConnection",
-    "Extender",
-    "ExtenderManagedResource",
-    "ExtenderTLSConfig",
-    "KubeSchedulerConfiguration",
-    "KubeSchedulerProfile",
-    "LeaderElection",
-    "PluginConfig",
-    "PluginRef",
-    "PluginSet",
-    "Plugins",
-]
-
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"

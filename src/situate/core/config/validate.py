@@ -23,8 +23,6 @@ from situate.core.model.field_errors import child, distinct, duplicate, forbidde
 from situate.core.model.names import qualified_name_problems
 from situate.core.plugins.support.arguments import PluginArgs
 
-__all__ = ["REMOVED_PLUGINS", "tls_problems", "uses_tls", "validate"]
-
 # Gone from v1 of the configuration: volume limits are all counted by NodeVolumeLimits.
 REMOVED_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 # kube-scheduler names the core group's version here, and its users have come to look for that text.

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = ["Amounts", "Asked", "add", "raise_to", "together"]
-
 Amounts = dict[str, int]
 
 # What one container asks for, and whether it is a sidecar (which matters among init containers only).

@@ -7,17 +7,6 @@ annotation that a plugin reads has to be in READ.
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = [
-    "GPU_DEVICES",
-    "GPU_MEMORY",
-    "GPU_MILLI",
-    "LATENCY_LIMIT_MS",
-    "LATENCY_PREFERENCE",
-    "LATENCY_TO",
-    "READ",
-    "annotations_read",
-]
-
 GPU_MILLI: Final = "situate.dev/gpu-milli"
 """The share of one GPU that a pod asks for, in thousandths. A resource of the same name says the same."""
 GPU_MEMORY: Final = "situate.dev/gpu-memory"

@@ -7,27 +7,6 @@ from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.stored import Condition, PodTemplateSpec, Raw, StoredMeta
 
-__all__ = [
-    "ClaimRetention",
-    "ControllerRevision",
-    "DaemonSet",
-    "DaemonSetSpec",
-    "DaemonSetStatus",
-    "Deployment",
-    "DeploymentSpec",
-    "DeploymentStatus",
-    "IntOrPercent",
-    "ManagedReplicaSet",
-    "ManagedStatefulSet",
-    "Ordinals",
-    "ReplicaSetSpec",
-    "ReplicaSetStatus",
-    "RollingUpdate",
-    "StatefulSetSpec",
-    "StatefulSetStatus",
-    "UpdateStrategy",
-]
-
 IntOrPercent = int | str
 
 

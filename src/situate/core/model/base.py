@@ -9,8 +9,6 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-__all__ = ["EMPTY", "INT32_MAX", "INT32_MIN", "INT64_MAX", "INT64_MIN", "Int32", "Int64", "Labels", "Model"]
-
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 

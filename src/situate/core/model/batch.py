@@ -4,24 +4,6 @@ from situate.core.model.base import EMPTY, Int32, Int64, Labels, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.stored import Condition, PodTemplateSpec, Raw, StoredMeta
 
-__all__ = [
-    "CronJob",
-    "CronJobSpec",
-    "CronJobStatus",
-    "Job",
-    "JobReference",
-    "JobSpec",
-    "JobStatus",
-    "JobTemplate",
-    "OnExitCodes",
-    "OnPodCondition",
-    "PodFailurePolicy",
-    "PodFailureRule",
-    "SuccessPolicy",
-    "SuccessRule",
-    "UncountedPods",
-]
-
 
 class OnExitCodes(Model, frozen=True, kw_only=True):
     container_name: str | None = None

@@ -7,18 +7,6 @@ from typing import Final
 from situate.core.model.meta import ObjectMeta, controller_of
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 
-__all__ = [
-    "READ_WRITE_ONCE_POD",
-    "WAIT_FOR_FIRST_CONSUMER",
-    "claim_class",
-    "claim_not_found",
-    "class_not_found",
-    "generated_name",
-    "ownership_problem",
-    "volume_class",
-    "volume_not_found",
-]
-
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still goes first."""
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"

@@ -35,8 +35,6 @@ from situate.core.model.resources import CPU, HUGE_PAGES, MEMORY, may_be_pod_lev
 from situate.core.model.storage import CSIStorageCapacity, PersistentVolumeClaim
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-__all__ = ["DEFAULT_NAMESPACE", "NAMESPACED", "NAMESPACE_NAME_LABEL", "defaulted"]
-
 DEFAULT_NAMESPACE = "default"
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 

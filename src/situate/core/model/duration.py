@@ -5,8 +5,6 @@ from typing import Annotated, Final
 
 import msgspec
 
-__all__ = ["MILLISECOND", "MINUTE", "SECOND", "Duration", "format_duration", "parse_duration"]
-
 # A length of time in nanoseconds. The mark tells the decoder that the file has text here, not a number.
 Duration = Annotated[int, msgspec.Meta(extra={"text": "duration"})]
 

@@ -9,19 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = [
-    "child",
-    "distinct",
-    "duplicate",
-    "forbidden",
-    "go_json",
-    "index",
-    "invalid",
-    "quoted",
-    "required",
-    "unsupported",
-]
-
 
 def child(path: str, *names: str) -> str:
     """The path of a field inside."""

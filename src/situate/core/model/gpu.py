@@ -14,17 +14,6 @@ from situate.core.model.annotations import GPU_MEMORY, GPU_MILLI
 from situate.core.model.node import Node
 from situate.core.model.quantity import QuantityError, value
 
-__all__ = [
-    "DEVICE_MILLI",
-    "GPU_RESOURCE",
-    "MOST_DEVICES",
-    "NO_GPU",
-    "GpuNeed",
-    "devices_of",
-    "gpu_need",
-    "node_devices",
-]
-
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 """The resource that stands for whole devices where nobody says otherwise."""
 DEVICE_MILLI: Final = 1_000

@@ -8,30 +8,6 @@
 from situate.core.model.base import Int32, Model
 from situate.core.model.meta import ObjectMeta
 
-__all__ = [
-    "POD_GROUP_INITIALLY_SCHEDULED",
-    "POD_GROUP_SCHEDULED",
-    "WHOLE_GROUP",
-    "AllDisruptionMode",
-    "BasicSchedulingPolicy",
-    "CoschedulingPodGroup",
-    "CoschedulingPodGroupSpec",
-    "DisruptionMode",
-    "GangSchedulingPolicy",
-    "PodGroup",
-    "PodGroupCondition",
-    "PodGroupSchedulingConstraints",
-    "PodGroupSchedulingPolicy",
-    "PodGroupSpec",
-    "PodGroupStatus",
-    "SingleDisruptionMode",
-    "TopologyConstraint",
-    "disrupted_whole",
-    "is_scheduled",
-    "min_count",
-    "topology_key",
-]
-
 WHOLE_GROUP = "PodGroup"
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
 POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"

@@ -12,20 +12,6 @@ import msgspec
 from situate.core.model.base import EMPTY, INT64_MAX, INT64_MIN, Labels, Model
 from situate.core.model.names import label_value_problems, qualified_name_problems
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "Requirement",
-    "Selector",
-    "SelectorError",
-    "parse_int64",
-    "parse_selector",
-    "requirement",
-    "selector_of",
-]
-
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from situate.core.model.base import EMPTY, Model
 from situate.core.model.meta import ObjectMeta
 
-__all__ = ["LatencyTable", "PlaceLatencies"]
-
 
 class PlaceLatencies(Model, frozen=True, kw_only=True):
     """Milliseconds to one place. What is said of a node goes before its zone, and that before its region."""

@@ -12,23 +12,6 @@ from situate.core.model.labels import LabelSelector
 from situate.core.model.stored import Condition, Raw, StoredMeta
 from situate.core.model.tolerations import Toleration
 
-__all__ = [
-    "Budget",
-    "BudgetSpec",
-    "BudgetStatus",
-    "ContainerState",
-    "ManagedAccount",
-    "ManagedClaim",
-    "ManagedNamespace",
-    "ManagedPod",
-    "ManagedPodSpec",
-    "ManagedPodStatus",
-    "NamespaceSpec",
-    "NamespaceStatus",
-    "PodContainerStatus",
-    "Terminated",
-]
-
 
 class ManagedContainer(Model, frozen=True, kw_only=True):
     name: str = ""

@@ -4,8 +4,6 @@ from situate.core.model.base import Model
 from situate.core.model.stored import Condition, StoredMeta
 from situate.core.model.tolerations import Taint
 
-__all__ = ["ManagedNode", "ManagedNodeSpec", "ManagedNodeStatus", "TimedTaint"]
-
 
 class TimedTaint(Taint, frozen=True, kw_only=True):
     time_added: str | None = None

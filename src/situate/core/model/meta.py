@@ -2,8 +2,6 @@
 
 from situate.core.model.base import EMPTY, Labels, Model
 
-__all__ = ["ObjectMeta", "OwnerReference", "controller_of", "key_of"]
-
 
 class OwnerReference(Model, frozen=True, kw_only=True):
     api_version: str = ""

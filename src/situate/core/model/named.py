@@ -16,8 +16,6 @@ from situate.core.model.storage import (
 )
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-__all__ = ["GroupObject", "NamedObject", "StorageObject", "WorkloadObject"]
-
 StorageObject: TypeAlias = (
     PersistentVolume
     | PersistentVolumeClaim

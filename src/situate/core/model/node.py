@@ -5,8 +5,6 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import ResourceList
 from situate.core.model.tolerations import Taint
 
-__all__ = ["ContainerImage", "Node", "NodeCondition", "NodeSpec", "NodeStatus"]
-
 
 class NodeSpec(Model, frozen=True, kw_only=True):
     unschedulable: bool = False

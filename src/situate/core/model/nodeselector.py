@@ -11,18 +11,6 @@ import msgspec
 from situate.core.model.base import Int32, Model
 from situate.core.model.labels import IN, NOT_IN, Requirement, SelectorError, requirement
 
-__all__ = [
-    "METADATA_NAME",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "PreferredSchedulingTerm",
-    "Term",
-    "matches",
-    "parse_term",
-    "parse_terms",
-]
-
 METADATA_NAME = "metadata.name"  # the one field that matchFields may ask for
 
 

@@ -12,29 +12,6 @@ from situate.core.model.quantity import RawQuantity
 from situate.core.model.tolerations import Toleration
 from situate.core.model.volumes import Volume
 
-__all__ = [
-    "DEFAULT_SCHEDULER",
-    "Affinity",
-    "Container",
-    "ContainerPort",
-    "ContainerStatus",
-    "NodeAffinitySpec",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodCondition",
-    "PodResourceClaim",
-    "PodSchedulingGate",
-    "PodSchedulingGroup",
-    "PodSpec",
-    "PodStatus",
-    "ResourceList",
-    "ResourceRequirements",
-    "RestartRule",
-    "TopologySpreadConstraint",
-    "WeightedPodAffinityTerm",
-]
-
 DEFAULT_SCHEDULER = "default-scheduler"
 
 ResourceList = Mapping[str, RawQuantity]

@@ -6,14 +6,6 @@ from situate.core.model.base import EMPTY, Int32, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
 
-__all__ = [
-    "Namespace",
-    "PodDisruptionBudget",
-    "PodDisruptionBudgetSpec",
-    "PodDisruptionBudgetStatus",
-    "PriorityClass",
-]
-
 
 class Namespace(Model, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()

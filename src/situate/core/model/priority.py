@@ -9,8 +9,6 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 
-__all__ = ["PriorityClasses", "UnknownPriorityClassError", "priority_classes", "with_priority"]
-
 # Every cluster has these two.
 _SYSTEM = (
     PriorityClass(metadata=ObjectMeta(name="system-cluster-critical"), value=2_000_000_000),

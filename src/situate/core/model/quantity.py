@@ -13,19 +13,6 @@ from functools import lru_cache
 
 from situate.core.model.base import INT64_MAX, INT64_MIN
 
-__all__ = [
-    "MAX_EXPONENT",
-    "MAX_LENGTH",
-    "NANO",
-    "QuantityError",
-    "RawQuantity",
-    "clamp_int64",
-    "milli_value",
-    "parse_milli",
-    "parse_quantity",
-    "value",
-]
-
 # As objects hold it: JSON strings and numbers are both accepted.
 RawQuantity = str | int | float
 

@@ -4,8 +4,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Millis", "PodRef"]
-
 Millis: TypeAlias = int
 """Milliseconds on the caller's clock. The engine never reads one."""
 

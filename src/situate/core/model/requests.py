@@ -26,17 +26,6 @@ from situate.core.model.pod import Container, ContainerStatus, Pod, ResourceList
 from situate.core.model.quantity import RawQuantity, clamp_int64, milli_value, parse_milli, value
 from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar, may_be_pod_level
 
-__all__ = [
-    "DEFAULT_MEMORY",
-    "DEFAULT_MILLI_CPU",
-    "Requests",
-    "Resources",
-    "allocatable",
-    "fit_requests",
-    "pod_requests",
-    "score_requests",
-]
-
 # What a container that asks for no cpu or memory counts for when nodes are compared by room.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024

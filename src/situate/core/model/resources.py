@@ -4,19 +4,6 @@ from functools import lru_cache
 
 from situate.core.model.names import qualified_name_problems
 
-__all__ = [
-    "CPU",
-    "EPHEMERAL_STORAGE",
-    "HUGE_PAGES",
-    "MEMORY",
-    "PODS",
-    "STORAGE",
-    "is_extended",
-    "is_native",
-    "is_scalar",
-    "may_be_pod_level",
-]
-
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, STORAGE = "cpu", "memory", "ephemeral-storage", "pods", "storage"
 
 HUGE_PAGES = "hugepages-"

@@ -10,31 +10,6 @@ from situate.core.model.pod import ResourceList, ResourceRequirements
 from situate.core.model.quantity import RawQuantity
 from situate.core.model.volumes import VolumeSource
 
-__all__ = [
-    "CSIDriver",
-    "CSIDriverSpec",
-    "CSINode",
-    "CSINodeDriver",
-    "CSINodeSpec",
-    "CSIStorageCapacity",
-    "ObjectReference",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeClaimStatus",
-    "PersistentVolumeSpec",
-    "PersistentVolumeStatus",
-    "StorageClass",
-    "TopologySelectorLabelRequirement",
-    "TopologySelectorTerm",
-    "VolumeAttachment",
-    "VolumeAttachmentSource",
-    "VolumeAttachmentSpec",
-    "VolumeAttachmentStatus",
-    "VolumeNodeAffinity",
-    "VolumeNodeResources",
-]
-
 
 class ObjectReference(Model, frozen=True, kw_only=True):
     namespace: str = ""

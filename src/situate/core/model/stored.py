@@ -8,17 +8,6 @@ from typing import Any, TypeAlias
 
 from situate.core.model.base import EMPTY, Int64, Labels, Model
 
-__all__ = [
-    "Condition",
-    "Owner",
-    "PodTemplateSpec",
-    "Raw",
-    "StoredMeta",
-    "TemplateMeta",
-    "condition_of",
-    "controller_of",
-]
-
 Raw: TypeAlias = Mapping[str, Any]
 """A part of an object that is passed on as it is written, under Kubernetes' own names."""
 

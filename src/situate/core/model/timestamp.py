@@ -4,8 +4,6 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["TimestampError", "epoch_ms"]
-
 _RFC3339 = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(\.\d{1,18})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
 )

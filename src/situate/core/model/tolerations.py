@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 from situate.core.model.base import INT64_MAX, INT64_MIN, Int64, Model
 
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "Taint", "Toleration", "any_tolerates", "tolerates"]
-
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
 # No plus sign, no leading zeros, no minus zero: the only integers that tolerations compare.

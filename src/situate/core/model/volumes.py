@@ -4,24 +4,6 @@ from msgspec import field
 
 from situate.core.model.base import EMPTY, Labels, Model
 
-__all__ = [
-    "AWSElasticBlockStore",
-    "AzureDisk",
-    "AzureFile",
-    "CSISource",
-    "Cinder",
-    "Ephemeral",
-    "GCEPersistentDisk",
-    "ISCSI",
-    "ImageSource",
-    "PersistentVolumeClaimSource",
-    "PortworxVolume",
-    "RBD",
-    "Volume",
-    "VolumeSource",
-    "VsphereVolume",
-]
-
 
 class PersistentVolumeClaimSource(Model, frozen=True, kw_only=True):
     claim_name: str = ""

@@ -4,17 +4,6 @@ from situate.core.model.base import EMPTY, Labels, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
 
-__all__ = [
-    "PodTemplate",
-    "ReplicaSet",
-    "ReplicationController",
-    "ReplicationControllerSpec",
-    "SelectorSpec",
-    "Service",
-    "ServiceSpec",
-    "StatefulSet",
-]
-
 
 class ServiceSpec(Model, frozen=True, kw_only=True):
     selector: Labels = EMPTY

@@ -4,8 +4,6 @@ from situate.core.model.group import WHOLE_GROUP, CoschedulingPodGroup, PodGroup
 from situate.core.model.validate.meta import key_problems
 from situate.core.model.validate.problem import Problems, invalid, required, unsupported
 
-__all__ = ["group_problems"]
-
 AT_LEAST_ONE = "must be greater than or equal to 1"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 DISRUPTION_MODES = ("Pod", WHOLE_GROUP)

@@ -6,8 +6,6 @@ from situate.core.model.names import label_value_problems, qualified_name_proble
 from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.core.model.validate.problem import Problems, invalid, required
 
-__all__ = ["key_problems", "labels_problems", "metadata_problems", "time_problems"]
-
 
 def metadata_problems(meta: ObjectMeta, *, any_case: bool = False) -> Problems:
     """With `any_case`, of objects named after drivers, whose names may have capitals."""

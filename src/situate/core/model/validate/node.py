@@ -8,8 +8,6 @@ from situate.core.model.validate.problem import Problems, invalid, required, uns
 from situate.core.model.validate.resources import list_problems
 from situate.core.model.validate.scheduling import TAINT_EFFECTS
 
-__all__ = ["node_problems"]
-
 
 def node_problems(node: Node) -> Problems:
     for index, taint in enumerate(node.spec.taints):

@@ -11,8 +11,6 @@ from situate.core.model.validate.scheduling import (
     toleration_problems,
 )
 
-__all__ = ["pod_problems"]
-
 BAD_PORT = "must be between 1 and 65535, inclusive"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")

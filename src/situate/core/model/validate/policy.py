@@ -5,8 +5,6 @@ from situate.core.model.validate.problem import Problems, unsupported
 from situate.core.model.validate.selectors import label_selector_problems
 from situate.core.model.workloads import ReplicaSet, StatefulSet
 
-__all__ = ["priority_class_problems", "selector_problems"]
-
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 

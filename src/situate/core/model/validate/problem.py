@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-__all__ = ["Problem", "Problems", "at_key", "duplicate", "forbidden", "invalid", "required", "unsupported"]
-
 MAX_SHOWN = 120  # characters of a value that a message shows
 
 

@@ -17,8 +17,6 @@ from situate.core.model.resources import (
 )
 from situate.core.model.validate.problem import Problems, at_key, invalid, unsupported
 
-__all__ = ["list_problems", "quantity_problems", "requirements_problems"]
-
 _CACHE_SIZE = 16_384
 NEGATIVE = "must be greater than or equal to 0"
 NOT_INTEGER = "must be an integer"

@@ -15,8 +15,6 @@ from situate.core.model.validate.meta import key_problems
 from situate.core.model.validate.problem import Problem, Problems, duplicate, invalid, required, unsupported
 from situate.core.model.validate.selectors import label_selector_problems, node_selector_problems, term_problems
 
-__all__ = ["TAINT_EFFECTS", "affinity_problems", "gate_problems", "spread_problems", "toleration_problems"]
-
 TAINT_EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 BAD_WEIGHT = "must be in the range 1-100"
 NOT_POSITIVE = "must be greater than zero"

@@ -6,8 +6,6 @@ from situate.core.model.nodeselector import METADATA_NAME, NodeSelector, NodeSel
 from situate.core.model.validate.meta import key_problems, labels_problems
 from situate.core.model.validate.problem import Problems, forbidden, invalid, required
 
-__all__ = ["label_selector_problems", "node_selector_problems", "term_problems"]
-
 VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 ONE_VALUE = "must be specified single value when `operator` is 'Lt' or 'Gt'"

@@ -5,8 +5,6 @@ from situate.core.model.validate.problem import Problems, unsupported
 from situate.core.model.validate.resources import list_problems, quantity_problems
 from situate.core.model.validate.selectors import label_selector_problems, node_selector_problems
 
-__all__ = ["capacity_problems", "claim_problems", "class_problems", "volume_problems"]
-
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")

@@ -9,8 +9,6 @@ from situate.core.model.names import label_value_problems, qualified_name_proble
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinitySpec
 
-__all__ = ["node_affinity_problems"]
-
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 
