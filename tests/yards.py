@@ -22,8 +22,8 @@ from situate.core.model.pod import (
     TopologySpreadConstraint,
 )
 from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from situate.core.plan.ground import Ground
 from situate.core.plan.repack import Move
+from situate.core.plan.sandbox import Sandbox
 from situate.core.state.cluster import Cluster
 
 ZONE = "topology.kubernetes.io/zone"
@@ -174,11 +174,11 @@ class Yard:
             if app.allowed is not None
         ]
 
-    def ground(self) -> Ground:
+    def sandbox(self) -> Sandbox:
         cluster = Cluster()
         pods = self.pods()
         cluster.load(self.nodes(), self.budgets(), pods)
-        return Ground(cluster, build_frameworks(default_configuration()), pods)
+        return Sandbox(cluster, build_frameworks(default_configuration()), pods)
 
 
 def pod_of(app: App, name: str, host: str = "") -> Pod:

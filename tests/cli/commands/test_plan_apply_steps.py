@@ -12,9 +12,9 @@ from situate.cli.commands.plan.apply import Applying, StoppedError
 from situate.cli.commands.plan.input import Asked, World, live_world
 from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import build_frameworks
-from situate.core.plan.defrag import Plan, defrag
+from situate.core.plan.defrag import DefragPlan, defrag
+from situate.core.plan.eviction_rules import DrainRules
 from situate.core.plan.goals import NodeGoal
-from situate.core.plan.movable import Rules
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
 
@@ -77,14 +77,14 @@ def _pod(name: str, node: str, cpu: str) -> dict[str, Any]:
     return manifest("Pod", name, metadata=meta, spec={"containers": containers, "nodeName": node}, status=READY)
 
 
-def carried_out(server: Server, timeout_s: int = 5) -> Plan:
+def carried_out(server: Server, timeout_s: int = 5) -> DefragPlan:
     """Free n1; what was planned."""
 
-    async def work() -> Plan:
+    async def work() -> DefragPlan:
         world: World = await live_world(server, ASKED, PROFILES)  # type: ignore[arg-type]
         goal = NodeGoal("n1")
-        plan = defrag(world.ground(), goal, Rules())
-        await Applying(server, ASKED, world, plan, goal, Rules(), timeout_s).run()  # type: ignore[arg-type]
+        plan = defrag(world.sandbox(), goal, DrainRules())
+        await Applying(server, ASKED, world, plan, goal, DrainRules(), timeout_s).run()  # type: ignore[arg-type]
         return plan
 
     return asyncio.run(work())

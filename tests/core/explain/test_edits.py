@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from builders import container, node, pod, taint
 from situate.core.explain.edits import asked, asking, uncordoned, without_host_ports
-from situate.core.explain.shapes import shapes
-from situate.core.explain.words import quantity, roughly
+from situate.core.explain.formatting import quantity, roughly
+from situate.core.explain.node_shapes import shapes
 from situate.core.model.pod import ContainerPort, ResourceRequirements
 from situate.core.model.quantity import milli_value, value
 from situate.core.state.classes import HostPort

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kubernetes.oracle import mixtures
 from situate.core.engine.framework import build_frameworks, default_framework
-from situate.core.explain.account import Account, account
-from situate.core.explain.ways import Way
+from situate.core.explain.explanation import Explanation, explain
+from situate.core.explain.suggestions import Suggestion
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import run_filters
@@ -51,7 +51,7 @@ def loaded(objects: Objects) -> Cluster:
     return cluster
 
 
-def applied(objects: Objects, way: Way) -> Cluster:
+def applied(objects: Objects, way: Suggestion) -> Cluster:
     """A cluster from scratch, with what the way changes in the objects."""
     nodes = {node.metadata.name: node for node in objects.nodes} | dict(way.nodes)
     pods = [pod for pod in objects.pods if key_of(pod.metadata) not in way.evicted]
@@ -64,13 +64,19 @@ def fits(cluster: Cluster, profile: Profile, pod: Pod) -> bool:
     return bool(run_filters(profile, cluster.class_of(pod), View(cluster)).feasible.any())
 
 
-def told(family: str) -> Iterator[tuple[Scenario, Pod, dict[str, Any], Account, Profile]]:
+def told(family: str) -> Iterator[tuple[Scenario, Pod, dict[str, Any], Explanation, Profile]]:
     for number, (scenario, verdicts) in enumerate(recorded(family)):
         profiles = build_frameworks(scenario.config)
         cluster = loaded(scenario.objects)
         for pod, verdict in zip(scenario.pending, verdicts, strict=True):
             deciding = profiles[pod.spec.scheduler_name]
-            yield scenario, pod, verdict, account(cluster, deciding, pod, ways=not number % EVERY), deciding.profile
+            yield (
+                scenario,
+                pod,
+                verdict,
+                explain(cluster, deciding, pod, suggestions=not number % EVERY),
+                deciding.profile,
+            )
         if not number % EVERY:
             assert audit(cluster) == []
 
@@ -84,7 +90,7 @@ def test_the_one_line_is_kube_schedulers_and_every_way_that_is_offered_makes_the
         if message and not unjudged(verdict):
             refused += 1
             assert (where, said.message) == (where, message)
-        for way in said.ways:
+        for way in said.suggestions:
             offered += 1
             assert fits(applied(scenario.objects, way), profile, way.pod), f"{where}: {way.text}"
     assert not refused or offered
@@ -104,8 +110,8 @@ def test_on_any_cluster_every_way_makes_the_pod_fit_and_nothing_is_left_changed(
     cluster = loaded(scenario.objects)
     profile = default_framework()
     for pod in scenario.pending[:2]:
-        said = account(cluster, profile, pod)
-        for way in said.ways:
+        said = explain(cluster, profile, pod)
+        for way in said.suggestions:
             assert fits(applied(scenario.objects, way), profile.profile, way.pod), way.text
-        assert account(cluster, profile, pod).message == said.message
+        assert explain(cluster, profile, pod).message == said.message
     assert audit(cluster) == []

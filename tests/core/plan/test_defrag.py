@@ -5,17 +5,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from situate.core.plan.defrag import Plan, defrag
+from situate.core.plan.defrag import DefragPlan, defrag
+from situate.core.plan.eviction_rules import DrainRules
 from situate.core.plan.goals import NodeGoal, ShapeGoal
-from situate.core.plan.movable import Rules
 from yards import GI, App, Host, Yard, fewest_moves, greedy, pod_of, random_yard
 
 LARGE = App("shape", cpu=15_000, memory=20 * GI)
 EVERY_SEED = range(12)
 
 
-def freed(yard: Yard, shape: App) -> Plan:
-    return defrag(yard.ground(), ShapeGoal(pod_of(shape, "shape")), Rules())
+def freed(yard: Yard, shape: App) -> DefragPlan:
+    return defrag(yard.sandbox(), ShapeGoal(pod_of(shape, "shape")), DrainRules())
 
 
 def yard_of(hosts: dict[str, int], apps: list[App], pods: dict[str, tuple[str, str]]) -> Yard:
@@ -54,7 +54,7 @@ def test_on_fuller_clusters_it_takes_no_more_moves_than_a_greedy_plan(seed: int,
 @pytest.mark.parametrize("seed", range(8))
 def test_a_node_is_freed_by_moving_every_pod_on_it_once(seed: int) -> None:
     yard = random_yard(200 + seed, 40, fill=0.6)
-    plan = defrag(yard.ground(), NodeGoal(), Rules())
+    plan = defrag(yard.sandbox(), NodeGoal(), DrainRules())
     after = yard.moved(plan.moves)
     assert plan.found
     assert [name for name in after.on(plan.node) if yard.apps[yard.of[name]].owner != "DaemonSet"] == []
@@ -64,12 +64,12 @@ def test_a_node_is_freed_by_moving_every_pod_on_it_once(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_ground_is_left_as_it_was(seed: int) -> None:
     yard = random_yard(300 + seed, 30, fill=0.9)
-    ground = yard.ground()
-    before = {key: pod.spec.node_name for key, pod in ground.pods.items()}
-    defrag(ground, ShapeGoal(pod_of(LARGE, "shape")), Rules())
-    assert {key: pod.spec.node_name for key, pod in ground.pods.items()} == before
-    assert {key: ground.cluster.node_of(key) for key in before} == before
-    assert not any(node.spec.unschedulable for node in ground.nodes())
+    sandbox = yard.sandbox()
+    before = {key: pod.spec.node_name for key, pod in sandbox.pods.items()}
+    defrag(sandbox, ShapeGoal(pod_of(LARGE, "shape")), DrainRules())
+    assert {key: pod.spec.node_name for key, pod in sandbox.pods.items()} == before
+    assert {key: sandbox.cluster.node_of(key) for key in before} == before
+    assert not any(node.spec.unschedulable for node in sandbox.nodes())
 
 
 # ── on clusters so small that everything can be tried ───────────────────────────────────────────────────────────────
@@ -124,20 +124,20 @@ def test_some_pods_are_never_moved(app: App) -> None:
 
 def test_of_a_node_that_cannot_be_freed_it_says_which_pods_are_in_the_way() -> None:
     yard = yard_of({"n1": 4_000, "n2": 4_000}, [App("pinned", 1_000, GI, allowed=0)], {"p": ("pinned", "n1")})
-    plan = defrag(yard.ground(), NodeGoal("n1"), Rules())
+    plan = defrag(yard.sandbox(), NodeGoal("n1"), DrainRules())
     assert not plan.found
     assert [(key, "default/pinned allows 0 disruptions" in why) for key, why in plan.stuck] == [("default/p", True)]
 
 
 def test_a_pod_that_says_that_it_is_not_safe_to_evict_is_left_alone() -> None:
     yard = yard_of({"n1": 4_000, "n2": 4_000}, [SMALL], {"s": ("small", "n1")})
-    ground = yard.ground()
+    sandbox = yard.sandbox()
     note = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    pod = ground.pods["default/s"]
+    pod = sandbox.pods["default/s"]
     meta = msgspec.structs.replace(pod.metadata, annotations=note)
-    ground.pods["default/s"] = msgspec.structs.replace(pod, metadata=meta)
-    assert not defrag(ground, NodeGoal("n1"), Rules(honours_annotation=True)).found
-    assert defrag(ground, NodeGoal("n1"), Rules()).found
+    sandbox.pods["default/s"] = msgspec.structs.replace(pod, metadata=meta)
+    assert not defrag(sandbox, NodeGoal("n1"), DrainRules(honours_annotation=True)).found
+    assert defrag(sandbox, NodeGoal("n1"), DrainRules()).found
 
 
 def test_a_node_that_the_scheduler_would_prefer_is_held_for_a_step_that_needs_another() -> None:
@@ -150,7 +150,7 @@ def test_a_node_that_the_scheduler_would_prefer_is_held_for_a_step_that_needs_an
     for name in ("n1", "n2"):
         yard.hosts[name] = replace(yard.hosts[name], pool="fast")
     yard.put("f", "fast", "n1")
-    plan = defrag(yard.ground(), NodeGoal("n1"), Rules())
+    plan = defrag(yard.sandbox(), NodeGoal("n1"), DrainRules())
     assert [(move.key, move.to, move.holds) for move in plan.moves] == [
         ("default/a", "n3", ("n2",)),
         ("default/f", "n2", ()),

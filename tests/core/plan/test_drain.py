@@ -2,8 +2,8 @@
 
 import pytest
 
-from situate.core.plan.drain import Drained, drain
-from situate.core.plan.movable import Rules
+from situate.core.plan.drain import DrainResult, drain
+from situate.core.plan.eviction_rules import DrainRules
 from yards import GI, App, Host, Yard, random_yard
 
 WEB = App("web", 1_000, GI)
@@ -15,11 +15,11 @@ def yard_of(*apps: App, hosts: int = 3, cpu: int = 4_000) -> Yard:
     )
 
 
-def drained(yard: Yard, *names: str, rules: Rules = Rules()) -> Drained:  # noqa: B008
-    return drain(yard.ground(), names, rules)
+def drained(yard: Yard, *names: str, rules: DrainRules = DrainRules()) -> DrainResult:  # noqa: B008
+    return drain(yard.sandbox(), names, rules)
 
 
-def told(result: Drained) -> list[list[str]]:
+def told(result: DrainResult) -> list[list[str]]:
     return [[one.key.partition("/")[2] for one in wave] for wave in result.waves]
 
 
@@ -63,15 +63,20 @@ def test_a_pod_that_finds_no_place_does_not_give_its_budget_back() -> None:
 @pytest.mark.parametrize(
     "app, rules, where",
     [
-        pytest.param(App("x", 100, GI, owner="DaemonSet"), Rules(), "stay", id="a DaemonSet's pod stays"),
-        pytest.param(App("x", 100, GI, owner=""), Rules(), "refused", id="one without a controller needs --force"),
-        pytest.param(App("x", 100, GI, owner=""), Rules(force=True), "ended", id="with --force it is deleted for good"),
+        pytest.param(App("x", 100, GI, owner="DaemonSet"), DrainRules(), "stay", id="a DaemonSet's pod stays"),
+        pytest.param(App("x", 100, GI, owner=""), DrainRules(), "refused", id="one without a controller needs --force"),
         pytest.param(
-            App("x", 100, GI), Rules(local=("default/x-0",)), "refused", id="local storage needs --delete-emptydir-data"
+            App("x", 100, GI, owner=""), DrainRules(force=True), "ended", id="with --force it is deleted for good"
+        ),
+        pytest.param(
+            App("x", 100, GI),
+            DrainRules(local=("default/x-0",)),
+            "refused",
+            id="local storage needs --delete-emptydir-data",
         ),
     ],
 )
-def test_some_pods_do_not_move(app: App, rules: Rules, where: str) -> None:
+def test_some_pods_do_not_move(app: App, rules: DrainRules, where: str) -> None:
     yard = yard_of(app)
     yard.put("x-0", "x", "n0")
     result = drained(yard, "n0", rules=rules)
@@ -82,7 +87,7 @@ def test_some_pods_do_not_move(app: App, rules: Rules, where: str) -> None:
 def test_local_storage_may_go_if_somebody_says_so() -> None:
     yard = yard_of(App("x", 100, GI))
     yard.put("x-0", "x", "n0")
-    result = drained(yard, "n0", rules=Rules(local=("default/x-0",), delete_emptydir_data=True))
+    result = drained(yard, "n0", rules=DrainRules(local=("default/x-0",), delete_emptydir_data=True))
     assert told(result) == [["x-0"]]
 
 

@@ -7,19 +7,19 @@ from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.plan.fit import Fits, fit
-from situate.core.plan.ground import Ground
+from situate.core.plan.fit import FitResult, fit
+from situate.core.plan.sandbox import Sandbox
 from situate.core.state.cluster import Cluster
 from yards import GI, App, pod_of, random_yard
 
 
-def ground_of(nodes: list[Node], pods: list[Pod]) -> Ground:
+def ground_of(nodes: list[Node], pods: list[Pod]) -> Sandbox:
     cluster = Cluster()
     cluster.load(nodes, [], pods)
-    return Ground(cluster, build_frameworks(default_configuration()), pods)
+    return Sandbox(cluster, build_frameworks(default_configuration()), pods)
 
 
-def counted(nodes: list[Node], one: Pod, *pods: Pod, most: int = 1_000) -> Fits:
+def counted(nodes: list[Node], one: Pod, *pods: Pod, most: int = 1_000) -> FitResult:
     return fit(ground_of(nodes, list(pods)), one, most)
 
 
@@ -63,7 +63,7 @@ def test_it_is_as_many_as_the_rules_let_in(seed: int) -> None:
         "more", cpu=1_500, memory=2 * GI, apart=seed % 2 == 0, skew=seed % 3, pool="fast" if seed % 4 == 1 else ""
     )
     yard.apps["more"] = app
-    told = fit(yard.ground(), pod_of(app, "more"))
+    told = fit(yard.sandbox(), pod_of(app, "more"))
     after = yard.copy()
     for name, count in told.by_node.items():
         for number in range(count):

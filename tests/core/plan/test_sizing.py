@@ -11,26 +11,26 @@ from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.bound import Wanted, least
-from situate.core.plan.ground import Ground
+from situate.core.plan.lower_bound import PodDemand, lower_bound
+from situate.core.plan.sandbox import Sandbox
 from situate.core.plan.simplex import maximise
-from situate.core.plan.sizing import Needed, Shape, nodes_needed
+from situate.core.plan.sizing import NodeShape, NodesNeeded, nodes_needed
 from situate.core.state.cluster import Cluster
 from yards import GI, ZONE, App, least_nodes, pod_of
 
-SMALL = Shape("small", node("s", cpu="4", memory="16Gi", pods="20"), Fraction(2))
-LARGE = Shape("large", node("l", cpu="16", memory="64Gi", pods="110"), Fraction(7))
+SMALL = NodeShape("small", node("s", cpu="4", memory="16Gi", pods="20"), Fraction(2))
+LARGE = NodeShape("large", node("l", cpu="16", memory="64Gi", pods="110"), Fraction(7))
 
 
-def empty() -> Ground:
-    return Ground(Cluster(), build_frameworks(default_configuration()), ())
+def empty() -> Sandbox:
+    return Sandbox(Cluster(), build_frameworks(default_configuration()), ())
 
 
 def pods(count: int, **fields: str) -> list[Pod]:
     return [pod(f"p{at}", uid=f"p{at}", **fields) for at in range(count)]
 
 
-def needed(those: list[Pod], *shapes: Shape, daemons: tuple[Pod, ...] = ()) -> Needed:
+def needed(those: list[Pod], *shapes: NodeShape, daemons: tuple[Pod, ...] = ()) -> NodesNeeded:
     return nodes_needed(empty(), those, shapes, daemons)
 
 
@@ -65,7 +65,7 @@ def test_daemons_take_their_part_of_every_node() -> None:
 
 def test_nodes_go_in_turns_over_zones_where_several_would_do() -> None:
     shapes = [
-        Shape(f"small-{zone}", node("s", cpu="4", memory="16Gi", pods="20", labels={ZONE: zone})) for zone in "abc"
+        NodeShape(f"small-{zone}", node("s", cpu="4", memory="16Gi", pods="20", labels={ZONE: zone})) for zone in "abc"
     ]
     told = needed([pod_of(App("web", 2_000, GI, skew=1), f"web-{at}") for at in range(12)], *shapes)
     assert (told.counts, told.bound) == ((2, 2, 2), 6)
@@ -80,10 +80,10 @@ def test_what_no_shape_takes_is_told() -> None:
 def test_free_room_on_nodes_that_are_there_is_used_first() -> None:
     cluster = Cluster()
     cluster.load([node("n1", cpu="4", memory="16Gi", pods="20")], [], [])
-    ground = Ground(cluster, build_frameworks(default_configuration()), ())
-    told = nodes_needed(ground, pods(6, cpu="2", memory="1Gi"), [SMALL])
+    sandbox = Sandbox(cluster, build_frameworks(default_configuration()), ())
+    told = nodes_needed(sandbox, pods(6, cpu="2", memory="1Gi"), [SMALL])
     assert (told.counts, told.bound) == ((2,), 2)
-    assert list(ground.cluster.nodes.rows) == ["n1"]
+    assert list(sandbox.cluster.nodes.rows) == ["n1"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -99,14 +99,14 @@ def test_the_answer_is_one_on_which_the_scheduler_places_everything(seed: int) -
     told = needed(those, SMALL, LARGE)
     assert told.left == ()
     assert told.bound <= told.nodes
-    ground = empty()
+    sandbox = empty()
     for shape, count in zip((SMALL, LARGE), told.counts, strict=True):
         for number in range(count):
-            ground.change(shape.made(number + 1))
+            sandbox.set_node(shape.made(number + 1))
     for one in those:
-        row = ground.choose(one)
+        row = sandbox.choose(one)
         assert row != NOWHERE
-        ground.put(one, row)
+        sandbox.bind(one, row)
 
 
 # ── the bound ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,8 +114,8 @@ def test_the_answer_is_one_on_which_the_scheduler_places_everything(seed: int) -
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
 def test_no_arrangement_needs_less_than_the_bound(sizes: list[int]) -> None:
-    wanted = [Wanted(sizes.count(size), (size,), (20 // size,)) for size in sorted(set(sizes))]
-    assert least(wanted, [(20,)], [Fraction(1)]).whole <= least_nodes(sizes, 20)
+    wanted = [PodDemand(sizes.count(size), (size,), (20 // size,)) for size in sorted(set(sizes))]
+    assert lower_bound(wanted, [(20,)], [Fraction(1)]).whole <= least_nodes(sizes, 20)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40))
@@ -125,7 +125,7 @@ def test_classes_counted_as_the_smaller_of_them_weaken_the_bound_and_never_break
     # So many different classes and shapes that some have to be taken together.
     rooms = [(100 + at, 100) for at in range(12)]
     wanted = [
-        Wanted(count, (cpu * 7 + at, memory * 11), tuple([5] * len(rooms)))
+        PodDemand(count, (cpu * 7 + at, memory * 11), tuple([5] * len(rooms)))
         for at, (count, cpu, memory) in enumerate(drawn)
     ]
     volume = max(
@@ -134,7 +134,7 @@ def test_classes_counted_as_the_smaller_of_them_weaken_the_bound_and_never_break
         sum(Fraction(one.count, 5) for one in wanted),
     )
     every = sum(one.count for one in wanted)
-    bound = least(wanted, rooms, [Fraction(1)] * len(rooms)).worth
+    bound = lower_bound(wanted, rooms, [Fraction(1)] * len(rooms)).worth
     assert bound <= every  # a node for each would do: nobody asks for more than one has
     assert bound >= volume * Fraction(1, 3)
 

@@ -12,7 +12,7 @@ def three_zones(*apps: App, cpu: int = 4_000) -> Yard:
 
 
 def without(yard: Yard, zone: str, *, nodes_stay: bool = False) -> Loss:
-    return lose(yard.ground(), ZONE, zone, [f"n{zone}"], nodes_stay=nodes_stay)
+    return lose(yard.sandbox(), ZONE, zone, [f"n{zone}"], nodes_stay=nodes_stay)
 
 
 def test_pods_of_a_lost_zone_go_where_there_is_room() -> None:
@@ -58,12 +58,12 @@ def test_one_that_is_more_important_drives_another_out_and_that_one_is_lost() ->
     yard = three_zones(App("vital", 4_000, GI), App("plain", 4_000, GI))
     for name, app, host in (("vital", "vital", "na"), ("plain-b", "plain", "nb"), ("plain-c", "plain", "nc")):
         yard.put(name, app, host)
-    ground = yard.ground()
-    vital = ground.pods["default/vital"]
-    ground.cluster.remove_pod("default/vital")
-    ground.pods["default/vital"] = replace(vital, spec=replace(vital.spec, priority=100))
-    ground.cluster.add_pod(ground.pods["default/vital"])
-    told = lose(ground, ZONE, "a", ["na"])
+    sandbox = yard.sandbox()
+    vital = sandbox.pods["default/vital"]
+    sandbox.cluster.remove_pod("default/vital")
+    sandbox.pods["default/vital"] = replace(vital, spec=replace(vital.spec, priority=100))
+    sandbox.cluster.add_pod(sandbox.pods["default/vital"])
+    told = lose(sandbox, ZONE, "a", ["na"])
     assert [(one.key, len(one.evicts)) for one in told.moved] == [("default/vital", 1)]
     assert [one.evicted_by for one in told.lost] == ["default/vital"]
 
@@ -71,14 +71,14 @@ def test_one_that_is_more_important_drives_another_out_and_that_one_is_lost() ->
 @pytest.mark.parametrize("seed", range(4))
 def test_every_loss_is_undone_and_every_place_found_is_one_by_the_rules(seed: int) -> None:
     yard = random_yard(seed, 18, fill=0.7)
-    ground = yard.ground()
-    before = {key: pod.spec.node_name for key, pod in ground.pods.items()}
+    sandbox = yard.sandbox()
+    before = {key: pod.spec.node_name for key, pod in sandbox.pods.items()}
     for by in (ZONE, "node"):
-        told = list(losses(ground, by))
-        assert [one.domain for one in told] == list(domains(ground, by))
+        told = list(losses(sandbox, by))
+        assert [one.domain for one in told] == list(domains(sandbox, by))
         for loss in told:
             _check(yard, loss)
-    assert {key: ground.cluster.node_of(key) for key in before} == before
+    assert {key: sandbox.cluster.node_of(key) for key in before} == before
 
 
 def _check(yard: Yard, loss: Loss) -> None:

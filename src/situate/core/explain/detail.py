@@ -18,7 +18,7 @@ DETAILS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class VerdictDetail:
     text: str
     nodes: tuple[str, ...]
     """Some of the nodes it is true of."""
@@ -27,12 +27,12 @@ class Detail:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def detail(view: View, rows: IdColumn, text: str, **values: Any) -> Detail:
+def detail(view: View, rows: IdColumn, text: str, **values: Any) -> VerdictDetail:
     names = view.names
-    return Detail(text, tuple(names[row] for row in rows[:NAMED].tolist()), len(rows), values)
+    return VerdictDetail(text, tuple(names[row] for row in rows[:NAMED].tolist()), len(rows), values)
 
 
-def most_first(found: Iterable[Detail]) -> list[Detail]:
+def most_first(found: Iterable[VerdictDetail]) -> list[VerdictDetail]:
     """In order of how many nodes they are true of; among equals, as they came."""
     return sorted(found, key=lambda one: -one.count)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from situate.core.explain.demands import affinity_details as node_details
-from situate.core.explain.demands import taint_details
-from situate.core.explain.detail import DETAILS, Detail
-from situate.core.explain.distance import latency_details
-from situate.core.explain.neighbours import affinity_details, port_details, spread_details
-from situate.core.explain.room import room_details
-from situate.core.explain.verdicts import Said
+from situate.core.explain.detail import DETAILS, VerdictDetail
+from situate.core.explain.latency_details import latency_details
+from situate.core.explain.node_details import affinity_details as node_details
+from situate.core.explain.node_details import taint_details
+from situate.core.explain.pod_details import affinity_details, port_details, spread_details
+from situate.core.explain.resource_details import room_details
+from situate.core.explain.verdicts import PluginVerdict
 from situate.core.place.profile import Profile
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.state.classes import PodClass
@@ -18,12 +18,14 @@ from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 
-def details_of(profile: Profile, pod: PodClass, view: View, said: Said, rows: Mask | None = None) -> tuple[Detail, ...]:
+def details_of(
+    profile: Profile, pod: PodClass, view: View, said: PluginVerdict, rows: Mask | None = None
+) -> tuple[VerdictDetail, ...]:
     """What stands behind something that was said, on the rows that it was said of, or on some of them."""
     where = np.flatnonzero(said.rows if rows is None else said.rows & rows)
     if not len(where):
         return ()
-    found: list[Detail] = []
+    found: list[VerdictDetail] = []
     match said.plugin:
         case "NodeResourcesFit":
             for plugin in profile.filters:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from situate.core.explain.words import quantity
+from situate.core.explain.formatting import quantity
 from situate.core.model.node import Node
 from situate.core.model.pod import Affinity, Container, Pod, PodAffinity, ResourceRequirements
 from situate.core.model.quantity import RawQuantity, milli_value, value

@@ -10,12 +10,12 @@ from typing import Final
 from msgspec.structs import asdict
 
 from situate.core.explain import edits
-from situate.core.explain.demands import parsed, required_terms, selector_entries, untolerated
-from situate.core.explain.distance import limited, ms
-from situate.core.explain.neighbours import hard_constraints_of, limit_of
-from situate.core.explain.room import free_of
-from situate.core.explain.ways import Draft, Step, StepKind
-from situate.core.explain.words import quantity, requirement_text, roughly, taint_text, term_text
+from situate.core.explain.formatting import quantity, requirement_text, roughly, taint_text, term_text
+from situate.core.explain.latency_details import limited, ms
+from situate.core.explain.node_details import parsed, required_terms, selector_entries, untolerated
+from situate.core.explain.pod_details import hard_constraints_of, limit_of
+from situate.core.explain.resource_details import free_of
+from situate.core.explain.suggestions import Action, ActionKind, SuggestionDraft
 from situate.core.model.annotations import LATENCY_LIMIT_MS
 from situate.core.model.labels import EXISTS, IN
 from situate.core.model.meta import key_of
@@ -38,7 +38,7 @@ MEBI: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetNode:
     """One node of a cluster, to be made to fit."""
 
     profile: Profile
@@ -49,37 +49,37 @@ class Place:
     def name(self) -> str:
         return self.view.names[self.row]
 
-    def kind(self, draft: Draft) -> PodClass:
+    def kind(self, draft: SuggestionDraft) -> PodClass:
         return self.view.cluster.class_of(draft.pod)
 
 
-Fix = Callable[[Place, Draft], Draft | None]
-"""The draft with steps added, or as it is if nothing is to be done; None if there is no such fix."""
+Fix = Callable[[TargetNode, SuggestionDraft], SuggestionDraft | None]
+"""The draft with actions added, or as it is if nothing is to be done; None if there is no such fix."""
 
 
-def _with_pod(draft: Draft, pod: Pod, *steps: Step) -> Draft:
-    return replace(draft, pod=pod, steps=(*draft.steps, *steps))
+def _with_pod(draft: SuggestionDraft, pod: Pod, *actions: Action) -> SuggestionDraft:
+    return replace(draft, pod=pod, actions=(*draft.actions, *actions))
 
 
-def _subject(draft: Draft) -> str:
+def _subject(draft: SuggestionDraft) -> str:
     return f"Pod {key_of(draft.pod.metadata)}"
 
 
 # -- nodes themselves ------------------------------------------------------------------------------------------------
 
 
-def uncordon(place: Place, draft: Draft) -> Draft:
-    step = Step(
-        StepKind.UNCORDON, f"uncordon node {place.name}", f"Node {place.name}", "spec.unschedulable", value=False
+def uncordon(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
+    action = Action(
+        ActionKind.UNCORDON, f"uncordon node {target.name}", f"Node {target.name}", "spec.unschedulable", value=False
     )
-    return replace(draft, node=edits.uncordoned(draft.node), steps=(*draft.steps, step))
+    return replace(draft, node=edits.uncordoned(draft.node), actions=(*draft.actions, action))
 
 
-def tolerate(_: Place, draft: Draft) -> Draft:
+def tolerate(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     taints = untolerated(draft.pod.spec.tolerations, draft.node.spec.taints)
-    steps = [
-        Step(
-            StepKind.TOLERATE,
+    actions = [
+        Action(
+            ActionKind.TOLERATE,
             f"tolerate the taint {taint_text(taint)}",
             _subject(draft),
             "spec.tolerations",
@@ -87,17 +87,17 @@ def tolerate(_: Place, draft: Draft) -> Draft:
         )
         for taint in taints
     ]
-    return _with_pod(draft, edits.tolerating(draft.pod, taints), *steps)
+    return _with_pod(draft, edits.tolerating(draft.pod, taints), *actions)
 
 
-def drop_demands(_: Place, draft: Draft) -> Draft:
+def drop_demands(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     """Without what the node does not meet: entries of the nodeSelector, the required affinity as a whole."""
     labels, name = draft.node.metadata.labels, draft.node.metadata.name
     unmet = [one for one in selector_entries(draft.pod.spec) if not one.matches(labels)]
     pod = edits.without_selector(draft.pod, [one.key for one in unmet])
-    steps = [
-        Step(
-            StepKind.DROP_SELECTOR,
+    actions = [
+        Action(
+            ActionKind.DROP_SELECTOR,
             f"drop the node selector {requirement_text(one)}",
             _subject(draft),
             "spec.nodeSelector",
@@ -113,18 +113,18 @@ def drop_demands(_: Place, draft: Draft) -> Draft:
             for term in read
         )
         pod = edits.without_required_node_affinity(pod)
-        steps.append(
-            Step(
-                StepKind.DROP_NODE_AFFINITY,
+        actions.append(
+            Action(
+                ActionKind.DROP_NODE_AFFINITY,
                 f"drop the required node affinity ({asks})",
                 _subject(draft),
                 f"spec.affinity.nodeAffinity.{REQUIRED}",
             )
         )
-    return _with_pod(draft, pod, *steps)
+    return _with_pod(draft, pod, *actions)
 
 
-def label_node(place: Place, draft: Draft) -> Draft | None:
+def label_node(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """The labels that the node lacks: all of the nodeSelector, and of the term of the affinity that lacks least."""
     have, name = draft.node.metadata.labels, draft.node.metadata.name
     wanted = {one.key: one.values[0] for one in selector_entries(draft.pod.spec) if not one.matches(have)}
@@ -143,24 +143,28 @@ def label_node(place: Place, draft: Draft) -> Draft | None:
     if not wanted:
         return None
     told = ",".join(f"{key}={value}" for key, value in wanted.items())
-    step = Step(
-        StepKind.LABEL_NODE, f"label node {place.name} {told}", f"Node {place.name}", "metadata.labels", dict(wanted)
+    action = Action(
+        ActionKind.LABEL_NODE,
+        f"label node {target.name} {told}",
+        f"Node {target.name}",
+        "metadata.labels",
+        dict(wanted),
     )
-    return replace(draft, node=edits.labelled(draft.node, wanted), steps=(*draft.steps, step))
+    return replace(draft, node=edits.labelled(draft.node, wanted), actions=(*draft.actions, action))
 
 
 # -- what others hold ------------------------------------------------------------------------------------------------
 
 
-def free_ports(place: Place, draft: Draft) -> Draft:
+def free_ports(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     taken = [
         port
-        for port in place.kind(draft).host_ports
-        if conflicts(port.ip, place.view.port_holders(port).get(place.row, ()))
+        for port in target.kind(draft).host_ports
+        if conflicts(port.ip, target.view.port_holders(port).get(target.row, ()))
     ]
-    steps = [
-        Step(
-            StepKind.FREE_PORT,
+    actions = [
+        Action(
+            ActionKind.FREE_PORT,
             f"give up the host port {port.port}/{port.protocol}",
             _subject(draft),
             "spec.containers[*].ports[*].hostPort",
@@ -168,26 +172,26 @@ def free_ports(place: Place, draft: Draft) -> Draft:
         )
         for port in taken
     ]
-    return _with_pod(draft, edits.without_host_ports(draft.pod, taken), *steps)
+    return _with_pod(draft, edits.without_host_ports(draft.pod, taken), *actions)
 
 
-def ask_less(place: Place, draft: Draft) -> Draft | None:
+def ask_less(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """Of each resource that the node is short of, what it has; where it holds too many pods, one of them goes."""
-    view, row = place.view, place.row
-    fit = next((plugin for plugin in place.profile.filters if isinstance(plugin, NodeResourcesFit)), None)
-    for column, amount in fit.asked(place.kind(draft), view) if fit is not None else ():
+    view, row = target.view, target.row
+    fit = next((plugin for plugin in target.profile.filters if isinstance(plugin, NodeResourcesFit)), None)
+    for column, amount in fit.asked(target.kind(draft), view) if fit is not None else ():
         free = int(free_of(view, column)[row])
         if free >= amount:
             continue
-        changed = _evicting_one(place, draft) if column == PODS else _asking(place, draft, column, free)
+        changed = _evicting_one(target, draft) if column == PODS else _asking(target, draft, column, free)
         if changed is None:
             return None
         draft = changed
     return draft
 
 
-def _asking(place: Place, draft: Draft, column: int, free: int) -> Draft | None:
-    resource = place.view.cluster.resources.names[column]
+def _asking(target: TargetNode, draft: SuggestionDraft, column: int, free: int) -> SuggestionDraft | None:
+    resource = target.view.cluster.resources.names[column]
     before = edits.asked(draft.pod, resource)
     most = max(0, free)
     if resource == MEMORY and most > MEBI:
@@ -198,74 +202,74 @@ def _asking(place: Place, draft: Draft, column: int, free: int) -> Draft | None:
     after = edits.asked(pod, resource)
     text = f"ask for {roughly(resource, before - after)} less {resource} ({quantity(resource, after)} instead of "
     text += f"{quantity(resource, before)})"
-    step = Step(
-        StepKind.ASK_LESS,
+    action = Action(
+        ActionKind.ASK_LESS,
         text,
         _subject(draft),
         f"spec.containers[*].resources.requests[{resource}]",
         quantity(resource, after),
     )
-    return _with_pod(draft, pod, step)
+    return _with_pod(draft, pod, action)
 
 
-def evict_step(key: str, node: str) -> Step:
-    return Step(StepKind.EVICT, f"evict pod {key} from node {node}", f"Pod {key}")
+def evict_action(key: str, node: str) -> Action:
+    return Action(ActionKind.EVICT, f"evict pod {key} from node {node}", f"Pod {key}")
 
 
-def _evicting_one(place: Place, draft: Draft) -> Draft | None:
+def _evicting_one(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """The least important pod of the node, and of those the smallest."""
-    here = [pod for pod in place.view.pods_on(place.row) if not pod.leaving and pod.key not in draft.evicted]
+    here = [pod for pod in target.view.pods_on(target.row) if not pod.leaving and pod.key not in draft.evicted]
     if not here:
         return None
     least = min(here, key=lambda pod: (pod.kind.priority, pod.kind.requests.milli_cpu, pod.key))
-    step = evict_step(least.key, place.name)
-    return replace(draft, evicted=(*draft.evicted, least.key), steps=(*draft.steps, step))
+    action = evict_action(least.key, target.name)
+    return replace(draft, evicted=(*draft.evicted, least.key), actions=(*draft.actions, action))
 
 
 # -- spreading -------------------------------------------------------------------------------------------------------
 
 
-def soften_spread(place: Place, draft: Draft) -> Draft:
+def soften_spread(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     """Constraints that refuse the node only prefer."""
-    for at in _refusing_constraints(place, draft):
+    for at in _refusing_constraints(target, draft):
         key = draft.pod.spec.topology_spread_constraints[at].topology_key
-        step = Step(
-            StepKind.SOFTEN_SPREAD,
+        action = Action(
+            ActionKind.SOFTEN_SPREAD,
             f"let the spread by {key} be preferred only (ScheduleAnyway)",
             _subject(draft),
             f"spec.topologySpreadConstraints[{at}].whenUnsatisfiable",
             "ScheduleAnyway",
         )
-        draft = _with_pod(draft, edits.respread(draft.pod, at), step)
+        draft = _with_pod(draft, edits.respread(draft.pod, at), action)
     return draft
 
 
-def raise_skew(place: Place, draft: Draft) -> Draft | None:
+def raise_skew(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """Constraints that refuse the node allow for just as much skew as it takes."""
-    for at, missing in _refusing_constraints(place, draft).items():
+    for at, missing in _refusing_constraints(target, draft).items():
         constraint = draft.pod.spec.topology_spread_constraints[at]
         if missing is None:
             return None
         skew = constraint.max_skew + missing
-        step = Step(
-            StepKind.RAISE_SKEW,
+        action = Action(
+            ActionKind.RAISE_SKEW,
             f"raise maxSkew of the spread by {constraint.topology_key} from {constraint.max_skew} to {skew}",
             _subject(draft),
             f"spec.topologySpreadConstraints[{at}].maxSkew",
             skew,
         )
-        draft = _with_pod(draft, edits.respread(draft.pod, at, max_skew=skew), step)
+        draft = _with_pod(draft, edits.respread(draft.pod, at, max_skew=skew), action)
     return draft
 
 
-def _refusing_constraints(place: Place, draft: Draft) -> dict[int, int | None]:
+def _refusing_constraints(target: TargetNode, draft: SuggestionDraft) -> dict[int, int | None]:
     """Place in the pod's spec -> how much skew is missing; None where the node lacks the label."""
     own = draft.pod.spec.topology_spread_constraints
     hard = [at for at, one in enumerate(own) if one.when_unsatisfiable == DO_NOT_SCHEDULE]
     found: dict[int, int | None] = {}
-    for at, constraint in zip(hard, hard_constraints_of(place.kind(draft), place.view), strict=False):
-        counts, most = limit_of(constraint, place.view)
-        domain = int(place.view.label(constraint.counted.topology_key)[0][place.row])
+    for at, constraint in zip(hard, hard_constraints_of(target.kind(draft), target.view), strict=False):
+        counts, most = limit_of(constraint, target.view)
+        domain = int(target.view.label(constraint.counted.topology_key)[0][target.row])
         if domain < 0:
             found[at] = None
         elif counts[domain] > most:
@@ -276,14 +280,14 @@ def _refusing_constraints(place: Place, draft: Draft) -> dict[int, int | None]:
 # -- company ---------------------------------------------------------------------------------------------------------
 
 
-def drop_terms(place: Place, draft: Draft) -> Draft | None:
+def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """Without the pod's own terms that refuse the node, and without the one pod there that shuns it."""
-    kind, view = place.kind(draft), place.view
-    near = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_AFFINITY)) if _alone(place, term)]
-    apart = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)) if not _alone(place, term)]
-    steps = [
-        Step(
-            StepKind.DROP_POD_TERM,
+    kind, view = target.kind(draft), target.view
+    near = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_AFFINITY)) if _alone(target, term)]
+    apart = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)) if not _alone(target, term)]
+    actions = [
+        Action(
+            ActionKind.DROP_POD_TERM,
             f"drop the required pod {word} to {term_text(terms[at].pods)} by {terms[at].topology_key}",
             _subject(draft),
             f"spec.affinity.{side}.{REQUIRED}[{at}]",
@@ -294,30 +298,30 @@ def drop_terms(place: Place, draft: Draft) -> Draft | None:
         )
         for at in places
     ]
-    draft = _with_pod(draft, edits.without_pod_terms(draft.pod, near, apart), *steps)
+    draft = _with_pod(draft, edits.without_pod_terms(draft.pod, near, apart), *actions)
     for carried, counts in view.carried(kind, TermKind.REQUIRED_ANTI_AFFINITY):
         ids, _ = view.label(carried.term.topology_key)
-        domain = int(ids[place.row])
+        domain = int(ids[target.row])
         if domain < 0 or counts[domain] <= 0:
             continue
-        shunning = _carrier(place, carried.classes, ids == domain) if counts[domain] == 1 else None
+        shunning = _carrier(target, carried.classes, ids == domain) if counts[domain] == 1 else None
         if shunning is None:
             return None
         if shunning not in draft.evicted:
-            step = evict_step(shunning, view.cluster.node_of(shunning))
-            draft = replace(draft, evicted=(*draft.evicted, shunning), steps=(*draft.steps, step))
+            action = evict_action(shunning, view.cluster.node_of(shunning))
+            draft = replace(draft, evicted=(*draft.evicted, shunning), actions=(*draft.actions, action))
     return draft
 
 
-def _alone(place: Place, term: AffinityTerm) -> bool:
+def _alone(target: TargetNode, term: AffinityTerm) -> bool:
     """Whether no pod that the term speaks of is in the node's domain."""
-    domain = int(place.view.label(term.topology_key)[0][place.row])
-    counts = place.view.tally(Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
+    domain = int(target.view.label(term.topology_key)[0][target.row])
+    counts = target.view.tally(Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
     return domain < 0 or int(counts[domain]) <= 0
 
 
-def _carrier(place: Place, classes: Mapping[PodClass, int], domain: Mask) -> str | None:
-    pods, nodes = place.view.cluster.pods, place.view.cluster.nodes
+def _carrier(target: TargetNode, classes: Mapping[PodClass, int], domain: Mask) -> str | None:
+    pods, nodes = target.view.cluster.pods, target.view.cluster.nodes
     for kind in classes:
         for row in kind.placed:
             if domain[row]:
@@ -328,16 +332,16 @@ def _carrier(place: Place, classes: Mapping[PodClass, int], domain: Mask) -> str
 # -- distance --------------------------------------------------------------------------------------------------------
 
 
-def raise_limit(place: Place, draft: Draft) -> Draft | None:
+def raise_limit(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
     """To what the node needs; nothing is known to help where nobody knows how far it is."""
-    found = limited(place.profile, place.kind(draft), place.view)
-    if found is None or (micros := int(found[1][place.row])) == UNKNOWN:
+    found = limited(target.profile, target.kind(draft), target.view)
+    if found is None or (micros := int(found[1][target.row])) == UNKNOWN:
         return None
     wish, value = found[0], ms(micros)
     text = f"allow {value} ms to {wish.place} instead of {ms(wish.limit or 0)}"
     field = f"metadata.annotations[{LATENCY_LIMIT_MS}]"
-    step = Step(StepKind.RAISE_LIMIT, text, _subject(draft), field, value)
-    return _with_pod(draft, edits.annotated(draft.pod, LATENCY_LIMIT_MS, value), step)
+    action = Action(ActionKind.RAISE_LIMIT, text, _subject(draft), field, value)
+    return _with_pod(draft, edits.annotated(draft.pod, LATENCY_LIMIT_MS, value), action)
 
 
 FIXES: Final[Mapping[str, tuple[Fix, ...]]] = MappingProxyType(

@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from situate.core.explain.demands import required_terms, selector_entries, untolerated
-from situate.core.explain.distance import limited
-from situate.core.explain.fixes import FIXES, Place, evict_step
-from situate.core.explain.neighbours import hard_constraints_of, limit_of
-from situate.core.explain.room import free_of
-from situate.core.explain.shapes import add_step, shapes
+from situate.core.explain.fixes import FIXES, TargetNode, evict_action
+from situate.core.explain.latency_details import limited
+from situate.core.explain.node_details import required_terms, selector_entries, untolerated
+from situate.core.explain.node_shapes import add_action, shapes
+from situate.core.explain.pod_details import hard_constraints_of, limit_of
+from situate.core.explain.resource_details import free_of
+from situate.core.explain.suggestions import Action, ActionKind, Suggestion, SuggestionDraft
 from situate.core.explain.verdicts import Verdicts
-from situate.core.explain.ways import Draft, Step, StepKind, Way
 from situate.core.explain.whatif import WhatIf
 from situate.core.model.nodeselector import Term, parse_terms
 from situate.core.model.pod import Pod
@@ -29,21 +29,21 @@ from situate.core.state.columns import IdColumn
 from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
 
-PLACES: Final = 6
+NODES_TRIED: Final = 6
 """How many nodes of those refused by the same filters are tried, each for a different lack."""
-TRIED_TOGETHER: Final = 8
+NODES_TRIED_TOGETHER: Final = 8
 """How many nodes are tried where several filters have to be satisfied at once."""
 VICTIM_NODES: Final = 64
 """On how many nodes a single pod to evict is looked for."""
 VICTIM_TRIALS: Final = 400
 """How many pods are looked at for that."""
-OF_A_KIND: Final = 3
-"""How many ways of the same steps are offered."""
-MOST_WAYS: Final = 12
+MAX_ALIKE: Final = 3
+"""How many suggestions of the same actions are offered."""
+MAX_SUGGESTIONS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchContext:
     """A pod that does not fit, and where."""
 
     profile: Profile
@@ -51,102 +51,105 @@ class Question:
     pod: Pod
     kind: PodClass
     verdicts: Verdicts
-    begun: tuple[Step, ...] = ()
+    begun: tuple[Action, ...] = ()
     """Steps that have to be taken in any case."""
 
-    def draft(self, row: int) -> Draft:
+    def draft(self, row: int) -> SuggestionDraft:
         node = self.view.node(row)
         if node is None:
             raise LookupError(f"there is no node at row {row}")
-        return Draft(self.pod, node, self.begun)
+        return SuggestionDraft(self.pod, node, self.begun)
 
 
-def smallest_ways(question: Question) -> tuple[Way, ...]:
-    """At most so many of each kind, those with the fewest steps first."""
-    whatif = WhatIf(question.view.cluster, question.profile)
-    found: dict[str, Way] = {}
-    for guess in (*_by_fixing(question, whatif), *_by_evicting(question, whatif), *_by_a_node(question, whatif)):
+def search_suggestions(context: SearchContext) -> tuple[Suggestion, ...]:
+    """At most so many of each kind, those with the fewest actions first."""
+    whatif = WhatIf(context.view.cluster, context.profile)
+    found: dict[str, Suggestion] = {}
+    for guess in (*_by_fixing(context, whatif), *_by_evicting(context, whatif), *_by_a_node(context, whatif)):
         found.setdefault(guess.text, guess)
-    kept: list[Way] = []
-    for way in sorted(found.values(), key=lambda one: len(one.steps)):
-        kinds = [step.kind for step in way.steps]
-        alike = sum([step.kind for step in one.steps] == kinds for one in kept)
-        if alike < OF_A_KIND and not any(_more_than(way, one) for one in kept):
-            kept.append(way)
-    return tuple(kept[:MOST_WAYS])
+    kept: list[Suggestion] = []
+    for suggestion in sorted(found.values(), key=lambda one: len(one.actions)):
+        kinds = [action.kind for action in suggestion.actions]
+        alike = sum([action.kind for action in one.actions] == kinds for one in kept)
+        if alike < MAX_ALIKE and not any(_more_than(suggestion, one) for one in kept):
+            kept.append(suggestion)
+    return tuple(kept[:MAX_SUGGESTIONS])
 
 
-def _more_than(way: Way, other: Way) -> bool:
-    """Whether a way asks for all that another does, and for more."""
-    asks, less = _steps(way), _steps(other)
-    return len(asks) > len(less) and all(step in asks for step in less)
+def _more_than(suggestion: Suggestion, other: Suggestion) -> bool:
+    """Whether a suggestion asks for all that another does, and for more."""
+    asks, less = _steps(suggestion), _steps(other)
+    return len(asks) > len(less) and all(action in asks for action in less)
 
 
-def _steps(way: Way) -> list[tuple[StepKind, str]]:
+def _steps(suggestion: Suggestion) -> list[tuple[ActionKind, str]]:
     """How much less is asked for is not compared: whoever asks for less of one thing on top asks for more."""
-    return [(step.kind, step.field if step.kind is StepKind.ASK_LESS else step.text) for step in way.steps]
+    return [
+        (action.kind, action.field if action.kind is ActionKind.ASK_LESS else action.text)
+        for action in suggestion.actions
+    ]
 
 
 # -- by satisfying the filters ---------------------------------------------------------------------------------------
 
 
-def _by_fixing(question: Question, whatif: WhatIf) -> Iterator[Way]:
+def _by_fixing(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
     """Where one filter refuses, any of its fixes; only if none of that helps, several at once."""
-    blockers = question.verdicts.blockers
+    blockers = context.verdicts.blockers
     if not len(blockers):
         return
-    present = question.view.present
+    present = context.view.present
     found = 0
     for count in range(1, int(blockers.max(initial=0)) + 1):
         rows = np.flatnonzero(present & (blockers == count))
         if not len(rows):
             continue
-        for way in _tried(question, whatif, _drafts(question, rows, several=count > 1)):
+        for suggestion in _tried(context, whatif, _drafts(context, rows, several=count > 1)):
             found += 1
-            yield way
+            yield suggestion
         if found:
             return
 
 
-def _tried(question: Question, whatif: WhatIf, drafts: Iterable[Draft]) -> Iterator[Way]:
-    """Those that help; each sequence of steps once."""
+def _tried(context: SearchContext, whatif: WhatIf, drafts: Iterable[SuggestionDraft]) -> Iterator[Suggestion]:
+    """Those that help; each sequence of actions once."""
     seen: dict[tuple[str, ...], None] = {}
-    view = question.view
+    view = context.view
     for draft in drafts:
-        texts = tuple(step.text for step in draft.steps)
+        texts = tuple(action.text for action in draft.actions)
         if texts in seen or not texts:
             continue
         seen[texts] = None
         name = draft.node.metadata.name
         changed = view.node(view.find(name)) != draft.node
-        way = Way(draft.steps, draft.pod, {name: draft.node} if changed else {}, draft.evicted)
-        checked = whatif.checked(way)
+        suggestion = Suggestion(draft.actions, draft.pod, {name: draft.node} if changed else {}, draft.evicted)
+        checked = whatif.checked(suggestion)
         if checked is not None:
             yield checked
 
 
-def _drafts(question: Question, rows: IdColumn, *, several: bool) -> Iterator[Draft]:
-    for row in _representatives(question, rows, TRIED_TOGETHER if several else PLACES):
-        place = Place(question.profile, question.view, row)
-        plugins = [name for name, mask in question.verdicts.refused_by.items() if mask[row]]
+def _drafts(context: SearchContext, rows: IdColumn, *, several: bool) -> Iterator[SuggestionDraft]:
+    for row in _representatives(context, rows, NODES_TRIED_TOGETHER if several else NODES_TRIED):
+        target = TargetNode(context.profile, context.view, row)
+        plugins = [name for name, mask in context.verdicts.refused_by.items() if mask[row]]
         if any(name not in FIXES for name in plugins):
             continue
         if len(plugins) == 1:
             for fix in FIXES[plugins[0]]:
-                fixed = fix(place, question.draft(row))
+                fixed = fix(target, context.draft(row))
                 if fixed is not None:
                     yield fixed
             continue
-        draft: Draft | None = question.draft(row)
+        draft: SuggestionDraft | None = context.draft(row)
         for name in plugins:
-            draft = FIXES[name][0](place, draft) if draft is not None else None
+            draft = FIXES[name][0](target, draft) if draft is not None else None
         if draft is not None:
             yield draft
 
 
-def _representatives(question: Question, rows: IdColumn, most: int) -> list[int]:
+def _representatives(context: SearchContext, rows: IdColumn, most: int) -> list[int]:
     """Rows that lack different things, and of those that lack the same the one that lacks least of it."""
-    lack, cost = _lacks(question, rows)
+    lack, cost = _lacks(context, rows)
     order = np.argsort(cost, kind="stable")
     first: dict[bytes, int] = {}
     for at in order.tolist():
@@ -156,10 +159,10 @@ def _representatives(question: Question, rows: IdColumn, most: int) -> list[int]
     return list(first.values())
 
 
-def _lacks(question: Question, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
+def _lacks(context: SearchContext, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
     """What each row lacks, as numbers that are equal for the same lack; and how much, to compare."""
-    view, pod, kind = question.view, question.pod, question.kind
-    columns = [np.stack([mask[rows] for mask in question.verdicts.refused_by.values()]).astype(np.int64)]
+    view, pod, kind = context.view, context.pod, context.kind
+    columns = [np.stack([mask[rows] for mask in context.verdicts.refused_by.values()]).astype(np.int64)]
     cost = np.zeros(len(rows), np.float64)
     taints = np.array(view.by_taint_set(lambda those: len(untolerated(pod.spec.tolerations, those))), np.int64)
     columns.append((view.taint_set[rows] * (taints[view.taint_set[rows]] > 0))[None])
@@ -171,7 +174,7 @@ def _lacks(question: Question, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
     for met in demands:
         columns.append((~met[rows]).astype(np.int64)[None])
         cost += ~met[rows]
-    for plugin in question.profile.filters:
+    for plugin in context.profile.filters:
         if isinstance(plugin, NodeResourcesFit):
             for column, amount in plugin.asked(kind, view):
                 short = np.maximum(amount - free_of(view, column)[rows], 0)
@@ -182,7 +185,7 @@ def _lacks(question: Question, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
         over = np.maximum(counts.take(view.label(constraint.counted.topology_key)[0][rows]) - limit, 0)
         columns.append((over > 0).astype(np.int64)[None])
         cost += over
-    if (distance := limited(question.profile, kind, view)) is not None:
+    if (distance := limited(context.profile, kind, view)) is not None:
         wish, micros = distance
         columns.append((micros[rows] == UNKNOWN).astype(np.int64)[None])
         cost += np.maximum(micros[rows] - (wish.limit or 0), 0) / max(wish.limit or 0, 1)
@@ -192,51 +195,51 @@ def _lacks(question: Question, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
 # -- by evicting one pod ---------------------------------------------------------------------------------------------
 
 
-def _by_evicting(question: Question, whatif: WhatIf) -> Iterator[Way]:
-    view = question.view
-    masks = [one.rows & ~one.helps for one in question.verdicts.said]
+def _by_evicting(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
+    view = context.view
+    masks = [one.rows & ~one.helps for one in context.verdicts.said]
     hopeless = np.logical_or.reduce(masks) if masks else np.zeros(view.size, np.bool_)
-    rows = np.flatnonzero(view.present & ~hopeless & (question.verdicts.blockers > 0)) if masks else np.zeros(0, int)
+    rows = np.flatnonzero(view.present & ~hopeless & (context.verdicts.blockers > 0)) if masks else np.zeros(0, int)
     if not len(rows):
         return
-    _, cost = _lacks(question, rows)
+    _, cost = _lacks(context, rows)
     found = 0
-    for victim in _victims(question, rows[np.argsort(cost, kind="stable")][:VICTIM_NODES]):
-        step = evict_step(victim.key, view.names[victim.node_row])
-        checked = whatif.checked(Way((*question.begun, step), question.pod, {}, (victim.key,)))
+    for victim in _victims(context, rows[np.argsort(cost, kind="stable")][:VICTIM_NODES]):
+        action = evict_action(victim.key, view.names[victim.node_row])
+        checked = whatif.checked(Suggestion((*context.begun, action), context.pod, {}, (victim.key,)))
         if checked is not None:
             found += 1
             yield checked
-        if found >= OF_A_KIND:
+        if found >= MAX_ALIKE:
             return
 
 
-def _victims(question: Question, rows: IdColumn) -> list[BoundPod]:
+def _victims(context: SearchContext, rows: IdColumn) -> list[BoundPod]:
     """Pods whose going alone would do, as far as an overlay can tell: the least important first, then the smallest."""
-    view, found, trials = question.view, [], 0
-    filters = question.profile.filters
+    view, found, trials = context.view, [], 0
+    filters = context.profile.filters
     for row in rows.tolist():
-        short = _short(question, row)
+        short = _short(context, row)
         for pod in view.pods_on(row):
             takes = dict(pod.kind.takes)
             if pod.leaving or any(takes.get(column, 0) < amount for column, amount in short):
                 continue
             trials += 1
-            if fits_at(filters, question.kind, view.without([pod]), row):
+            if fits_at(filters, context.kind, view.without([pod]), row):
                 found.append(pod)
         if trials >= VICTIM_TRIALS:
             break
-    return sorted(found, key=lambda pod: (pod.kind.priority, pod.kind.requests.milli_cpu, pod.key))[: 2 * OF_A_KIND]
+    return sorted(found, key=lambda pod: (pod.kind.priority, pod.kind.requests.milli_cpu, pod.key))[: 2 * MAX_ALIKE]
 
 
-def _short(question: Question, row: int) -> list[tuple[int, int]]:
+def _short(context: SearchContext, row: int) -> list[tuple[int, int]]:
     """(column, amount) of what a row is short of."""
-    for plugin in question.profile.filters:
+    for plugin in context.profile.filters:
         if isinstance(plugin, NodeResourcesFit):
-            view = question.view
+            view = context.view
             lacks = [
                 (column, amount - int(view.allocatable(column)[row] - view.requested(column)[row]))
-                for column, amount in plugin.asked(question.kind, view)
+                for column, amount in plugin.asked(context.kind, view)
             ]
             return [(column, amount) for column, amount in lacks if amount > 0]
     return []
@@ -245,18 +248,18 @@ def _short(question: Question, row: int) -> list[tuple[int, int]]:
 # -- by one more node ------------------------------------------------------------------------------------------------
 
 
-def _by_a_node(question: Question, whatif: WhatIf) -> Iterator[Way]:
+def _by_a_node(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
     """The smallest shape that does."""
-    nodes = [node for node in question.view.cluster.nodes.objects if node is not None]
+    nodes = [node for node in context.view.cluster.nodes.objects if node is not None]
     for node, like in shapes(nodes):
-        step = add_step(node, like)
-        checked = whatif.checked(Way((*question.begun, step), question.pod, {node.metadata.name: node}))
+        action = add_action(node, like)
+        checked = whatif.checked(Suggestion((*context.begun, action), context.pod, {node.metadata.name: node}))
         if checked is not None:
             yield checked
             return
 
 
-def ungating(pod: Pod) -> Step:
+def ungate_action(pod: Pod) -> Action:
     names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
-    return Step(StepKind.UNGATE, f"remove the scheduling gates {names}", subject, "spec.schedulingGates", [])
+    return Action(ActionKind.UNGATE, f"remove the scheduling gates {names}", subject, "spec.schedulingGates", [])

@@ -15,7 +15,7 @@ from situate.core.state.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PluginVerdict:
     """One thing that one filter said, and all the rows that it said it of."""
 
     plugin: str
@@ -31,7 +31,7 @@ class Said:
 class Verdicts:
     """What all filters said, in their order."""
 
-    said: tuple[Said, ...]
+    said: tuple[PluginVerdict, ...]
     refused_by: dict[str, Mask]
     """Plugin -> the rows it refuses; only those that refuse some."""
 
@@ -41,13 +41,13 @@ class Verdicts:
         masks = list(self.refused_by.values())
         return np.sum(masks, axis=0, dtype=np.intp) if masks else np.zeros(0, np.intp)
 
-    def at(self, row: int) -> list[Said]:
+    def at(self, row: int) -> list[PluginVerdict]:
         return [one for one in self.said if one.rows[row]]
 
 
 def verdicts(profile: Profile, pod: PodClass, view: View) -> Verdicts:
     """Ask every filter about every node, and keep all that they say."""
-    said: list[Said] = []
+    said: list[PluginVerdict] = []
     refused_by: dict[str, Mask] = {}
     for plugin in profile.filters:
         found = _said(plugin, pod, view)
@@ -57,19 +57,19 @@ def verdicts(profile: Profile, pod: PodClass, view: View) -> Verdicts:
     return Verdicts(tuple(said), refused_by)
 
 
-def _said(plugin: Filter, pod: PodClass, view: View) -> list[Said]:
+def _said(plugin: Filter, pod: PodClass, view: View) -> list[PluginVerdict]:
     match plugin.check(pod, view):
         case Refusal(text=text, eviction_helps=helps):
-            return [Said(plugin.name, text, view.present, view.present & helps, of_pod=True)]
+            return [PluginVerdict(plugin.name, text, view.present, view.present & helps, of_pod=True)]
         case Failure(text=text):
-            return [Said(plugin.name, text, view.present, np.zeros(view.size, np.bool_), of_pod=True)]
+            return [PluginVerdict(plugin.name, text, view.present, np.zeros(view.size, np.bool_), of_pod=True)]
         case np.ndarray() as codes:
             return _by_text(plugin, pod, view, codes)
         case _:
             return []
 
 
-def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[Said]:
+def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[PluginVerdict]:
     refused = (codes != FITS) & view.present
     helping = np.zeros(RULED_OUT + 1, np.bool_)
     helping[1 : len(plugin.reasons) + 1] = [reason.eviction_helps for reason in plugin.reasons]
@@ -81,4 +81,4 @@ def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[Sa
     else:
         told = [(reason.text, refused & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
     told.append((ruled_out([plugin.name]), outside))
-    return [Said(plugin.name, text, rows, rows & helps) for text, rows in told if rows.any()]
+    return [PluginVerdict(plugin.name, text, rows, rows & helps) for text, rows in told if rows.any()]

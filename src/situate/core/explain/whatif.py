@@ -1,4 +1,4 @@
-"""What if: a way is applied to the cluster, the engine's filters are asked, and everything is put back.
+"""What if: a suggestion is applied to the cluster, the engine's filters are asked, and everything is put back.
 
 A view's overlay would do for pods that go; but in preemption Kubernetes counts some of them differently than if they
 had really gone, and a node that changes has no overlay at all. So it is done and undone, through the Cluster's own
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from situate.core.explain.detail import NAMED
-from situate.core.explain.ways import Way
+from situate.core.explain.suggestions import Suggestion
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import run_filters
@@ -39,27 +39,27 @@ class WhatIf:
         self._profile = profile
         self.tried = 0
 
-    def checked(self, way: Way) -> Way | None:
-        """The way, with the nodes that the pod would fit; None if it would fit none."""
+    def checked(self, suggestion: Suggestion) -> Suggestion | None:
+        """The suggestion, with the nodes that the pod would fit; None if it would fit none."""
         self.tried += 1
         before = _Before([], {})
         try:
-            self._apply(way, before)
+            self._apply(suggestion, before)
             cluster = self._cluster
-            filtered = run_filters(self._profile, cluster.class_of(way.pod), View(cluster))
+            filtered = run_filters(self._profile, cluster.class_of(suggestion.pod), View(cluster))
             rows = np.flatnonzero(filtered.feasible)
             names = [cluster.nodes.names[row] for row in rows[:NAMED].tolist()]
         finally:
             self._put_back(before)
-        return replace(way, fits=tuple(names), fit_count=len(rows)) if len(rows) else None
+        return replace(suggestion, fits=tuple(names), fit_count=len(rows)) if len(rows) else None
 
-    def _apply(self, way: Way, before: _Before) -> None:
-        """`before` is filled on the way, so that whatever was done can be undone."""
+    def _apply(self, suggestion: Suggestion, before: _Before) -> None:
+        """`before` is filled on the suggestion, so that whatever was done can be undone."""
         cluster = self._cluster
-        for key in way.evicted:
+        for key in suggestion.evicted:
             before.pods.append(cluster.pods.as_object(cluster.pods.rows[key], cluster.node_of(key)))
             cluster.remove_pod(key)
-        for name, node in way.nodes.items():
+        for name, node in suggestion.nodes.items():
             at = cluster.nodes.rows.get(name)
             before.nodes[name] = None if at is None else cluster.nodes.objects[at]
             cluster.add_node(node)

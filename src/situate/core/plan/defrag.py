@@ -15,25 +15,25 @@ from typing import Final
 import numpy as np
 
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.goals import Covers, Goal, Movers, Target, Victim, room_of
-from situate.core.plan.ground import Ground
-from situate.core.plan.movable import Rules
-from situate.core.plan.repack import TRIES, Move, Repack, Way
+from situate.core.plan.eviction_rules import DrainRules
+from situate.core.plan.goals import DefragTarget, Goal, MovablePods, Victim, VictimChoices, room_of
+from situate.core.plan.repack import TRIES, Move, NodeChoice, Repack
+from situate.core.plan.sandbox import Sandbox
 
 EXTRA: Final = 3
 """How many of the moves may be of pods on other nodes than the one that is freed."""
 EFFORT: Final = 6_000
 """How many times a place is looked for in each part of the search."""
-MOST: Final = 250
+MAX_MOVES: Final = 250
 """How many moves a plan has at most."""
 SLACK: Final = 8
 """How many moves more than the bound are looked for, where no plan is known yet."""
-HOLDS: Final = 64
+MAX_CORDONS: Final = 64
 """How many nodes may have to be cordoned for one step."""
 
 
 @dataclass(slots=True)
-class Plan:
+class DefragPlan:
     """What was found. Without a node there is none."""
 
     node: str = ""
@@ -58,63 +58,71 @@ class Plan:
         return self.found and len(self.moves) == self.bound
 
 
-def defrag(ground: Ground, goal: Goal, rules: Rules, only: str = "") -> Plan:
-    """Look for a plan, on any node or on this one. The ground is left as it was."""
-    movers = Movers(ground, rules)
-    found = [one for one in goal.targets(ground, movers) if only in ("", one.name)]
+def defrag(sandbox: Sandbox, goal: Goal, rules: DrainRules, only: str = "") -> DefragPlan:
+    """Look for a plan, on any node or on this one. The sandbox is left as it was."""
+    movable = MovablePods(sandbox, rules)
+    found = [one for one in goal.targets(sandbox, movable) if only in ("", one.name)]
     targets = sorted(found, key=lambda one: (one.least, one.row))
     if not targets:
-        return Plan(stuck=_stuck(goal, movers))
-    plan = Plan(bound=targets[0].least)
+        return DefragPlan(stuck=_stuck(goal, movable))
+    plan = DefragPlan(bound=targets[0].least)
     if not targets[0].least:
         plan.node = targets[0].name
         return plan
     # 1. With as few moves as could do at all: mostly that is it.
-    if _search(ground, goal, movers, targets, plan.bound, 0, plan):
+    if _search(sandbox, goal, movable, targets, plan.bound, 0, plan):
         return plan
     # 2. Any plan, so that there is one.
-    _any_plan(ground, goal, movers, targets, plan)
+    _any_plan(sandbox, goal, movable, targets, plan)
     # 3. Shorter ones: first with pods of the node alone, then with others making room for them.
-    most = len(plan.moves) if plan.found else min(plan.bound + SLACK, MOST)
+    most = len(plan.moves) if plan.found else min(plan.bound + SLACK, MAX_MOVES)
     for extras in (range(1), range(1, EXTRA + 1)):
         plan.effort = EFFORT
         for total in range(plan.bound, most):
-            if any(_search(ground, goal, movers, targets, total - extra, extra, plan) for extra in extras):
+            if any(_search(sandbox, goal, movable, targets, total - extra, extra, plan) for extra in extras):
                 most = total
                 break
     return plan
 
 
-def _any_plan(ground: Ground, goal: Goal, movers: Movers, targets: Sequence[Target], plan: Plan) -> None:
+def _any_plan(
+    sandbox: Sandbox, goal: Goal, movable: MovablePods, targets: Sequence[DefragTarget], plan: DefragPlan
+) -> None:
     """The shortest of those that come of having pods leave one after another, in some orders."""
-    for way in Way:
+    for way in NodeChoice:
         for largest in (True, False):
             for target in targets:
-                most = len(plan.moves) - 1 if plan.found else MOST
+                most = len(plan.moves) - 1 if plan.found else MAX_MOVES
                 if target.least > most:
                     break
-                weight = Covers(target, 0, room_of(ground, target.row)).weight
+                weight = VictimChoices(target, 0, room_of(sandbox, target.row)).weight
                 sign = -1 if largest else 1
                 leaving = sorted(target.victims, key=lambda one: (sign * weight(one), one.key))
-                mark = ground.mark()
-                repack = Repack(ground, goal, target, movers)
+                mark = sandbox.savepoint()
+                repack = Repack(sandbox, goal, target, movable)
                 try:
                     found = repack.in_turns(leaving, most, way)
                 finally:
-                    ground.back_to(mark)
+                    sandbox.rollback(mark)
                 plan.attempts += 1
-                moves = walked(ground, target.name, repack.moves) if found else None
+                moves = rehearsed(sandbox, target.name, repack.moves) if found else None
                 if moves is not None:
                     plan.node, plan.moves = target.name, moves
 
 
-def _stuck(goal: Goal, movers: Movers) -> list[tuple[str, str]]:
+def _stuck(goal: Goal, movable: MovablePods) -> list[tuple[str, str]]:
     name = getattr(goal, "name", "")
-    return movers.stuck(name) if name else []
+    return movable.stuck(name) if name else []
 
 
 def _search(
-    ground: Ground, goal: Goal, movers: Movers, targets: Sequence[Target], size: int, extra: int, plan: Plan
+    sandbox: Sandbox,
+    goal: Goal,
+    movable: MovablePods,
+    targets: Sequence[DefragTarget],
+    size: int,
+    extra: int,
+    plan: DefragPlan,
 ) -> bool:
     """Try every target with so many of its own pods and so many others; whether one does."""
     if size < 1:
@@ -122,15 +130,15 @@ def _search(
     for target in targets:
         if target.least > size:
             break
-        covers = Covers(target, size, room_of(ground, target.row))
+        covers = VictimChoices(target, size, room_of(sandbox, target.row))
         for leaving in covers.found():
-            if not goal.may_do(ground, target, leaving):
+            if not goal.may_do(sandbox, target, leaving):
                 continue
             if plan.effort <= 0:
                 plan.complete = False
                 return False
             plan.attempts += 1
-            moves = _attempt(ground, goal, movers, target, leaving, extra, plan)
+            moves = _attempt(sandbox, goal, movable, target, leaving, extra, plan)
             if moves is not None:
                 plan.node, plan.moves = target.name, moves
                 return True
@@ -139,60 +147,66 @@ def _search(
 
 
 def _attempt(
-    ground: Ground, goal: Goal, movers: Movers, target: Target, leaving: Sequence[Victim], extra: int, plan: Plan
+    sandbox: Sandbox,
+    goal: Goal,
+    movable: MovablePods,
+    target: DefragTarget,
+    leaving: Sequence[Victim],
+    extra: int,
+    plan: DefragPlan,
 ) -> tuple[Move, ...] | None:
-    mark = ground.mark()
+    mark = sandbox.savepoint()
     tries = min(TRIES, plan.effort)
-    repack = Repack(ground, goal, target, movers, tries)
+    repack = Repack(sandbox, goal, target, movable, tries)
     try:
         found = repack.run(leaving, extra)
     finally:
-        ground.back_to(mark)
+        sandbox.rollback(mark)
     plan.effort -= tries - repack.tries
     plan.complete &= repack.tries > 0
-    return walked(ground, target.name, repack.moves) if found else None
+    return rehearsed(sandbox, target.name, repack.moves) if found else None
 
 
 # -- as it would be carried out ----------------------------------------------------------------------------------------
 
 
-def walked(ground: Ground, freed: str, moves: Sequence[Move]) -> tuple[Move, ...] | None:
+def rehearsed(sandbox: Sandbox, freed: str, moves: Sequence[Move]) -> tuple[Move, ...] | None:
     """The moves, with the nodes that have to be held for each; None if one of them cannot be had so.
 
     The node that is freed is cordoned all along, and each pod's own node while it moves.
     """
-    mark = ground.mark()
+    mark = sandbox.savepoint()
     try:
-        ground.cordon(freed)
+        sandbox.cordon(freed)
         done = []
         for move in moves:
-            held = _step(ground, move)
+            held = _step(sandbox, move)
             if held is None:
                 return None
             done.append(held)
         return tuple(done)
     finally:
-        ground.back_to(mark)
+        sandbox.rollback(mark)
 
 
-def _step(ground: Ground, move: Move) -> Move | None:
+def _step(sandbox: Sandbox, move: Move) -> Move | None:
     """Take one step, cordoning as few nodes as it takes for the scheduler to choose the one that is meant."""
-    pod = ground.take(move.key)
-    to = ground.row(move.to)
-    if not ground.feasible(pod)[to]:
+    pod = sandbox.evict(move.key)
+    to = sandbox.row(move.to)
+    if not sandbox.feasible(pod)[to]:
         return None
     held: list[str] = []
-    while (chosen := ground.choose(pod)) != to:
-        if chosen == NOWHERE or len(held) >= HOLDS:
+    while (chosen := sandbox.choose(pod)) != to:
+        if chosen == NOWHERE or len(held) >= MAX_CORDONS:
             return None
-        rank = ground.verdicts(pod).rank
-        better = [ground.name(row) for row in np.flatnonzero(rank >= rank[to]).tolist() if row != to]
-        for name in better[: HOLDS - len(held)]:
-            if ground.node(name).spec.unschedulable:
+        rank = sandbox.verdicts(pod).rank
+        better = [sandbox.name(row) for row in np.flatnonzero(rank >= rank[to]).tolist() if row != to]
+        for name in better[: MAX_CORDONS - len(held)]:
+            if sandbox.node(name).spec.unschedulable:
                 return None  # it is cordoned, and the pod does not mind
-            ground.cordon(name)
+            sandbox.cordon(name)
             held.append(name)
     for name in held:
-        ground.uncordon(name)
-    ground.put(pod, to)
+        sandbox.uncordon(name)
+    sandbox.bind(pod, to)
     return replace(move, holds=tuple(held))

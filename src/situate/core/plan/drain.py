@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
-from situate.core.plan.allowances import Allowances
-from situate.core.plan.ground import Ground
-from situate.core.plan.movable import Fate, Judged, Rules
-from situate.core.plan.settling import Settled, Settling
+from situate.core.plan.disruptions import Allowances
+from situate.core.plan.eviction_rules import DrainRules, Eviction, EvictionOutcome
+from situate.core.plan.rescheduling import Rescheduled, Rescheduler
+from situate.core.plan.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedPod:
     """A pod that the drain does not move, and why."""
 
     key: str
@@ -27,21 +27,21 @@ class Left:
 
 
 @dataclass(slots=True)
-class Drained:
+class DrainResult:
     """What a drain comes to. Pods are told in the order in which they leave."""
 
     nodes: tuple[str, ...]
-    waves: list[list[Settled]] = field(default_factory=list)
+    waves: list[list[Rescheduled]] = field(default_factory=list)
     """Who leaves in each wave and where it goes; without a node, it leaves and finds none."""
-    stay: list[Left] = field(default_factory=list)
+    stay: list[SkippedPod] = field(default_factory=list)
     """The nodes' own pods, which nobody moves."""
-    ended: list[Left] = field(default_factory=list)
+    ended: list[SkippedPod] = field(default_factory=list)
     """Those that are deleted for good."""
-    refused: list[Left] = field(default_factory=list)
+    refused: list[SkippedPod] = field(default_factory=list)
     """Those that cannot leave: the drain would not end."""
 
     @property
-    def homeless(self) -> list[Settled]:
+    def homeless(self) -> list[Rescheduled]:
         return [one for wave in self.waves for one in wave if not one.node]
 
     @property
@@ -49,59 +49,61 @@ class Drained:
         return not self.refused and not self.homeless
 
 
-def drain(ground: Ground, names: Sequence[str], rules: Rules) -> Drained:
-    """Drain nodes on a ground; they stay drained there."""
-    drained = Drained(tuple(names))
-    allowances = Allowances(ground.cluster.objects.budgets.values())
+def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainResult:
+    """Drain nodes on a sandbox; they stay drained there."""
+    drained = DrainResult(tuple(names))
+    allowances = Allowances(sandbox.cluster.objects.budgets.values())
     for name in names:
-        ground.cordon(name)
+        sandbox.cordon(name)
     leaving: list[Pod] = []
     for name in names:
-        for key in ground.on(name):
-            pod = ground.pods[key]
+        for key in sandbox.pods_on(name):
+            pod = sandbox.pods[key]
             judged = rules.judge(pod)
-            if judged.fate is Fate.MOVES:
+            if judged.outcome is EvictionOutcome.MOVES:
                 leaving.append(pod)
             else:
-                _pass_over(ground, drained, pod, judged, allowances)
+                _pass_over(sandbox, drained, pod, judged, allowances)
     while leaving:
-        wave, leaving = _wave(ground, leaving, allowances)
+        wave, leaving = _wave(sandbox, leaving, allowances)
         if not wave:
             break
         drained.waves.append(wave)
-    drained.refused += [Left(key_of(pod.metadata), pod.spec.node_name, allowances.refusal(pod)) for pod in leaving]
+    drained.refused += [
+        SkippedPod(key_of(pod.metadata), pod.spec.node_name, allowances.refusal(pod)) for pod in leaving
+    ]
     return drained
 
 
-def _pass_over(ground: Ground, drained: Drained, pod: Pod, judged: Judged, allowances: Allowances) -> None:
-    told = Left(key_of(pod.metadata), pod.spec.node_name, judged.why)
-    if judged.fate is Fate.STAYS:
+def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, judged: Eviction, allowances: Allowances) -> None:
+    told = SkippedPod(key_of(pod.metadata), pod.spec.node_name, judged.why)
+    if judged.outcome is EvictionOutcome.STAYS:
         drained.stay.append(told)
-    elif judged.fate is Fate.REFUSED:
+    elif judged.outcome is EvictionOutcome.REFUSED:
         drained.refused.append(told)
     elif refusal := allowances.refusal(pod):
-        drained.refused.append(Left(told.key, told.node, refusal))
+        drained.refused.append(SkippedPod(told.key, told.node, refusal))
     else:
-        allowances.spend(pod)
-        ground.take(told.key)
+        allowances.use(pod)
+        sandbox.evict(told.key)
         drained.ended.append(told)
 
 
-def _wave(ground: Ground, leaving: Sequence[Pod], allowances: Allowances) -> tuple[list[Settled], list[Pod]]:
+def _wave(sandbox: Sandbox, leaving: Sequence[Pod], allowances: Allowances) -> tuple[list[Rescheduled], list[Pod]]:
     """Who leaves now, with what becomes of it, and who has to wait. What was taken is given back to those who run."""
-    wave: list[Settled] = []
+    wave: list[Rescheduled] = []
     later: list[Pod] = []
     running: list[Pod] = []
     for pod in leaving:
         key = key_of(pod.metadata)
-        if key not in ground.pods or ground.pods[key].spec.node_name != pod.spec.node_name:
+        if key not in sandbox.pods or sandbox.pods[key].spec.node_name != pod.spec.node_name:
             continue  # driven out meanwhile by one that is more important
         if allowances.refusal(pod):
             later.append(pod)
             continue
-        allowances.spend(pod)
-        ground.take(key)
-        told = Settling(ground).settle([pod])
+        allowances.use(pod)
+        sandbox.evict(key)
+        told = Rescheduler(sandbox).reschedule([pod])
         wave += told
         running += [pod for one in told if one.key == key and one.node]
     for pod in running:

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.ground import Ground, fresh
+from situate.core.plan.sandbox import Sandbox, recreated
 
-MOST: Final = 100_000
+MAX_PODS: Final = 100_000
 """How many are placed at most, unless told otherwise."""
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True)
-class Fits:
+class FitResult:
     """How many fit, and where. `next_` says what stops the one after the last."""
 
     count: int
@@ -36,37 +36,37 @@ class Fits:
     """Where it would then be."""
 
 
-def fit(ground: Ground, pod: Pod, most: int = MOST) -> Fits:
-    """Place copies of a pod on a ground until the next one fits nowhere; they stay there."""
-    copy = fresh(pod)
+def fit(sandbox: Sandbox, pod: Pod, most: int = MAX_PODS) -> FitResult:
+    """Place copies of a pod on a sandbox until the next one fits nowhere; they stay there."""
+    copy = recreated(pod)
     by_node: dict[str, int] = {}
     count = number = 0
     while count < most:
         number += 1
         name = f"{pod.metadata.name}-{number}"
         one = replace(copy, metadata=replace(copy.metadata, name=name, uid=f"{pod.metadata.uid}-{number}"))
-        if key_of(one.metadata) in ground.pods:
+        if key_of(one.metadata) in sandbox.pods:
             continue
-        row = ground.choose(one)
+        row = sandbox.choose(one)
         if row == NOWHERE:
-            return _told(ground, one, count, by_node)
-        ground.put(one, row)
+            return _told(sandbox, one, count, by_node)
+        sandbox.bind(one, row)
         count += 1
-        by_node[ground.name(row)] = by_node.get(ground.name(row), 0) + 1
-    return Fits(count, False, by_node, _by_zone(ground, by_node), "")
+        by_node[sandbox.name(row)] = by_node.get(sandbox.name(row), 0) + 1
+    return FitResult(count, False, by_node, _by_zone(sandbox, by_node), "")
 
 
-def _told(ground: Ground, pod: Pod, count: int, by_node: Mapping[str, int]) -> Fits:
-    decision = ground.decide(pod)
+def _told(sandbox: Sandbox, pod: Pod, count: int, by_node: Mapping[str, int]) -> FitResult:
+    decision = sandbox.decide(pod)
     remedy = decision.post_filter
     evicts = () if remedy is None else tuple(victim.key for victim in remedy.victims)
-    node = "" if remedy is None or remedy.node_row is None else ground.name(remedy.node_row)
-    return Fits(count, True, by_node, _by_zone(ground, by_node), decision.message, evicts, node)
+    node = "" if remedy is None or remedy.node_row is None else sandbox.name(remedy.node_row)
+    return FitResult(count, True, by_node, _by_zone(sandbox, by_node), decision.message, evicts, node)
 
 
-def _by_zone(ground: Ground, by_node: Mapping[str, int]) -> dict[str, int]:
+def _by_zone(sandbox: Sandbox, by_node: Mapping[str, int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, count in by_node.items():
-        zone = ground.node(name).metadata.labels.get(ZONE, "")
+        zone = sandbox.node(name).metadata.labels.get(ZONE, "")
         found[zone] = found.get(zone, 0) + count
     return found

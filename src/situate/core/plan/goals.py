@@ -15,9 +15,9 @@ import numpy as np
 from situate.core.model.pod import Pod
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import fits_at, run_filters
-from situate.core.plan.allowances import Allowances
-from situate.core.plan.ground import Ground
-from situate.core.plan.movable import Fate, Rules
+from situate.core.plan.disruptions import Allowances
+from situate.core.plan.eviction_rules import DrainRules, EvictionOutcome
+from situate.core.plan.sandbox import Sandbox
 from situate.core.state.view import View
 
 COVERS: Final = 64
@@ -39,7 +39,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DefragTarget:
     """A node that could be freed."""
 
     row: int
@@ -55,49 +55,51 @@ class Target:
 class Goal(Protocol):
     """What is asked for."""
 
-    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
+    def targets(self, sandbox: Sandbox, movable: MovablePods) -> list[DefragTarget]:
         """The nodes that could do, in node order."""
 
-    def reached(self, ground: Ground, target: Target) -> bool:
+    def reached(self, sandbox: Sandbox, target: DefragTarget) -> bool:
         """Whether it is so now."""
 
-    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
+    def may_do(self, sandbox: Sandbox, target: DefragTarget, leaving: Sequence[Victim]) -> bool:
         """Whether it would be so if these left; asked before anybody moves."""
 
 
-class Movers:
+class MovablePods:
     """Who may be moved at all, asked once a pod; and why the others may not."""
 
-    __slots__ = ("_allowances", "_ground", "_rules", "_told")
+    __slots__ = ("_allowances", "_rules", "_sandbox", "_told")
 
-    def __init__(self, ground: Ground, rules: Rules) -> None:
-        self._ground = ground
+    def __init__(self, sandbox: Sandbox, rules: DrainRules) -> None:
+        self._sandbox = sandbox
         self._rules = rules
-        self._allowances = Allowances(ground.cluster.objects.budgets.values())
-        self._told: dict[str, tuple[Fate, str]] = {}
+        self._allowances = Allowances(sandbox.cluster.objects.budgets.values())
+        self._told: dict[str, tuple[EvictionOutcome, str]] = {}
 
-    def judge(self, key: str) -> tuple[Fate, str]:
-        """A pod's fate and, if it is not to be moved, why. One step at a time, so a budget has to allow only one."""
+    def judge(self, key: str) -> tuple[EvictionOutcome, str]:
+        """A pod's outcome and, if it is not to be moved, why. One step at a time, so a budget has to allow only one."""
         found = self._told.get(key)
         if found is None:
-            pod = self._ground.pods[key]
+            pod = self._sandbox.pods[key]
             judged = self._rules.judge(pod)
-            refusal = self._allowances.refusal(pod) if judged.fate is Fate.MOVES else ""
-            found = self._told[key] = (Fate.REFUSED, refusal) if refusal else (judged.fate, judged.why)
+            refusal = self._allowances.refusal(pod) if judged.outcome is EvictionOutcome.MOVES else ""
+            found = self._told[key] = (EvictionOutcome.REFUSED, refusal) if refusal else (judged.outcome, judged.why)
         return found
 
     def on(self, name: str) -> list[str]:
         """The pods on a node that may be moved."""
-        return [key for key in self._ground.on(name) if self.judge(key)[0] is Fate.MOVES]
+        return [key for key in self._sandbox.pods_on(name) if self.judge(key)[0] is EvictionOutcome.MOVES]
 
     def stuck(self, name: str) -> list[tuple[str, str]]:
         """The pods on a node that should move and may not, and why."""
-        judged = [(key, *self.judge(key)) for key in self._ground.on(name)]
-        return [(key, why) for key, fate, why in judged if fate in (Fate.REFUSED, Fate.ENDS)]
+        judged = [(key, *self.judge(key)) for key in self._sandbox.pods_on(name)]
+        return [
+            (key, why) for key, outcome, why in judged if outcome in (EvictionOutcome.REFUSED, EvictionOutcome.ENDS)
+        ]
 
 
-def victim(ground: Ground, key: str) -> Victim:
-    pods = ground.cluster.pods
+def victim(sandbox: Sandbox, key: str) -> Victim:
+    pods = sandbox.cluster.pods
     kind = pods.kind(pods.rows[key])
     return Victim(key, kind.id, dict(kind.takes))
 
@@ -111,37 +113,37 @@ class ShapeGoal:
 
     pod: Pod
 
-    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
-        profile = ground.deciding(self.pod).profile
-        view, kind = View(ground.cluster), ground.cluster.class_of(self.pod)
+    def targets(self, sandbox: Sandbox, movable: MovablePods) -> list[DefragTarget]:
+        profile = sandbox.deciding(self.pod).profile
+        view, kind = View(sandbox.cluster), sandbox.cluster.class_of(self.pod)
         filtered = run_filters(profile, kind, view)
         helps = diagnose(profile, kind, view, filtered).eviction_helps
         found = []
         for row in np.flatnonzero(filtered.feasible | helps).tolist():
-            lacks = shortage(ground, kind.asks, row)
-            name = ground.name(row)
+            lacks = shortage(sandbox, kind.asks, row)
+            name = sandbox.name(row)
             if filtered.feasible[row]:
-                found.append(Target(row, name, 0, (), {}, all_go=False))
+                found.append(DefragTarget(row, name, 0, (), {}, all_go=False))
                 continue
-            victims = [victim(ground, key) for key in movers.on(name)]
+            victims = [victim(sandbox, key) for key in movable.on(name)]
             least = fewest(victims, lacks)
             if least is not None:
-                found.append(Target(row, name, least, tuple(victims), lacks, all_go=False))
+                found.append(DefragTarget(row, name, least, tuple(victims), lacks, all_go=False))
         return found
 
-    def reached(self, ground: Ground, target: Target) -> bool:
-        return bool(ground.feasible(self.pod)[target.row])
+    def reached(self, sandbox: Sandbox, target: DefragTarget) -> bool:
+        return bool(sandbox.feasible(self.pod)[target.row])
 
-    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
-        cluster = ground.cluster
+    def may_do(self, sandbox: Sandbox, target: DefragTarget, leaving: Sequence[Victim]) -> bool:
+        cluster = sandbox.cluster
         gone = [cluster.pods.bound(cluster.pods.rows[one.key]) for one in leaving]
-        filters = ground.deciding(self.pod).profile.filters
+        filters = sandbox.deciding(self.pod).profile.filters
         return fits_at(filters, cluster.class_of(self.pod), View(cluster).without(gone), target.row)
 
 
-def shortage(ground: Ground, asks: Sequence[tuple[int, int]], row: int) -> dict[int, int]:
+def shortage(sandbox: Sandbox, asks: Sequence[tuple[int, int]], row: int) -> dict[int, int]:
     """What a node has too little of, by resource column."""
-    nodes = ground.cluster.nodes
+    nodes = sandbox.cluster.nodes
     lacks = {
         column: amount - (int(nodes.allocatable[column, row]) - int(nodes.requested[column, row]))
         for column, amount in asks
@@ -177,20 +179,20 @@ class NodeGoal:
 
     name: str = ""
 
-    def targets(self, ground: Ground, movers: Movers) -> list[Target]:
-        names = [self.name] if self.name else [node.metadata.name for node in ground.nodes()]
+    def targets(self, sandbox: Sandbox, movable: MovablePods) -> list[DefragTarget]:
+        names = [self.name] if self.name else [node.metadata.name for node in sandbox.nodes()]
         found = []
         for name in names:
-            if not movers.stuck(name):
-                victims = tuple(victim(ground, key) for key in movers.on(name))
-                found.append(Target(ground.row(name), name, len(victims), victims, {}, all_go=True))
+            if not movable.stuck(name):
+                victims = tuple(victim(sandbox, key) for key in movable.on(name))
+                found.append(DefragTarget(sandbox.row(name), name, len(victims), victims, {}, all_go=True))
         return found
 
-    def reached(self, ground: Ground, target: Target) -> bool:
+    def reached(self, sandbox: Sandbox, target: DefragTarget) -> bool:
         gone = {one.key: None for one in target.victims}
-        return not any(key in gone for key in ground.on(target.name))
+        return not any(key in gone for key in sandbox.pods_on(target.name))
 
-    def may_do(self, ground: Ground, target: Target, leaving: Sequence[Victim]) -> bool:
+    def may_do(self, sandbox: Sandbox, target: DefragTarget, leaving: Sequence[Victim]) -> bool:
         return len(leaving) == len(target.victims)
 
 
@@ -198,10 +200,10 @@ class NodeGoal:
 
 
 @dataclass(slots=True)
-class Covers:
+class VictimChoices:
     """Choices of a number of a target's pods that hold what is lacking; the smallest altogether first."""
 
-    target: Target
+    target: DefragTarget
     size: int
     room: Mapping[int, int]
     """What a node has in all, by resource column: that is what sizes are compared by."""
@@ -254,6 +256,6 @@ def _best_from(held: Sequence[Sequence[int]], width: int) -> list[list[int]]:
     return best
 
 
-def room_of(ground: Ground, row: int) -> dict[int, int]:
-    nodes = ground.cluster.nodes
+def room_of(sandbox: Sandbox, row: int) -> dict[int, int]:
+    nodes = sandbox.cluster.nodes
     return {column: int(nodes.allocatable[column, row]) for column in range(len(nodes.allocatable))}

@@ -1,7 +1,7 @@
 """Finding new places for pods that have to leave a node, each where it fits at that moment, with few other moves.
 
 The scheduler's own choice is tried first, then the nodes that are fullest. Where a pod fits nowhere, one other pod may
-move first to make room for it, if one more move is allowed. Leaves the ground as it would be after the moves it found,
+move first to make room for it, if one more move is allowed. Leaves the sandbox as it would be after the moves it found,
 or as it was.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.goals import Goal, Movers, Target, Victim, shortage, victim
-from situate.core.plan.ground import Ground
+from situate.core.plan.goals import DefragTarget, Goal, MovablePods, Victim, shortage, victim
+from situate.core.plan.sandbox import Sandbox
 
 WIDTH: Final = 4
 """How many nodes are tried for one pod, beside the scheduler's choice."""
@@ -39,7 +39,7 @@ class Move:
 
 
 @unique
-class Way(Enum):
+class NodeChoice(Enum):
     """Which of the nodes that a pod fits it goes to."""
 
     FIRST = "the first"
@@ -59,13 +59,15 @@ class _Pending:
 class Repack:
     """One attempt to have some pods leave a target."""
 
-    __slots__ = ("_goal", "_ground", "_moved", "_movers", "_target", "moves", "tries")
+    __slots__ = ("_goal", "_movable", "_moved", "_sandbox", "_target", "moves", "tries")
 
-    def __init__(self, ground: Ground, goal: Goal, target: Target, movers: Movers, tries: int = TRIES) -> None:
-        self._ground = ground
+    def __init__(
+        self, sandbox: Sandbox, goal: Goal, target: DefragTarget, movable: MovablePods, tries: int = TRIES
+    ) -> None:
+        self._sandbox = sandbox
         self._goal = goal
         self._target = target
-        self._movers = movers
+        self._movable = movable
         self._moved: dict[str, None] = {}
         self.moves: list[Move] = []
         self.tries = tries
@@ -77,84 +79,84 @@ class Repack:
             self._moved[one.key] = None
         return self._go([_Pending(one.key) for one in leaving], extra)
 
-    def in_turns(self, leaving: Sequence[Victim], most: int, way: Way) -> bool:
+    def in_turns(self, leaving: Sequence[Victim], most: int, way: NodeChoice) -> bool:
         """Whether it comes to it if one after another leaves that can, each to one node and never mind what is best."""
         waiting = list(leaving)
         before = len(waiting) + 1
         while waiting and len(waiting) < before:  # one that fits nowhere may do so when others have moved
             before = len(waiting)
             waiting = [one for one in waiting if not self._left(one, most, way)]
-        return self._goal.reached(self._ground, self._target)
+        return self._goal.reached(self._sandbox, self._target)
 
-    def _left(self, one: Victim, most: int, way: Way) -> bool:
-        ground = self._ground
-        if len(self.moves) >= most or self._goal.reached(ground, self._target):
+    def _left(self, one: Victim, most: int, way: NodeChoice) -> bool:
+        sandbox = self._sandbox
+        if len(self.moves) >= most or self._goal.reached(sandbox, self._target):
             return False
-        source = ground.pods[one.key].spec.node_name
-        mark = ground.mark()
-        pod = ground.take(one.key)
+        source = sandbox.pods[one.key].spec.node_name
+        mark = sandbox.savepoint()
+        pod = sandbox.evict(one.key)
         row = self._one_place(pod, source, way)
         if row == NOWHERE:
-            ground.back_to(mark)
+            sandbox.rollback(mark)
             return False
-        ground.put(pod, row)
-        self.moves.append(Move(one.key, source, ground.name(row)))
+        sandbox.bind(pod, row)
+        self.moves.append(Move(one.key, source, sandbox.name(row)))
         return True
 
-    def _one_place(self, pod: Pod, source: str, way: Way) -> int:
-        away = [self._target.row, self._ground.row(source)]
-        if way is Way.CHOSEN:
-            return self._ground.choose(pod, away)
-        fits = self._ground.feasible(pod).copy()
+    def _one_place(self, pod: Pod, source: str, way: NodeChoice) -> int:
+        away = [self._target.row, self._sandbox.row(source)]
+        if way is NodeChoice.CHOSEN:
+            return self._sandbox.choose(pod, away)
+        fits = self._sandbox.feasible(pod).copy()
         fits[away] = False
         rows = np.flatnonzero(fits).tolist()
         if not rows:
             return NOWHERE
-        return self._fullest(rows)[0] if way is Way.FULLEST else int(rows[0])
+        return self._fullest(rows)[0] if way is NodeChoice.FULLEST else int(rows[0])
 
     def _go(self, pending: Sequence[_Pending], extra: int) -> bool:
         if not pending:
-            return self._goal.reached(self._ground, self._target)
+            return self._goal.reached(self._sandbox, self._target)
         if self.tries <= 0:
             return False
         self.tries -= 1
         first, rest = pending[0], pending[1:]
-        ground = self._ground
-        source = ground.pods[first.key].spec.node_name
-        mark = ground.mark()
-        pod = ground.take(first.key)
+        sandbox = self._sandbox
+        source = sandbox.pods[first.key].spec.node_name
+        mark = sandbox.savepoint()
+        pod = sandbox.evict(first.key)
         for row in self._destinations(pod, source, first):
-            placed = ground.mark()
-            ground.put(pod, row)
-            self.moves.append(Move(first.key, source, ground.name(row)))
+            placed = sandbox.savepoint()
+            sandbox.bind(pod, row)
+            self.moves.append(Move(first.key, source, sandbox.name(row)))
             if self._go(rest, extra):
                 return True
             self.moves.pop()
-            ground.back_to(placed)
-        ground.back_to(mark)
+            sandbox.rollback(placed)
+        sandbox.rollback(mark)
         return extra > 0 and first.only == NOWHERE and self._make_room(first, rest, extra)
 
     def _destinations(self, pod: Pod, source: str, one: _Pending) -> Iterator[int]:
         """Rows that the pod, which is off its node, fits now."""
-        ground = self._ground
-        away = [self._target.row, ground.row(source)]
+        sandbox = self._sandbox
+        away = [self._target.row, sandbox.row(source)]
         if one.not_to != NOWHERE:
             away.append(one.not_to)
         if one.only != NOWHERE:
-            if ground.feasible(pod)[one.only]:
+            if sandbox.feasible(pod)[one.only]:
                 yield one.only
             return
-        natural = ground.choose(pod, away)
+        natural = sandbox.choose(pod, away)
         if natural == NOWHERE:
             return
         yield natural
-        fits = ground.feasible(pod).copy()
+        fits = sandbox.feasible(pod).copy()
         fits[[*away, natural]] = False
         yield from self._fullest(np.flatnonzero(fits).tolist())[:WIDTH]
 
     def _fullest(self, rows: list[int]) -> list[int]:
         """The rows with the least room left: what is free on the others may be wanted for larger pods."""
-        nodes = self._ground.cluster.nodes
+        nodes = self._sandbox.cluster.nodes
         allocatable = np.maximum(nodes.allocatable[:2, rows], 1)
         free = ((allocatable - nodes.requested[:2, rows]) / allocatable).sum(axis=0)
         return [rows[at] for at in np.argsort(free, kind="stable").tolist()]
@@ -174,8 +176,8 @@ class Repack:
 
     def _in_the_way(self, stuck: _Pending) -> list[tuple[str, int]]:
         """Single pods whose leaving would make room for this one, and their rows; where least is lacking first."""
-        ground = self._ground
-        cluster = ground.cluster
+        sandbox = self._sandbox
+        cluster = sandbox.cluster
         pod_row = cluster.pods.rows[stuck.key]
         asks = cluster.pods.kind(pod_row).takes
         nodes = cluster.nodes
@@ -191,9 +193,9 @@ class Repack:
         ]
         found: dict[tuple[int, int], tuple[str, int]] = {}
         for row in order[:ROOMS]:
-            lacks = shortage(ground, asks, row)
-            for key in self._movers.on(ground.name(row)):
-                one = victim(ground, key)
+            lacks = shortage(sandbox, asks, row)
+            for key in self._movable.on(sandbox.name(row)):
+                one = victim(sandbox, key)
                 if key not in self._moved and all(one.holds.get(column, 0) >= short for column, short in lacks.items()):
                     found.setdefault((row, one.kind), (key, row))
         return list(found.values())

@@ -22,9 +22,9 @@ from situate.core.model.pod import Pod
 from situate.core.place.filtering import Filtered, combine
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.bound import Bound, Wanted, least
-from situate.core.plan.ground import Ground, fresh
-from situate.core.plan.settling import queue_key
+from situate.core.plan.lower_bound import LowerBound, PodDemand, lower_bound
+from situate.core.plan.rescheduling import queue_key
+from situate.core.plan.sandbox import Sandbox, recreated
 from situate.core.state.classes import PodClass, TermKind
 from situate.core.state.view import View
 
@@ -41,7 +41,7 @@ ALONE: Final = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinit
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NodeShape:
     """A kind of node that can be had: a node as it would come, and its price an hour where that is known."""
 
     name: str
@@ -55,7 +55,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NodesNeeded:
     """What was found. `counts` is by shape, as they were given."""
 
     counts: tuple[int, ...]
@@ -83,9 +83,9 @@ class _Question:
     pods: list[Pod]
     """In the order in which they are placed."""
     daemons: list[Pod]
-    shapes: Sequence[Shape]
+    shapes: Sequence[NodeShape]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
-    wanted: list[Wanted] = field(default_factory=list)
+    wanted: list[PodDemand] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
     """The place in `wanted` of each pod, by namespace/name."""
     hopeless: list[tuple[str, str]] = field(default_factory=list)
@@ -102,39 +102,41 @@ class _Question:
         return min(TRIALS, max(FEWEST_TRIALS, PLACEMENTS // max(1, len(self.pods))))
 
 
-def nodes_needed(ground: Ground, pods: Sequence[Pod], shapes: Sequence[Shape], daemons: Sequence[Pod] = ()) -> Needed:
-    """On a ground that may have nodes of its own, whose room is used first. The ground is left as it was."""
-    asked = _Question(_in_order(ground, pods), list(daemons), shapes)
-    _look(ground, asked)
+def nodes_needed(
+    sandbox: Sandbox, pods: Sequence[Pod], shapes: Sequence[NodeShape], daemons: Sequence[Pod] = ()
+) -> NodesNeeded:
+    """On a sandbox that may have nodes of its own, whose room is used first. The sandbox is left as it was."""
+    asked = _Question(_in_order(sandbox, pods), list(daemons), shapes)
+    _look(sandbox, asked)
     if asked.hopeless:
-        return Needed((0,) * len(shapes), len(pods), tuple(asked.hopeless), 0, None, None, {}, 0)
-    free = _free(ground, len(asked.rooms[0])) if ground.cluster.nodes.rows else None
-    bound = least(asked.wanted, asked.rooms, [Fraction(1)] * len(shapes), free)
+        return NodesNeeded((0,) * len(shapes), len(pods), tuple(asked.hopeless), 0, None, None, {}, 0)
+    free = _free(sandbox, len(asked.rooms[0])) if sandbox.cluster.nodes.rows else None
+    bound = lower_bound(asked.wanted, asked.rooms, [Fraction(1)] * len(shapes), free)
     priced = None not in [shape.price for shape in shapes]
-    worth = least(asked.wanted, asked.rooms, asked.costs, free) if priced else bound
-    counts, left = _enough(ground, asked, worth)
+    worth = lower_bound(asked.wanted, asked.rooms, asked.costs, free) if priced else bound
+    counts, left = _enough(sandbox, asked, worth)
     if not left:
-        counts = _trimmed(ground, asked, counts)
+        counts = _trimmed(sandbox, asked, counts)
     cost = sum((count * price for count, price in zip(counts, asked.costs, strict=True)), Fraction(0))
-    return Needed(
+    return NodesNeeded(
         counts=tuple(counts),
         pods=len(pods),
         left=tuple(left),
         bound=bound.whole,
         cost=cost if priced else None,
         cost_bound=worth.worth if priced else None,
-        used=_used(ground, asked, counts),
+        used=_used(sandbox, asked, counts),
         trials=asked.trials,
     )
 
 
-def _in_order(ground: Ground, pods: Sequence[Pod]) -> list[Pod]:
+def _in_order(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Pod]:
     """As the queue has them; and where that is open, alike after alike."""
     alike: dict[PodClass, int] = {}
     keyed = []
     for at, pod in enumerate(pods):
-        made = fresh(pod)
-        kind = ground.cluster.class_of(made)
+        made = recreated(pod)
+        kind = sandbox.cluster.class_of(made)
         keyed.append((queue_key(pod), alike.setdefault(kind, len(alike)), at, made))
     keyed.sort(key=lambda one: one[:3])
     return [made for *_, made in keyed]
@@ -143,67 +145,67 @@ def _in_order(ground: Ground, pods: Sequence[Pod]) -> list[Pod]:
 # -- what there is to know beforehand ----------------------------------------------------------------------------------
 
 
-def _look(ground: Ground, asked: _Question) -> None:
+def _look(sandbox: Sandbox, asked: _Question) -> None:
     """What shapes have to offer, found on one empty node of each."""
-    mark = ground.mark()
+    mark = sandbox.savepoint()
     try:
         rows = []
         for shape in asked.shapes:
-            ground.change(shape.made(0))
-            rows.append(ground.row(shape.made(0).metadata.name))
+            sandbox.set_node(shape.made(0))
+            rows.append(sandbox.row(shape.made(0).metadata.name))
         kinds: dict[PodClass, list[Pod]] = {}
         for pod in asked.pods:
-            kinds.setdefault(ground.cluster.class_of(pod), []).append(pod)
-        daemons = [ground.cluster.class_of(pod) for pod in asked.daemons]
-        width = len(ground.cluster.resources)
-        asked.rooms = [_room(ground, row, daemons, width) for row in rows]
+            kinds.setdefault(sandbox.cluster.class_of(pod), []).append(pod)
+        daemons = [sandbox.cluster.class_of(pod) for pod in asked.daemons]
+        width = len(sandbox.cluster.resources)
+        asked.rooms = [_room(sandbox, row, daemons, width) for row in rows]
         for kind, those in kinds.items():
-            allowed = _alone(ground, kind).feasible[rows].tolist()
+            allowed = _alone(sandbox, kind).feasible[rows].tolist()
             most = tuple(
-                _most(ground, kind, room) if fits else 0 for fits, room in zip(allowed, asked.rooms, strict=True)
+                _most(sandbox, kind, room) if fits else 0 for fits, room in zip(allowed, asked.rooms, strict=True)
             )
             amounts = dict(kind.asks)
             asks = tuple(amounts.get(column, 0) for column in range(width))
             for pod in those:
                 asked.at[key_of(pod.metadata)] = len(asked.wanted)
-            asked.wanted.append(Wanted(len(those), asks, most))
-            if not any(most) and ground.choose(those[0]) == NOWHERE:
-                asked.hopeless += [(key_of(those[0].metadata), ground.decide(those[0]).message)]
+            asked.wanted.append(PodDemand(len(those), asks, most))
+            if not any(most) and sandbox.choose(those[0]) == NOWHERE:
+                asked.hopeless += [(key_of(those[0].metadata), sandbox.decide(those[0]).message)]
     finally:
-        ground.back_to(mark)
+        sandbox.rollback(mark)
 
 
-def _alone(ground: Ground, kind: PodClass) -> Filtered:
-    profile = ground.deciding(kind.pod).profile
+def _alone(sandbox: Sandbox, kind: PodClass) -> Filtered:
+    profile = sandbox.deciding(kind.pod).profile
     filters = tuple(plugin for plugin in profile.filters if plugin.name in ALONE)
-    view = View(ground.cluster)
+    view = View(sandbox.cluster)
     narrowed = Profile(profile.scheduler_name, filters, ())
     return combine(narrowed, [plugin.check(kind, view) for plugin in filters], view)
 
 
-def _room(ground: Ground, row: int, daemons: Sequence[PodClass], width: int) -> tuple[int, ...]:
+def _room(sandbox: Sandbox, row: int, daemons: Sequence[PodClass], width: int) -> tuple[int, ...]:
     """What a node has for others than the DaemonSets' pods that it gets."""
-    room = [int(ground.cluster.nodes.allocatable[column, row]) for column in range(width)]
+    room = [int(sandbox.cluster.nodes.allocatable[column, row]) for column in range(width)]
     for kind in daemons:
-        if _alone(ground, kind).feasible[row]:
+        if _alone(sandbox, kind).feasible[row]:
             for column, amount in kind.takes:
                 room[column] -= amount
     return tuple(max(0, amount) for amount in room)
 
 
-def _most(ground: Ground, kind: PodClass, room: Sequence[int]) -> int:
+def _most(sandbox: Sandbox, kind: PodClass, room: Sequence[int]) -> int:
     """How many pods of a class fit an empty node at most."""
     most = min((room[column] // amount for column, amount in kind.asks if amount), default=0)
-    names = ground.cluster.objects.namespace_labels
+    names = sandbox.cluster.objects.namespace_labels
     shuns = kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
     if kind.host_ports or any(term.pods.matches(kind.namespace, kind.labels, names) for term in shuns):
         return min(most, 1)
     return most
 
 
-def _free(ground: Ground, width: int) -> list[int]:
+def _free(sandbox: Sandbox, width: int) -> list[int]:
     """What nodes that are there have left, all together; what is cordoned does not count."""
-    nodes = ground.cluster.nodes
+    nodes = sandbox.cluster.nodes
     usable = nodes.present & ~nodes.unschedulable
     left = np.maximum(nodes.allocatable[:, usable] - nodes.requested[:, usable], 0).sum(axis=1)
     return [int(left[column]) if column < len(left) else 0 for column in range(width)]
@@ -212,7 +214,7 @@ def _free(ground: Ground, width: int) -> list[int]:
 # -- a guess -----------------------------------------------------------------------------------------------------------
 
 
-def _guess(asked: _Question, counts: Sequence[int], bound: Bound, already: Sequence[int]) -> list[int]:
+def _guess(asked: _Question, counts: Sequence[int], bound: LowerBound, already: Sequence[int]) -> list[int]:
     """Nodes for so many pods of each class, the ones with most worth for their cost first."""
     left = list(counts)
     opened = list(already)
@@ -265,20 +267,20 @@ def _filled(asked: _Question, shape: int, left: Sequence[int], order: Sequence[i
     return fill
 
 
-def _worth(fill: Mapping[int, int], bound: Bound) -> float:
+def _worth(fill: Mapping[int, int], bound: LowerBound) -> float:
     return sum(count * bound.values[kind] for kind, count in fill.items())
 
 
 # -- trying it ---------------------------------------------------------------------------------------------------------
 
 
-def _enough(ground: Ground, asked: _Question, bound: Bound) -> tuple[list[int], list[tuple[str, str]]]:
+def _enough(sandbox: Sandbox, asked: _Question, bound: LowerBound) -> tuple[list[int], list[tuple[str, str]]]:
     """Nodes on which the scheduler places everything; or those on which it placed most, and what was left."""
     counts = [0] * len(asked.shapes)
     left: list[Pod] = list(asked.pods)
     message: list[tuple[str, str]] = []
-    if ground.cluster.nodes.rows:
-        left, message = _tried(ground, asked, counts)
+    if sandbox.cluster.nodes.rows:
+        left, message = _tried(sandbox, asked, counts)
     while left and asked.trials < asked.budget:
         by_class = [0] * len(asked.wanted)
         for pod in left:
@@ -287,51 +289,51 @@ def _enough(ground: Ground, asked: _Question, bound: Bound) -> tuple[list[int], 
         if more == counts or sum(more) > MOST_NODES:
             break
         before, counts = len(left), more
-        left, message = _tried(ground, asked, counts)
+        left, message = _tried(sandbox, asked, counts)
         if left and len(left) >= before and asked.trials >= FEWEST_TRIALS:
             break  # more nodes do not help
     return counts, message
 
 
-def _tried(ground: Ground, asked: _Question, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
-    """Who is left over on such nodes, and the message of the first of each class. The ground is left as it was."""
+def _tried(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
+    """Who is left over on such nodes, and the message of the first of each class. The sandbox is left as it was."""
     asked.trials += 1
-    mark = ground.mark()
+    mark = sandbox.savepoint()
     try:
-        _built(ground, asked, counts)
+        _built(sandbox, asked, counts)
         left: list[Pod] = []
         told: dict[PodClass, tuple[str, str]] = {}
         for pod in asked.pods:
-            row = ground.choose(pod)
+            row = sandbox.choose(pod)
             if row != NOWHERE:
-                ground.put(pod, row)
+                sandbox.bind(pod, row)
                 continue
             left.append(pod)
-            kind = ground.cluster.class_of(pod)
+            kind = sandbox.cluster.class_of(pod)
             if kind not in told:
-                told[kind] = (key_of(pod.metadata), ground.decide(pod).message)
+                told[kind] = (key_of(pod.metadata), sandbox.decide(pod).message)
         return left, list(told.values())
     finally:
-        ground.back_to(mark)
+        sandbox.rollback(mark)
 
 
-def _built(ground: Ground, asked: _Question, counts: Sequence[int]) -> None:
+def _built(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> None:
     """The nodes come, each with its DaemonSets' pods."""
     rows = []
     for shape, count in zip(asked.shapes, counts, strict=True):
         for number in range(1, count + 1):
             node = shape.made(number)
-            ground.change(node)
-            rows.append(ground.row(node.metadata.name))
+            sandbox.set_node(node)
+            rows.append(sandbox.row(node.metadata.name))
     for at, pod in enumerate(asked.daemons):
-        fits = _alone(ground, ground.cluster.class_of(pod)).feasible
+        fits = _alone(sandbox, sandbox.cluster.class_of(pod)).feasible
         for row in rows:
             if fits[row]:
-                name = f"{pod.metadata.name}-{at}-{ground.name(row)}"
-                ground.put(replace(pod, metadata=replace(pod.metadata, name=name, uid=name)), row)
+                name = f"{pod.metadata.name}-{at}-{sandbox.name(row)}"
+                sandbox.bind(replace(pod, metadata=replace(pod.metadata, name=name, uid=name)), row)
 
 
-def _trimmed(ground: Ground, asked: _Question, counts: Sequence[int]) -> list[int]:
+def _trimmed(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> list[int]:
     """Without the nodes that can be done without: the dearest first, several at once as long as that goes well."""
     kept = list(counts)
     step = dict.fromkeys(range(len(kept)), 1)
@@ -341,7 +343,7 @@ def _trimmed(ground: Ground, asked: _Question, counts: Sequence[int]) -> list[in
         shape = going[0]
         less = list(kept)
         less[shape] = max(0, kept[shape] - step[shape])
-        if not _tried(ground, asked, less)[0]:
+        if not _tried(sandbox, asked, less)[0]:
             kept = less
             step[shape] *= 2
             if not kept[shape]:
@@ -353,8 +355,8 @@ def _trimmed(ground: Ground, asked: _Question, counts: Sequence[int]) -> list[in
     return kept
 
 
-def _used(ground: Ground, asked: _Question, counts: Sequence[int]) -> dict[str, tuple[int, int]]:
-    names = ground.cluster.resources.names
+def _used(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> dict[str, tuple[int, int]]:
+    names = sandbox.cluster.resources.names
     found = {}
     for column, name in enumerate(names[: len(asked.rooms[0])]):
         want = sum(one.count * one.asks[column] for one in asked.wanted)

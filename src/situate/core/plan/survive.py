@@ -11,13 +11,13 @@ from typing import Final
 
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
-from situate.core.plan.ground import Ground
-from situate.core.plan.movable import FORCED, Fate, Rules, node_own
-from situate.core.plan.settling import Settled, Settling
+from situate.core.plan.eviction_rules import FORCED, DrainRules, EvictionOutcome, node_pod_verdict
+from situate.core.plan.rescheduling import Rescheduled, Rescheduler
+from situate.core.plan.sandbox import Sandbox
 
 NODE: Final = "node"
 """Each node is a domain by itself; any other word is the key of a label."""
-_RULES: Final = Rules(force=True, delete_emptydir_data=True)
+_RULES: Final = DrainRules(force=True, delete_emptydir_data=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,56 +27,56 @@ class Loss:
     by: str
     domain: str
     nodes: tuple[str, ...]
-    moved: tuple[Settled, ...]
+    moved: tuple[Rescheduled, ...]
     """The pods that find a node elsewhere, those driven out by others among them."""
-    lost: tuple[Settled, ...]
+    lost: tuple[Rescheduled, ...]
     """The pods that do not."""
 
 
-def domains(ground: Ground, by: str) -> dict[str, list[str]]:
+def domains(sandbox: Sandbox, by: str) -> dict[str, list[str]]:
     """The domains of a kind, in order of their names, and the nodes of each."""
     if by == NODE:
-        return {node.metadata.name: [node.metadata.name] for node in ground.nodes()}
+        return {node.metadata.name: [node.metadata.name] for node in sandbox.nodes()}
     found: dict[str, list[str]] = {}
-    for node in ground.nodes():
+    for node in sandbox.nodes():
         value = node.metadata.labels.get(by)
         if value is not None:
             found.setdefault(value, []).append(node.metadata.name)
     return dict(sorted(found.items()))
 
 
-def losses(ground: Ground, by: str, *, nodes_stay: bool = False) -> Iterator[Loss]:
+def losses(sandbox: Sandbox, by: str, *, nodes_stay: bool = False) -> Iterator[Loss]:
     """Lose each domain of a kind in turn.
 
     `nodes_stay`: the nodes stay registered and take nobody, as they do until somebody deletes them; then spread
     constraints still count their domains.
     """
-    for domain, nodes in domains(ground, by).items():
-        yield lose(ground, by, domain, nodes, nodes_stay=nodes_stay)
+    for domain, nodes in domains(sandbox, by).items():
+        yield lose(sandbox, by, domain, nodes, nodes_stay=nodes_stay)
 
 
-def lose(ground: Ground, by: str, domain: str, nodes: Sequence[str], *, nodes_stay: bool = False) -> Loss:
+def lose(sandbox: Sandbox, by: str, domain: str, nodes: Sequence[str], *, nodes_stay: bool = False) -> Loss:
     """Lose these nodes together."""
-    mark = ground.mark()
+    mark = sandbox.savepoint()
     try:
-        gone = [ground.pods[key] for name in nodes for key in ground.on(name)]
+        gone = [sandbox.pods[key] for name in nodes for key in sandbox.pods_on(name)]
         # The last row first: rows are used again lowest first, so that undone, all nodes are where they were.
-        for name in sorted(nodes, key=ground.row, reverse=True):
+        for name in sorted(nodes, key=sandbox.row, reverse=True):
             if nodes_stay:
-                for key in ground.on(name):
-                    ground.take(key)
-                ground.cordon(name)
+                for key in sandbox.pods_on(name):
+                    sandbox.evict(key)
+                sandbox.cordon(name)
             else:
-                ground.remove(name)
-        told = _settled(ground, [pod for pod in gone if node_own(pod) is None])
+                sandbox.remove(name)
+        told = _settled(sandbox, [pod for pod in gone if node_pod_verdict(pod) is None])
     finally:
-        ground.back_to(mark)
+        sandbox.rollback(mark)
     moved = tuple(one for one in told if one.node)
     return Loss(by, domain, tuple(nodes), moved, tuple(one for one in told if not one.node))
 
 
-def _settled(ground: Ground, pods: Sequence[Pod]) -> list[Settled]:
-    coming = [pod for pod in pods if _RULES.judge(pod).fate is Fate.MOVES]
-    ended = [pod for pod in pods if _RULES.judge(pod).fate is Fate.ENDS]
-    told = Settling(ground).settle(coming) if coming else []
-    return told + [Settled(key_of(pod.metadata), pod.spec.node_name, message=FORCED.why) for pod in ended]
+def _settled(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Rescheduled]:
+    coming = [pod for pod in pods if _RULES.judge(pod).outcome is EvictionOutcome.MOVES]
+    ended = [pod for pod in pods if _RULES.judge(pod).outcome is EvictionOutcome.ENDS]
+    told = Rescheduler(sandbox).reschedule(coming) if coming else []
+    return told + [Rescheduled(key_of(pod.metadata), pod.spec.node_name, message=FORCED.why) for pod in ended]

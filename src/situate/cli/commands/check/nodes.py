@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from situate.cli.commands.check.pods import found, terms_of
 from situate.cli.commands.check.rules import IMPOSSIBLE, NO_SPREAD, NOWHERE, ONE_NODE, TOO_LARGE, Finding
 from situate.cli.input.workloads import REPLICATED, Checked, Workload
-from situate.core.explain.words import quantity, roughly
+from situate.core.explain.formatting import quantity, roughly
 from situate.core.model.pod import Pod
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import run_filters

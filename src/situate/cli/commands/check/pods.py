@@ -16,8 +16,8 @@ from situate.cli.commands.check.rules import (
     Rule,
 )
 from situate.cli.input.workloads import REPLICATED, Checked, Workload
-from situate.core.explain.demands import required_terms, selector_entries
-from situate.core.explain.words import requirement_text, term_text
+from situate.core.explain.formatting import requirement_text, term_text
+from situate.core.explain.node_details import required_terms, selector_entries
 from situate.core.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from situate.core.model.nodeselector import parse_terms
 from situate.core.model.pod import Container

@@ -21,11 +21,11 @@ import click
 import msgspec
 
 from situate.cli.commands.plan.input import live_world
-from situate.core.explain.words import counted
+from situate.core.explain.formatting import counted
 from situate.core.model.meta import controller_of, key_of
-from situate.core.plan.defrag import Plan, defrag, walked
-from situate.core.plan.goals import Goal, ShapeGoal, Target
-from situate.core.plan.movable import node_own
+from situate.core.plan.defrag import DefragPlan, defrag, rehearsed
+from situate.core.plan.eviction_rules import node_pod_verdict
+from situate.core.plan.goals import DefragTarget, Goal, ShapeGoal
 from situate.core.plan.repack import Move
 from situate.kube.errors import ApiError
 from situate.wire.patches import MERGE
@@ -33,8 +33,8 @@ from situate.wire.patches import MERGE
 if TYPE_CHECKING:
     from situate.cli.commands.plan.input import Asked, World
     from situate.core.model.pod import Pod
-    from situate.core.plan.ground import Ground
-    from situate.core.plan.movable import Rules
+    from situate.core.plan.eviction_rules import DrainRules
+    from situate.core.plan.sandbox import Sandbox
     from situate.kube.client import Client
 
 POLL_S: Final = 0.25
@@ -54,7 +54,14 @@ class Applying:
     """One plan, on one cluster."""
 
     def __init__(
-        self, client: Client, asked: Asked, world: World, plan: Plan, goal: Goal, rules: Rules, timeout_s: int
+        self,
+        client: Client,
+        asked: Asked,
+        world: World,
+        plan: DefragPlan,
+        goal: Goal,
+        rules: DrainRules,
+        timeout_s: int,
     ) -> None:
         self._client = client
         self._asked = asked
@@ -180,32 +187,32 @@ class Applying:
         """The rest of the plan on the cluster as it is now, with what has to be held today; or another one for it."""
         if not moves:
             return ()
-        ground = self._world.ground()
-        where = {key: pod.spec.node_name for key, pod in ground.pods.items()}
+        sandbox = self._world.sandbox()
+        where = {key: pod.spec.node_name for key, pod in sandbox.pods.items()}
         if all(where.get(move.key) == move.source for move in moves):
-            found = walked(ground, self._plan.node, moves)
+            found = rehearsed(sandbox, self._plan.node, moves)
             if found is not None:
                 return found
-        self._give_back(ground)
-        plan = defrag(ground, self._goal, replace(self._rules, local=self._world.local), self._plan.node)
+        self._give_back(sandbox)
+        plan = defrag(sandbox, self._goal, replace(self._rules, local=self._world.local), self._plan.node)
         if not plan.found or self._done + len(plan.moves) > SLACK * len(self._plan.moves):
             raise self._stopped("the cluster has changed, and the other steps are not possible any more")
         self._say(f"the cluster has changed; {counted(len(plan.moves), 'other step')} will do")
         return plan.moves
 
-    def _give_back(self, ground: Ground) -> None:
+    def _give_back(self, sandbox: Sandbox) -> None:
         """The freed node as it will be: whoever planned for it cordoned would find nothing."""
         if self._plan.node in self._cordoned:
-            ground.uncordon(self._plan.node)
+            sandbox.uncordon(self._plan.node)
 
     def _check_reached(self) -> None:
-        ground = self._world.ground()
-        self._give_back(ground)
+        sandbox = self._world.sandbox()
+        self._give_back(sandbox)
         name = self._plan.node
         if isinstance(self._goal, ShapeGoal):
-            reached = self._goal.reached(ground, Target(ground.row(name), name, 0, (), {}, all_go=False))
+            reached = self._goal.reached(sandbox, DefragTarget(sandbox.row(name), name, 0, (), {}, all_go=False))
         else:
-            reached = all(node_own(ground.pods[key]) is not None for key in ground.on(name))
+            reached = all(node_pod_verdict(sandbox.pods[key]) is not None for key in sandbox.pods_on(name))
         if not reached:
             raise self._stopped(f"every pod has moved, and {name} is still not free: others have come")
 

@@ -22,9 +22,9 @@ from situate.cli.commands.plan.input import (
 from situate.cli.output.text import columns, show, styled
 
 if TYPE_CHECKING:
-    from situate.core.plan.defrag import Plan
+    from situate.core.plan.defrag import DefragPlan
+    from situate.core.plan.eviction_rules import DrainRules
     from situate.core.plan.goals import Goal
-    from situate.core.plan.movable import Rules
 
 NO_PLAN: Final = 1
 TIMEOUT_S: Final = 300
@@ -72,10 +72,10 @@ def defrag(
     world = read_world(asked, named, local=True)
     goal, subject = _goal(world, asked, workload, files, node)
     from situate.core.plan.defrag import defrag as search
-    from situate.core.plan.movable import Rules
+    from situate.core.plan.eviction_rules import DrainRules
 
-    rules = Rules(world.local, delete_emptydir_data=delete_emptydir_data, honours_annotation=True)
-    told = search(world.ground(), goal, rules)
+    rules = DrainRules(world.local, delete_emptydir_data=delete_emptydir_data, honours_annotation=True)
+    told = search(world.sandbox(), goal, rules)
     notes = notes_of(world, budgets=True)
     show(_lines(told, subject, world), _values(told, subject, world), notes, asked.output)
     if not told.found:
@@ -90,7 +90,7 @@ def _goal(
     world: World, asked: Asked, workload: str | None, files: tuple[str, ...], node: str | None
 ) -> tuple[Goal, str]:
     from situate.core.plan.goals import NodeGoal, ShapeGoal
-    from situate.core.plan.ground import fresh
+    from situate.core.plan.sandbox import recreated
 
     if node is not None:
         if node not in world.cluster.nodes.rows:
@@ -105,7 +105,7 @@ def _goal(
         one = found[0]
     else:
         one = named_workload(world, parse_reference(workload or "", asked), asked)
-    made = fresh(to_copy(one)[0])
+    made = recreated(to_copy(one)[0])
     if made.metadata.name in {pod.metadata.name for pod in world.seen.pods if pod.spec.node_name}:
         from msgspec.structs import replace
 
@@ -113,7 +113,7 @@ def _goal(
     return ShapeGoal(made), f"{ROOM} {one.subject}"
 
 
-def _carry_out(asked: Asked, world: World, goal: Goal, told: Plan, rules: Rules, timeout: int) -> None:
+def _carry_out(asked: Asked, world: World, goal: Goal, told: DefragPlan, rules: DrainRules, timeout: int) -> None:
     from situate.cli.cluster.connection import with_client
     from situate.cli.commands.plan.apply import Applying, StoppedError
     from situate.kube.client import Client
@@ -127,7 +127,7 @@ def _carry_out(asked: Asked, world: World, goal: Goal, told: Plan, rules: Rules,
         raise click.ClickException(str(error)) from None
 
 
-def _lines(told: Plan, subject: str, world: World) -> list[str]:
+def _lines(told: DefragPlan, subject: str, world: World) -> list[str]:
     if not told.found:
         lines = [styled(f"no plan was found that frees {subject}", False)]
         lines += [f"  {key} cannot move: {why}" for key, why in told.stuck[:10]]
@@ -153,7 +153,7 @@ def _lines(told: Plan, subject: str, world: World) -> list[str]:
     return lines
 
 
-def _price(told: Plan, world: World) -> tuple[str, str] | None:
+def _price(told: DefragPlan, world: World) -> tuple[str, str] | None:
     from situate.core.plugins.support.prices import UNKNOWN, money
 
     node = next((node for node in world.seen.nodes if node.metadata.name == told.node), None)
@@ -162,7 +162,7 @@ def _price(told: Plan, world: World) -> tuple[str, str] | None:
     return money(world.prices.of(node)), world.prices.currency
 
 
-def _values(told: Plan, subject: str, world: World) -> dict[str, Any]:
+def _values(told: DefragPlan, subject: str, world: World) -> dict[str, Any]:
     money = _price(told, world)
     return {
         "frees": subject,

@@ -13,7 +13,7 @@ from situate.cli.commands.plan.input import Asked, World, notes_of, read_world, 
 from situate.cli.output.text import columns, show, styled
 
 if TYPE_CHECKING:
-    from situate.core.plan.drain import Drained, Left
+    from situate.core.plan.drain import DrainResult, SkippedPod
 
 NOT_ALL: Final = 1
 
@@ -38,10 +38,10 @@ def drain(asked: Asked, nodes: tuple[str, ...], selector: str | None, force: boo
         if name not in world.cluster.nodes.rows:
             raise BadInput(f'{world.where}: nodes "{name}" not found')
     from situate.core.plan.drain import drain as drained
-    from situate.core.plan.movable import Rules
+    from situate.core.plan.eviction_rules import DrainRules
 
-    rules = Rules(world.local, force=force, delete_emptydir_data=delete_emptydir_data)
-    told = drained(world.ground(), names, rules)
+    rules = DrainRules(world.local, force=force, delete_emptydir_data=delete_emptydir_data)
+    told = drained(world.sandbox(), names, rules)
     money = _freed(world, names)
     show(_lines(told, money), _values(told, money), notes_of(world, budgets=True), asked.output)
     if not told.complete:
@@ -73,7 +73,7 @@ def _freed(world: World, names: Sequence[str]) -> tuple[str, str] | None:
     return None if UNKNOWN in found else (money(sum(found)), world.prices.currency)
 
 
-def _lines(told: Drained, money: tuple[str, str] | None) -> list[str]:
+def _lines(told: DrainResult, money: tuple[str, str] | None) -> list[str]:
     moved = sum(bool(one.node) for wave in told.waves for one in wave)
     waves = f"{len(told.waves)} wave{'' if len(told.waves) == 1 else 's'}"
     nodes = f"{len(told.nodes)} node{'' if len(told.nodes) == 1 else 's'}"
@@ -103,7 +103,7 @@ def _remark(one: Any) -> str:
     return "; ".join(parts)
 
 
-def _values(told: Drained, money: tuple[str, str] | None) -> dict[str, Any]:
+def _values(told: DrainResult, money: tuple[str, str] | None) -> dict[str, Any]:
     return {
         "nodes": list(told.nodes),
         "complete": told.complete,
@@ -128,5 +128,5 @@ def _values(told: Drained, money: tuple[str, str] | None) -> dict[str, Any]:
     }
 
 
-def _left(those: Sequence[Left]) -> list[dict[str, str]]:
+def _left(those: Sequence[SkippedPod]) -> list[dict[str, str]]:
     return [{"pod": one.key, "node": one.node, "why": one.why} for one in those]

@@ -24,8 +24,8 @@ from situate.cli.commands.plan.input import (
 from situate.cli.output.text import columns, show, styled
 
 if TYPE_CHECKING:
-    from situate.core.plan.fit import Fits
-    from situate.core.plan.ground import Ground
+    from situate.core.plan.fit import FitResult
+    from situate.core.plan.sandbox import Sandbox
     from situate.core.plugins.support.prices import Bill
 
 TOO_FEW: Final = 1
@@ -66,11 +66,11 @@ def fit(
         one = found[0]
     from situate.core.plan.fit import fit as count
 
-    ground = world.ground()
-    waiting = _place_waiting(world, ground) if waiting_first else []
+    sandbox = world.sandbox()
+    waiting = _place_waiting(world, sandbox) if waiting_first else []
     before = _bill(world)
     copied, changed = to_copy(one)
-    told = count(ground, copied, limit)
+    told = count(sandbox, copied, limit)
     money = None if before is None else (before, _bill(world))
     notes = notes_of(world, budgets=False) + _notes(one, world, waiting_first) + changed
     show(_lines(told, one, waiting, money), _values(told, one, waiting, money), notes, asked.output)
@@ -78,13 +78,13 @@ def fit(
         sys.exit(TOO_FEW)
 
 
-def _place_waiting(world: World, ground: Ground) -> list[tuple[str, str]]:
+def _place_waiting(world: World, sandbox: Sandbox) -> list[tuple[str, str]]:
     """Who waits, and where it went; an empty name if nowhere."""
     from situate.core.model.meta import key_of
-    from situate.core.plan.settling import Settling
+    from situate.core.plan.rescheduling import Rescheduler
 
-    pods = [pod for pod in _waiting(world) if key_of(pod.metadata) not in ground.pods]
-    return [(one.key, one.node) for one in Settling(ground).settle(pods) if not one.before]
+    pods = [pod for pod in _waiting(world) if key_of(pod.metadata) not in sandbox.pods]
+    return [(one.key, one.node) for one in Rescheduler(sandbox).reschedule(pods) if not one.before]
 
 
 def _waiting(world: World) -> list[Any]:
@@ -122,7 +122,7 @@ def _notes(one: Workload, world: World, waiting_first: bool) -> list[str]:
 
 
 def _lines(
-    told: Fits, one: Workload, waiting: list[tuple[str, str]], money: tuple[Bill, Bill | None] | None
+    told: FitResult, one: Workload, waiting: list[tuple[str, str]], money: tuple[Bill, Bill | None] | None
 ) -> list[str]:
     count = f"{told.count} more" if told.stopped else f"at least {told.count} more"
     lines = [styled(f"{one.subject}: {count} fit{'s' if told.count == 1 else ''}", told.count > 0)]
@@ -147,12 +147,12 @@ def _most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _driving(told: Fits) -> str:
+def _driving(told: FitResult) -> str:
     return f"the next one fits only where others make room: it would evict {', '.join(told.evicts)} from {told.node}"
 
 
 def _values(
-    told: Fits, one: Workload, waiting: list[tuple[str, str]], money: tuple[Bill, Bill | None] | None
+    told: FitResult, one: Workload, waiting: list[tuple[str, str]], money: tuple[Bill, Bill | None] | None
 ) -> dict[str, Any]:
     from situate.cli.output.money import as_values
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from situate.core.engine.framework import Framework
     from situate.core.model.pod import Pod
     from situate.core.model.volumes import Volume
-    from situate.core.plan.ground import Ground
+    from situate.core.plan.sandbox import Sandbox
     from situate.core.plugins.support.prices import PriceList
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
@@ -84,10 +84,10 @@ class World:
     found: list[dict[str, Any]] = field(default_factory=list)
     """The named workload as it is written, if it is no pod."""
 
-    def ground(self) -> Ground:
-        from situate.core.plan.ground import Ground
+    def sandbox(self) -> Sandbox:
+        from situate.core.plan.sandbox import Sandbox
 
-        return Ground(self.cluster, self.profiles, self.seen.pods)
+        return Sandbox(self.cluster, self.profiles, self.seen.pods)
 
     @property
     def prices(self) -> PriceList | None:

@@ -20,7 +20,7 @@ from situate.wire.yaml import load_yaml
 if TYPE_CHECKING:
     from situate.cli.commands.plan.input import World
     from situate.core.model.node import Node
-    from situate.core.plan.sizing import Shape
+    from situate.core.plan.sizing import NodeShape
     from situate.core.plugins.support.prices import PriceList
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -32,7 +32,7 @@ KNOWN: Final = ("allocatable", "labels", "name", "price", "taints")
 
 def shapes_for(
     world: World, file: str | None, like: Sequence[str], group_by: str | None, zones: Sequence[str]
-) -> list[Shape]:
+) -> list[NodeShape]:
     """Raises BadInput and InputError."""
     if sum((file is not None, bool(like), group_by is not None)) > 1:
         raise BadInput("--shapes, --like and --group-by: give one of them")
@@ -54,7 +54,7 @@ def shapes_for(
     return found
 
 
-def _in_zones(shape: Shape, zones: Sequence[str]) -> list[Shape]:
+def _in_zones(shape: NodeShape, zones: Sequence[str]) -> list[NodeShape]:
     from dataclasses import replace as changed
 
     from msgspec.structs import replace
@@ -69,14 +69,14 @@ def _in_zones(shape: Shape, zones: Sequence[str]) -> list[Shape]:
 # -- like those there are ----------------------------------------------------------------------------------------------
 
 
-def _like(world: World, name: str) -> Shape:
+def _like(world: World, name: str) -> NodeShape:
     found = next((node for node in world.seen.nodes if node.metadata.name == name), None)
     if found is None:
         raise BadInput(f'{world.where}: nodes "{name}" not found')
     return _shape_of(f"{name}-like", found, world.prices)
 
 
-def _by_label(world: World, label: str) -> list[Shape]:
+def _by_label(world: World, label: str) -> list[NodeShape]:
     first: dict[str, Node] = {}
     for node in world.seen.nodes:
         value = node.metadata.labels.get(label)
@@ -87,20 +87,20 @@ def _by_label(world: World, label: str) -> list[Shape]:
     return [_shape_of(value, node, world.prices) for value, node in sorted(first.items())]
 
 
-def _all(world: World) -> list[Shape]:
-    from situate.core.explain.shapes import shapes
+def _all(world: World) -> list[NodeShape]:
+    from situate.core.explain.node_shapes import shapes
 
     nodes = {node.metadata.name: node for node in world.seen.nodes}
     return [_shape_of(f"{like}-like", nodes[like], world.prices) for _, like in shapes(world.seen.nodes)]
 
 
-def _shape_of(name: str, node: Node, prices: PriceList | None) -> Shape:
+def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeShape:
     """A new node like this one: nobody cordoned it, and nothing ails it."""
-    from situate.core.explain.shapes import shapes
-    from situate.core.plan.sizing import Shape
+    from situate.core.explain.node_shapes import shapes
+    from situate.core.plan.sizing import NodeShape
 
     made = shapes([node])[0][0]
-    return Shape(name, made, _price(node, prices))
+    return NodeShape(name, made, _price(node, prices))
 
 
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:
@@ -113,8 +113,8 @@ def _price(node: Node, prices: PriceList | None) -> Fraction | None:
 # -- from a file -------------------------------------------------------------------------------------------------------
 
 
-def _from_file(file: str, prices: PriceList | None) -> list[Shape]:
-    found: list[Shape] = []
+def _from_file(file: str, prices: PriceList | None) -> list[NodeShape]:
+    found: list[NodeShape] = []
     for document in load_yaml(read_file(file), file):
         if document is None:
             continue
@@ -135,7 +135,7 @@ def _from_file(file: str, prices: PriceList | None) -> list[Shape]:
     return found
 
 
-def _node(value: Any, file: str, prices: PriceList | None) -> Shape:
+def _node(value: Any, file: str, prices: PriceList | None) -> NodeShape:
     from situate.core.model.node import Node
 
     if not isinstance(value, dict) or value.get("kind") != "Node":
@@ -144,9 +144,9 @@ def _node(value: Any, file: str, prices: PriceList | None) -> Shape:
     return _shape_of(node.metadata.name, node, prices)
 
 
-def _written(value: Any, number: int, file: str, prices: PriceList | None) -> Shape:
+def _written(value: Any, number: int, file: str, prices: PriceList | None) -> NodeShape:
     from situate.core.model.node import Node
-    from situate.core.plan.sizing import Shape
+    from situate.core.plan.sizing import NodeShape
     from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, millionths
 
     path = f"shapes[{number}]"
@@ -167,8 +167,8 @@ def _written(value: Any, number: int, file: str, prices: PriceList | None) -> Sh
     }
     node = decode_checked(Node, msgspec.json.encode(made), file=file, within=path)
     if value.get("price") is None:
-        return Shape(name, node, _price(node, prices))
+        return NodeShape(name, node, _price(node, prices))
     price = millionths(str(value["price"]))
     if price == UNKNOWN:
         raise InputError('expected a price an hour, such as "0.192"', file=file, path=f"{path}.price")
-    return Shape(name, node, Fraction(price, MILLIONTHS))
+    return NodeShape(name, node, Fraction(price, MILLIONTHS))

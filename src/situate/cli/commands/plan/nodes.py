@@ -24,8 +24,8 @@ from situate.cli.output.text import columns, show, styled
 
 if TYPE_CHECKING:
     from situate.core.model.pod import Pod
-    from situate.core.plan.ground import Ground
-    from situate.core.plan.sizing import Needed, Shape
+    from situate.core.plan.sandbox import Sandbox
+    from situate.core.plan.sizing import NodeShape, NodesNeeded
 
 NOT_ALL: Final = 1
 MOST_PODS: Final = 100_000
@@ -72,11 +72,11 @@ def nodes(
         raise BadInput(f"{len(pods)} pods are too many: {MOST_PODS} are placed at most")
     from situate.core.plan.sizing import nodes_needed
 
-    ground = _empty(world) if from_empty or all_pods else world.ground()
-    told = nodes_needed(ground, pods, shapes, daemons)
+    sandbox = _empty(world) if from_empty or all_pods else world.sandbox()
+    told = nodes_needed(sandbox, pods, shapes, daemons)
     notes = [] if files and not world.seen.nodes else notes_of(world, budgets=False)
     before = len(world.seen.nodes) if all_pods else None
-    more = bool(ground.cluster.nodes.rows)
+    more = bool(sandbox.cluster.nodes.rows)
     show(_lines(told, shapes, before, world, more=more), _values(told, shapes, before, world), notes, asked.output)
     if told.left:
         sys.exit(NOT_ALL)
@@ -96,20 +96,20 @@ def _world(asked: Asked, *, needed: bool) -> World:
     return World(Seen(), Cluster(), profiles, "the workload", asked.namespace or "default")
 
 
-def _empty(world: World) -> Ground:
+def _empty(world: World) -> Sandbox:
     """The same cluster without nodes and pods."""
-    from situate.core.plan.ground import Ground
+    from situate.core.plan.sandbox import Sandbox
     from situate.core.state.cluster import Cluster
 
     cluster = Cluster()
     cluster.load((), world.seen.named, ())
-    return Ground(cluster, world.profiles, ())
+    return Sandbox(cluster, world.profiles, ())
 
 
 def _pods(world: World, files: Sequence[str], *, all_pods: bool) -> tuple[list[Pod], list[Pod]]:
     """What is to be placed, and what every node gets."""
-    from situate.core.plan.ground import fresh
-    from situate.core.plan.movable import DAEMON, node_own
+    from situate.core.plan.eviction_rules import DAEMON, node_pod_verdict
+    from situate.core.plan.sandbox import recreated
     from situate.core.state.cluster import FINISHED_PHASES
 
     if files:
@@ -121,11 +121,11 @@ def _pods(world: World, files: Sequence[str], *, all_pods: bool) -> tuple[list[P
         for pod in world.seen.pods
         if pod.status.phase not in FINISHED_PHASES and pod.metadata.deletion_timestamp is None
     ]
-    own = [pod for pod in alive if node_own(pod) is DAEMON]
+    own = [pod for pod in alive if node_pod_verdict(pod) is DAEMON]
     if not all_pods:
         waiting = [pod for pod in alive if not pod.spec.node_name and not pod.spec.scheduling_gates]
-        return [pod for pod in waiting if node_own(pod) is None], _daemons(own)
-    return [fresh(pod) for pod in alive if node_own(pod) is None], _daemons(own)
+        return [pod for pod in waiting if node_pod_verdict(pod) is None], _daemons(own)
+    return [recreated(pod) for pod in alive if node_pod_verdict(pod) is None], _daemons(own)
 
 
 def _daemons(pods: Sequence[Pod]) -> list[Pod]:
@@ -133,13 +133,13 @@ def _daemons(pods: Sequence[Pod]) -> list[Pod]:
     from msgspec.structs import replace
 
     from situate.core.model.meta import controller_of
-    from situate.core.plan.ground import fresh
+    from situate.core.plan.sandbox import recreated
 
     found: dict[tuple[str, str], Pod] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)
         if owner is not None and (pod.metadata.namespace, owner.name) not in found:
-            made = fresh(pod)
+            made = recreated(pod)
             affinity = None if made.spec.affinity is None else replace(made.spec.affinity, node_affinity=None)
             spec = replace(made.spec, affinity=affinity)
             meta = replace(made.metadata, name=owner.name)
@@ -161,7 +161,9 @@ def _copies(one: Workload) -> list[Pod]:
     ]
 
 
-def _lines(told: Needed, shapes: Sequence[Shape], before: int | None, world: World, *, more: bool) -> list[str]:
+def _lines(
+    told: NodesNeeded, shapes: Sequence[NodeShape], before: int | None, world: World, *, more: bool
+) -> list[str]:
     if told.left:
         lines = [styled(f"no number of these nodes takes all {told.pods} pods", False), ""]
         return lines + [f"  {key}: {message}" for key, message in told.left]
@@ -189,7 +191,7 @@ def _lines(told: Needed, shapes: Sequence[Shape], before: int | None, world: Wor
 
 
 def _amount(resource: str, amount: int) -> str:
-    from situate.core.explain.words import roughly
+    from situate.core.explain.formatting import roughly
 
     return roughly(resource, amount)
 
@@ -209,7 +211,7 @@ def _currency(world: World) -> str:
     return "USD" if world.prices is None else world.prices.currency
 
 
-def _values(told: Needed, shapes: Sequence[Shape], before: int | None, world: World) -> dict[str, Any]:
+def _values(told: NodesNeeded, shapes: Sequence[NodeShape], before: int | None, world: World) -> dict[str, Any]:
     return {
         "pods": told.pods,
         "nodes": None if told.left else told.nodes,

@@ -88,10 +88,10 @@ def _members(world: World, named: Reference, asked: Asked) -> dict[str, None]:
 def _losses(world: World, by: Sequence[str], nodes_stay: bool) -> list[Loss]:
     from situate.core.plan.survive import losses
 
-    ground = world.ground()
+    sandbox = world.sandbox()
     told = []
     for key in by:
-        for loss in losses(ground, key, nodes_stay=nodes_stay):
+        for loss in losses(sandbox, key, nodes_stay=nodes_stay):
             told.append(loss)
             if len(told) % PROGRESS_EVERY == 0 and sys.stderr.isatty():
                 click.echo(f"tried {len(told)} losses", err=True)

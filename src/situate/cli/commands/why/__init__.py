@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from situate.cli.commands.why.waiting import Waited
     from situate.cli.input.cluster import Seen
     from situate.core.engine.framework import Framework
-    from situate.core.explain.account import Account
+    from situate.core.explain.explanation import Explanation
     from situate.core.model.pod import Pod
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
@@ -67,7 +67,7 @@ def why(
     else:
         seen, found = _ask(space, name, kubeconfig, context, everything=config is not None, anywhere=all_namespaces)
         cluster = seen.cluster()
-    _answer(seen, cluster, found, profiles, node or "", output, ways=not no_ways)
+    _answer(seen, cluster, found, profiles, node or "", output, suggestions=not no_ways)
 
 
 def _answer(
@@ -78,16 +78,16 @@ def _answer(
     node: str,
     output: str,
     *,
-    ways: bool,
+    suggestions: bool,
 ) -> None:
     from situate.cli.commands.why.notes import notes_on
     from situate.cli.commands.why.waiting import waited
-    from situate.core.explain.account import account
+    from situate.core.explain.explanation import explain
 
     if node and node not in cluster.nodes.rows:
         raise BadInput(f'nodes "{node}" not found')
     deciding = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
-    told = account(cluster, deciding, pod, node=node, ways=ways)
+    told = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
     how = waited(seen.raw, pod.metadata.namespace, pod.metadata.name)
     notes = notes_on(seen, cluster, pod)
     click.echo(_shown(told, how, notes, output), nl=False)
@@ -96,7 +96,7 @@ def _answer(
             click.echo(f"note: {note}", err=True)
 
 
-def _shown(told: Account, how: Waited, notes: Sequence[str], output: str) -> str:
+def _shown(told: Explanation, how: Waited, notes: Sequence[str], output: str) -> str:
     if output != "text":
         from situate.cli.commands.why.values import as_values
         from situate.wire.dump import dump_json, dump_yaml

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Final
 from situate.cli.commands.place.table import printable
 from situate.cli.commands.why.waiting import Waited
 from situate.cli.output.console import canvas, drawn
-from situate.core.explain.account import Account, OneNode, Scores, Standing, Verdict
-from situate.core.explain.words import counted
+from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, SchedulingState, Verdict
+from situate.core.explain.formatting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _STYLES: Final = {
-    Standing.UNSCHEDULABLE: "bold red",
-    Standing.SCHEDULABLE: "bold green",
-    Standing.BOUND: "bold green",
-    Standing.GATED: "bold yellow",
-    Standing.LEAVING: "dim",
-    Standing.FINISHED: "dim",
+    SchedulingState.UNSCHEDULABLE: "bold red",
+    SchedulingState.SCHEDULABLE: "bold green",
+    SchedulingState.BOUND: "bold green",
+    SchedulingState.GATED: "bold yellow",
+    SchedulingState.LEAVING: "dim",
+    SchedulingState.FINISHED: "dim",
 }
 HEADING: Final = "bold"
 NO_WAY: Final = "no small change was found that would make it fit"
 
 
-def text(told: Account, waited: Waited, *, terminal_width: int | None, colour: bool = False) -> str:
+def text(told: Explanation, waited: Waited, *, terminal_width: int | None, colour: bool = False) -> str:
     """`terminal_width` is None where there is no terminal."""
     console, written = canvas(terminal_width, colour=colour)
     _summary(console, told, waited)
@@ -54,9 +54,9 @@ def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first
     console.print(Padding(grid, (0, 0, 0, indent)), style=style)
 
 
-def _summary(console: Console, told: Account, waited: Waited) -> None:
+def _summary(console: Console, told: Explanation, waited: Waited) -> None:
     meta = told.pod.metadata
-    _say(console, f"{meta.namespace}/{meta.name}: {told.standing.value}", _STYLES[told.standing])
+    _say(console, f"{meta.namespace}/{meta.name}: {told.state.value}", _STYLES[told.state])
     console.print(printable(told.message), soft_wrap=True)  # one line, for whoever looks for it
     lines = [*_waiting(told, waited)]
     if told.profile != told.pod.spec.scheduler_name:
@@ -64,14 +64,14 @@ def _summary(console: Console, told: Account, waited: Waited) -> None:
             f"it is scheduler {told.pod.spec.scheduler_name}'s, of which nothing is known here: "
             f"this is what {told.profile} would say"
         )
-    if waited.recorded and told.standing is Standing.UNSCHEDULABLE and waited.recorded != told.message:
+    if waited.recorded and told.state is SchedulingState.UNSCHEDULABLE and waited.recorded != told.message:
         lines.append(f"its scheduler said, of the cluster as it was then: {waited.recorded}")
     for line in lines:
         _say(console, line, "dim")
 
 
-def _waiting(told: Account, waited: Waited) -> list[str]:
-    if told.standing not in (Standing.UNSCHEDULABLE, Standing.GATED, Standing.SCHEDULABLE):
+def _waiting(told: Explanation, waited: Waited) -> list[str]:
+    if told.state not in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE):
         return []
     parts = [f"waits since {waited.since}"] if waited.since else []
     if waited.reason:
@@ -104,7 +104,7 @@ def _verdicts(console: Console, verdicts: Sequence[Verdict], nodes: int) -> None
             _say(console, told, "dim", first="-", indent=4)
 
 
-def _one_node(console: Console, one: OneNode) -> None:
+def _one_node(console: Console, one: NodeExplanation) -> None:
     console.print()
     _say(console, f"Node {one.node} {'would take it' if not one.verdicts else 'refuses it'}", HEADING)
     for verdict in one.verdicts:
@@ -130,7 +130,7 @@ def _holders(values: object) -> list[str]:
 # -- scores ----------------------------------------------------------------------------------------------------------
 
 
-def _score_table(console: Console, scores: Sequence[Scores], told: Account) -> None:
+def _score_table(console: Console, scores: Sequence[NodeScores], told: Explanation) -> None:
     if not scores:
         return
     from rich.table import Table
@@ -158,23 +158,23 @@ def _heading(plugin: str) -> str:
 # -- what would change it --------------------------------------------------------------------------------------------
 
 
-def _what_next(console: Console, told: Account) -> None:
-    if told.preempts is not None:
+def _what_next(console: Console, told: Explanation) -> None:
+    if told.preemption is not None:
         console.print()
-        victims = ", ".join(told.preempts.victims) or "pods that are leaving already"
-        _say(console, f"The scheduler would evict {victims} and then take {told.preempts.node}", HEADING)
+        victims = ", ".join(told.preemption.victims) or "pods that are leaving already"
+        _say(console, f"The scheduler would evict {victims} and then take {told.preemption.node}", HEADING)
     if told.wakes:
         console.print()
         _say(console, "It is tried again when", HEADING)
         for change, plugins in told.wakes:
             _say(console, f"{change} ({', '.join(plugins)})", first="-", indent=2)
-    if told.ways:
+    if told.suggestions:
         console.print()
         _say(console, "It would fit (each was tried)", HEADING)
-        for number, way in enumerate(told.ways, 1):
+        for number, way in enumerate(told.suggestions, 1):
             where = ", ".join(way.fits) + (", …" if way.fit_count > len(way.fits) else "")
             line = f"{way.text} → {counted(way.fit_count, 'node')}: {where}"
             _say(console, line, first=f"{number}.", indent=2)
-    elif told.standing is Standing.UNSCHEDULABLE:
+    elif told.state is SchedulingState.UNSCHEDULABLE:
         console.print()
         _say(console, NO_WAY, HEADING)

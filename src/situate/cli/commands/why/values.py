@@ -10,17 +10,17 @@ import msgspec
 from situate.cli.commands.why.waiting import Waited
 
 if TYPE_CHECKING:
-    from situate.core.explain.account import Account, OneNode, Scores, Verdict
-    from situate.core.explain.detail import Detail
-    from situate.core.explain.ways import Way
+    from situate.core.explain.detail import VerdictDetail
+    from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, Verdict
+    from situate.core.explain.suggestions import Suggestion
 
 
-def as_values(told: Account, waited: Waited, notes: Sequence[str]) -> dict[str, Any]:
+def as_values(told: Explanation, waited: Waited, notes: Sequence[str]) -> dict[str, Any]:
     """Every key is always there; what does not apply is null or empty."""
     meta, spec = told.pod.metadata, told.pod.spec
     return {
         "pod": f"{meta.namespace}/{meta.name}",
-        "standing": told.standing.value,
+        "standing": told.state.value,
         "message": told.message,
         "schedulerName": spec.scheduler_name,
         "profile": told.profile,
@@ -41,10 +41,10 @@ def as_values(told: Account, waited: Waited, notes: Sequence[str]) -> dict[str, 
         "verdicts": [_verdict(one) for one in told.verdicts],
         "scores": [_scores(one) for one in told.scores],
         "preemption": None
-        if told.preempts is None
-        else {"node": told.preempts.node, "victims": list(told.preempts.victims)},
+        if told.preemption is None
+        else {"node": told.preemption.node, "victims": list(told.preemption.victims)},
         "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in told.wakes],
-        "ways": [_way(one) for one in told.ways],
+        "ways": [_way(one) for one in told.suggestions],
         "oneNode": None if told.one is None else _one(told.one),
         "notes": list(notes),
     }
@@ -63,7 +63,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _detail(detail: Detail) -> dict[str, Any]:
+def _detail(detail: VerdictDetail) -> dict[str, Any]:
     return {
         "text": detail.text,
         "nodes": detail.count,
@@ -72,11 +72,11 @@ def _detail(detail: Detail) -> dict[str, Any]:
     }
 
 
-def _scores(scores: Scores) -> dict[str, Any]:
+def _scores(scores: NodeScores) -> dict[str, Any]:
     return {"node": scores.node, "score": scores.total, "scores": dict(scores.plugins)}
 
 
-def _way(way: Way) -> dict[str, Any]:
+def _way(way: Suggestion) -> dict[str, Any]:
     return {
         "text": way.text,
         "steps": [
@@ -87,14 +87,14 @@ def _way(way: Way) -> dict[str, Any]:
                 "field": step.field or None,
                 "value": step.value,
             }
-            for step in way.steps
+            for step in way.actions
         ],
         "fits": way.fit_count,
         "examples": list(way.fits),
     }
 
 
-def _one(one: OneNode) -> dict[str, Any]:
+def _one(one: NodeExplanation) -> dict[str, Any]:
     return {
         "node": one.node,
         "fits": not one.verdicts,

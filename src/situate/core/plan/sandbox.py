@@ -20,13 +20,13 @@ from situate.core.model.pod import Pod, PodStatus
 from situate.core.model.tolerations import Taint
 from situate.core.place.bind_annotations import bind_annotations, with_annotations
 from situate.core.place.verdict_cache import VerdictCache
-from situate.core.plan.claiming import claimed
+from situate.core.plan.volume_claims import changed_volumes
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
-STANDINGS: Final = 512
+CACHED_CLASSES: Final = 512
 """For how many classes of pods answers are kept at once."""
 
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -34,14 +34,14 @@ CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 Undo = Callable[[], object]
 
 
-def fresh(pod: Pod) -> Pod:
+def recreated(pod: Pod) -> Pod:
     """The pod as whatever makes it would make it again: bound nowhere, without gates, and with no past."""
     notes = {key: value for key, value in pod.metadata.annotations.items() if key != GPU_DEVICES}
     metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None, annotations=notes)
     return Pod(metadata=metadata, spec=replace(pod.spec, node_name="", scheduling_gates=()), status=PodStatus())
 
 
-class Ground:
+class Sandbox:
     """One cluster, the bound pods on it as objects, and who decides for them."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], pods: Iterable[Pod]) -> None:
@@ -64,7 +64,7 @@ class Ground:
         found = self._caches.pop(kind, None)
         if found is None:
             found = VerdictCache(self.cluster, self.deciding(pod).profile, kind)
-            if len(self._caches) >= STANDINGS:
+            if len(self._caches) >= CACHED_CLASSES:
                 del self._caches[next(iter(self._caches))]
         else:
             found.refresh()
@@ -99,31 +99,31 @@ class Ground:
         """All nodes, in node order."""
         return [node for node in self.cluster.nodes.objects if node is not None]
 
-    def on(self, name: str) -> list[str]:
+    def pods_on(self, name: str) -> list[str]:
         """The pods on a node, by namespace/name, in order of arrival."""
         pods = self.cluster.pods
         return [pods.keys[row] for row in self.cluster.nodes.pods[self.row(name)]]
 
     # -- doing and undoing ---------------------------------------------------------------------------------------
 
-    def mark(self) -> int:
+    def savepoint(self) -> int:
         return len(self._undo)
 
-    def back_to(self, mark: int) -> None:
+    def rollback(self, mark: int) -> None:
         """Undo everything since the mark, the last first."""
         while len(self._undo) > mark:
             self._undo.pop()()
 
-    def take(self, key: str) -> Pod:
+    def evict(self, key: str) -> Pod:
         """Take a pod off its node; the pod as it would come again."""
         pod = self.pods.pop(key)
         self.cluster.remove_pod(key)
         self._undo.append(lambda: self._bind(pod))
-        return fresh(pod)
+        return recreated(pod)
 
-    def put(self, pod: Pod, row: int) -> None:
+    def bind(self, pod: Pod, row: int) -> None:
         """Have a pod that is nowhere on a node."""
-        for item in claimed(self.cluster, pod, row):
+        for item in changed_volumes(self.cluster, pod, row):
             before = self.cluster.find_object(item)
             self.cluster.put_object(item)
             if before is not None:
@@ -135,7 +135,7 @@ class Ground:
         key = key_of(pod.metadata)
         self._undo.append(lambda: self._unbind(key))
 
-    def change(self, node: Node) -> None:
+    def set_node(self, node: Node) -> None:
         """Have a node as this says; one that is not there comes."""
         name = node.metadata.name
         before = self.node(name) if name in self.cluster.nodes.rows else None
@@ -147,18 +147,18 @@ class Ground:
         node = self.node(name)
         if not node.spec.unschedulable:
             taints = (*(taint for taint in node.spec.taints if taint != CORDON), CORDON)
-            self.change(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
+            self.set_node(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
 
     def uncordon(self, name: str) -> None:
         node = self.node(name)
         if node.spec.unschedulable:
             taints = tuple(taint for taint in node.spec.taints if taint != CORDON)
-            self.change(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
+            self.set_node(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
 
     def remove(self, name: str) -> None:
         """Lose a node, and the pods on it."""
-        for key in self.on(name):
-            self.take(key)
+        for key in self.pods_on(name):
+            self.evict(key)
         node = self.node(name)
         self.cluster.remove_node(name)
         self._undo.append(lambda: self.cluster.add_node(node))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from situate.core.explain.detail import NAMED, Detail, detail, most_first
-from situate.core.explain.words import requirement_text, taint_text
+from situate.core.explain.detail import NAMED, VerdictDetail, detail, most_first
+from situate.core.explain.formatting import requirement_text, taint_text
 from situate.core.model.labels import IN, Requirement, SelectorError
 from situate.core.model.nodeselector import NodeSelectorTerm, Term, parse_term
 from situate.core.model.pod import PodSpec
@@ -22,7 +22,7 @@ def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) 
     return tuple(taint for taint in taints if taint.effect in FORBIDDING and not any_tolerates(tolerations, taint))
 
 
-def taint_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+def taint_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
     """By taint: the nodes that have it."""
     by_taint: dict[Taint, list[int]] = {}
     sets = view.by_taint_set(lambda taints: untolerated(pod.spec.tolerations, taints))
@@ -60,7 +60,7 @@ def parsed(term: NodeSelectorTerm) -> Term | None:
         return None
 
 
-def affinity_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+def affinity_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
     """By requirement: the nodes that do not meet it, and what they have instead."""
     found = []
     for one in selector_entries(pod.spec):
@@ -79,7 +79,7 @@ def affinity_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
     return most_first(found)
 
 
-def _unmet(where: str, one: Requirement, term: Term, view: View, rows: IdColumn) -> list[Detail]:
+def _unmet(where: str, one: Requirement, term: Term, view: View, rows: IdColumn) -> list[VerdictDetail]:
     unmet = rows[~term_mask(term, view)[rows]]
     if not len(unmet):
         return []

@@ -18,7 +18,7 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 @unique
-class Fate(Enum):
+class EvictionOutcome(Enum):
     """What eviction would mean for a pod."""
 
     MOVES = "moves"
@@ -32,23 +32,27 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    fate: Fate
+class Eviction:
+    outcome: EvictionOutcome
     why: str = ""
 
 
-MOVES: Final = Judged(Fate.MOVES)
-STATIC: Final = Judged(Fate.STAYS, "a static pod: the kubelet's own")
-DAEMON: Final = Judged(Fate.STAYS, "managed by a DaemonSet (kubectl drain needs --ignore-daemonsets)")
-UNMANAGED: Final = Judged(Fate.REFUSED, "cannot delete Pods that declare no controller (use --force to override)")
-LOCAL: Final = Judged(Fate.REFUSED, "cannot delete Pods with local storage (use --delete-emptydir-data to override)")
-PINNED: Final = Judged(Fate.REFUSED, f"is annotated {SAFE_TO_EVICT}: false")
-FORCED: Final = Judged(Fate.ENDS, "declares no controller: nobody makes it again")
-LEAVING: Final = Judged(Fate.STAYS, "is being deleted already")
+MOVES: Final = Eviction(EvictionOutcome.MOVES)
+STATIC: Final = Eviction(EvictionOutcome.STAYS, "a static pod: the kubelet's own")
+DAEMON: Final = Eviction(EvictionOutcome.STAYS, "managed by a DaemonSet (kubectl drain needs --ignore-daemonsets)")
+UNMANAGED: Final = Eviction(
+    EvictionOutcome.REFUSED, "cannot delete Pods that declare no controller (use --force to override)"
+)
+LOCAL: Final = Eviction(
+    EvictionOutcome.REFUSED, "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
+)
+PINNED: Final = Eviction(EvictionOutcome.REFUSED, f"is annotated {SAFE_TO_EVICT}: false")
+FORCED: Final = Eviction(EvictionOutcome.ENDS, "declares no controller: nobody makes it again")
+LEAVING: Final = Eviction(EvictionOutcome.STAYS, "is being deleted already")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DrainRules:
     """What somebody allows, by the names of kubectl's flags; and the pods that have local storage."""
 
     local: Collection[str] = ()
@@ -57,8 +61,8 @@ class Rules:
     honours_annotation: bool = False
     """Whether pods that say that they are not safe to evict are left alone: kubectl drain does not ask."""
 
-    def judge(self, pod: Pod) -> Judged:
-        own = node_own(pod)
+    def judge(self, pod: Pod) -> Eviction:
+        own = node_pod_verdict(pod)
         if own is not None:
             return own
         if pod.metadata.deletion_timestamp is not None:
@@ -72,7 +76,7 @@ class Rules:
         return MOVES
 
 
-def node_own(pod: Pod) -> Judged | None:
+def node_pod_verdict(pod: Pod) -> Eviction | None:
     """Of a pod that belongs to its node and is nobody's to move; None of any other."""
     if MIRROR in pod.metadata.annotations:
         return STATIC

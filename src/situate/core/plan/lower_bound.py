@@ -27,7 +27,7 @@ EXACT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PodDemand:
     """Pods that are alike: how many, what each asks for by resource, and how many of them a node of each shape takes.
 
     A shape takes 0 of pods that may not be there.
@@ -39,7 +39,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LowerBound:
     """`worth` is the least cost of the nodes; `values` what each class adds to it, a pod."""
 
     worth: Fraction
@@ -50,12 +50,12 @@ class Bound:
         return max(0, ceil(self.worth))
 
 
-def least(
-    wanted: Sequence[Wanted],
+def lower_bound(
+    wanted: Sequence[PodDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None = None,
-) -> Bound:
+) -> LowerBound:
     """The least cost of nodes that hold all pods. `rooms` and `costs` are by shape; `free` is what is there already."""
     groups = _few_enough(wanted, len(rooms))
     prices = _prices([one for one, _ in groups], rooms, costs, free)
@@ -64,13 +64,13 @@ def least(
     if free is not None:
         worth -= sum((amount * price for amount, price in zip(free, prices[2], strict=True)), Fraction(0))
     values = {at: float(value) for (_, members), value in zip(groups, by_class, strict=True) for at in members}
-    return Bound(max(worth, Fraction(0)), tuple(values[at] for at in range(len(wanted))))
+    return LowerBound(max(worth, Fraction(0)), tuple(values[at] for at in range(len(wanted))))
 
 
 # -- fewer classes -----------------------------------------------------------------------------------------------------
 
 
-def _few_enough(wanted: Sequence[Wanted], shapes: int) -> list[tuple[Wanted, list[int]]]:
+def _few_enough(wanted: Sequence[PodDemand], shapes: int) -> list[tuple[PodDemand, list[int]]]:
     """Groups of classes, each as one that asks for no more than any of them, and who is in it."""
     groups = _alike(wanted, EXACT)
     for bits in (6, 5, 4, 3, 2, 1, 0):
@@ -80,7 +80,7 @@ def _few_enough(wanted: Sequence[Wanted], shapes: int) -> list[tuple[Wanted, lis
     return [(_together([wanted[at] for at in members]), members) for members in groups]
 
 
-def _alike(wanted: Sequence[Wanted], bits: int) -> list[list[int]]:
+def _alike(wanted: Sequence[PodDemand], bits: int) -> list[list[int]]:
     """The places of those that may go to the same shapes and ask for about the same."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, one in enumerate(wanted):
@@ -95,10 +95,10 @@ def _rounded(amount: int, bits: int) -> int:
     return amount >> spare << spare if bits else 0
 
 
-def _together(those: Sequence[Wanted]) -> Wanted:
+def _together(those: Sequence[PodDemand]) -> PodDemand:
     asks = tuple(min(amounts) for amounts in zip(*(one.asks for one in those), strict=True))
     most = tuple(max(counts) for counts in zip(*(one.most for one in those), strict=True))
-    return Wanted(sum(one.count for one in those), asks, most)
+    return PodDemand(sum(one.count for one in those), asks, most)
 
 
 # -- the best prices ---------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ Prices = tuple[list[list[Fraction]], dict[tuple[int, int], Fraction], list[Fract
 
 
 def _prices(
-    wanted: Sequence[Wanted], rooms: Sequence[Sequence[int]], costs: Sequence[Fraction], free: Sequence[int] | None
+    wanted: Sequence[PodDemand], rooms: Sequence[Sequence[int]], costs: Sequence[Fraction], free: Sequence[int] | None
 ) -> Prices:
     shapes, kinds = len(rooms), len(wanted)
     width = len(rooms[0]) if rooms else 0
@@ -150,7 +150,7 @@ def _exact(
 
 
 def _values(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[PodDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None,

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from situate.core.explain.detail import DETAILS, NAMED, Detail, detail, most_first
-from situate.core.explain.words import counted, matcher_text, term_text
+from situate.core.explain.detail import DETAILS, NAMED, VerdictDetail, detail, most_first
+from situate.core.explain.formatting import counted, matcher_text, term_text
 from situate.core.plugins.inter_pod_affinity import AFFINITY, ANTI_AFFINITY, InterPodAffinity, own_terms
 from situate.core.plugins.pod_topology_spread import HardConstraint, own_plan
 from situate.core.state.classes import PodClass, TermKind
@@ -33,7 +33,7 @@ def limit_of(constraint: HardConstraint, view: View) -> tuple[IntColumn, int]:
     return counts, constraint.slack + least
 
 
-def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
     """By constraint and domain: how many matching pods are there, and how many there may be."""
     found = []
     own = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
@@ -57,10 +57,10 @@ def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
     return most_first(found)
 
 
-def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> list[Detail]:
+def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> list[VerdictDetail]:
     """By term and domain: who is there and must not be, or is wanted there and is not."""
     own = own_terms(pod, view)
-    found: list[Detail] = []
+    found: list[VerdictDetail] = []
     if text == InterPodAffinity.reasons[ANTI_AFFINITY - 1].text:
         for key, matcher in own.apart:
             counts = view.tally(matcher, key, counts_leaving=True)
@@ -87,7 +87,7 @@ def _one_of(classes: Mapping[PodClass, int]) -> Speaks:
     return lambda _, kind: kind in classes
 
 
-def _crowded(view: View, rows: IdColumn, key: str, counts: IntColumn, what: str, speaks: Speaks) -> list[Detail]:
+def _crowded(view: View, rows: IdColumn, key: str, counts: IntColumn, what: str, speaks: Speaks) -> list[VerdictDetail]:
     ids, values = view.label(key)
     here = ids[rows]
     found = []
@@ -105,7 +105,7 @@ def widest(domains: IdColumn) -> list[int]:
     return [int(at) for at in np.argsort(-counts, kind="stable")[:DETAILS] if counts[at]]
 
 
-def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[Detail]:
+def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[VerdictDetail]:
     if near is None:
         return []
     ids, values = view.label(key)
@@ -139,7 +139,7 @@ def _some(names: list[str], count: int) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def port_details(pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+def port_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
     """By port: the nodes where it is taken, and by whom on the first."""
     found = []
     for port in pod.host_ports:

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from situate.core.explain.ways import Step, StepKind
-from situate.core.explain.words import roughly
+from situate.core.explain.formatting import roughly
+from situate.core.explain.suggestions import Action, ActionKind
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node, NodeSpec
 from situate.core.model.requests import allocatable
@@ -66,10 +66,10 @@ def _size(node: Node) -> tuple[int, int, str]:
     return room.milli_cpu, room.memory, node.metadata.name
 
 
-def add_step(node: Node, like: str) -> Step:
+def add_action(node: Node, like: str) -> Action:
     told = allocatable(node)
     amounts = {"cpu": told.milli_cpu, "memory": told.memory, "pods": told.pods, **told.scalar}
     room = ", ".join(f"{roughly(name, amount)} {name}" for name, amount in amounts.items() if amount)
     labels = {key: value for key, value in node.metadata.labels.items() if value != node.metadata.name}
     value = {"allocatable": dict(node.status.allocatable), "labels": labels}
-    return Step(StepKind.ADD_NODE, f"add a node like {like} ({room})", f"Node {node.metadata.name}", "", value)
+    return Action(ActionKind.ADD_NODE, f"add a node like {like} ({room})", f"Node {node.metadata.name}", "", value)

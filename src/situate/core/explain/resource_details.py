@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from situate.core.explain.detail import NAMED, Detail
-from situate.core.explain.words import counted, quantity, roughly
+from situate.core.explain.detail import NAMED, VerdictDetail
+from situate.core.explain.formatting import counted, quantity, roughly
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.state.classes import PODS, PodClass
 from situate.core.state.columns import IdColumn, IntColumn
@@ -36,7 +36,7 @@ class Shortage:
         return self.asked - self.free
 
 
-def room_details(plugin: NodeResourcesFit, pod: PodClass, view: View, rows: IdColumn, text: str) -> list[Detail]:
+def room_details(plugin: NodeResourcesFit, pod: PodClass, view: View, rows: IdColumn, text: str) -> list[VerdictDetail]:
     """Of each resource that the rows are short of: the nodes that come closest."""
     names = view.cluster.resources.names
     one = len(rows) == 1
@@ -81,13 +81,13 @@ def held(view: View, row: int, column: int) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(amounts, key=lambda one: (-one[1], one[0])))
 
 
-def _detail(shortages: list[Shortage], count: int, total: int) -> Detail:
+def _detail(shortages: list[Shortage], count: int, total: int) -> VerdictDetail:
     first = shortages[0]
     name, what = first.resource, "pods" if first.resource == "pods" else first.resource
     asks = "" if name == "pods" else f"asks for {roughly(name, first.asked)} {what}; "
     sums = f"{roughly(name, total)} free in all; " if count > 1 and name != "pods" else ""
     lines = "; ".join(_one(one) for one in shortages)
-    return Detail(
+    return VerdictDetail(
         text=f"{asks}{sums}{'closest: ' if count > 1 else ''}{lines}",
         nodes=tuple(one.node for one in shortages),
         count=count,

@@ -13,7 +13,7 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 
-def claimed(cluster: Cluster, pod: Pod, row: int) -> list[NamedObject]:
+def changed_volumes(cluster: Cluster, pod: Pod, row: int) -> list[NamedObject]:
     """The claims and volumes that are others once the pod is at this row. No volume is provisioned, only spoken for."""
     if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
         return []

@@ -1,4 +1,4 @@
-"""A way to make a pod fit: the steps to take, in words, and what there would be after them. Knows no plugin."""
+"""A suggestion: actions that make a pod fit, and the cluster after them. Knows no plugin."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from situate.core.model.pod import Pod
 
 
 @unique
-class StepKind(Enum):
-    """What a step changes."""
+class ActionKind(Enum):
+    """What a action changes."""
 
     UNGATE = "remove gates"
     ASK_LESS = "ask for less"
@@ -32,8 +32,8 @@ class StepKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    kind: StepKind
+class Action:
+    kind: ActionKind
     text: str
     subject: str
     """The object to change: `Pod default/web`, `Node n1`."""
@@ -44,24 +44,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A way that is being put together for one node."""
+class SuggestionDraft:
+    """A suggestion that is being put together for one node."""
 
     pod: Pod
     node: Node
-    steps: tuple[Step, ...] = ()
+    actions: tuple[Action, ...] = ()
     evicted: tuple[str, ...] = ()
 
     @property
-    def kinds(self) -> tuple[StepKind, ...]:
-        return tuple(step.kind for step in self.steps)
+    def kinds(self) -> tuple[ActionKind, ...]:
+        return tuple(action.kind for action in self.actions)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """All steps together make the pod fit: it was tried."""
+class Suggestion:
+    """All actions together make the pod fit: it was tried."""
 
-    steps: tuple[Step, ...]
+    actions: tuple[Action, ...]
     pod: Pod
     """The pod as it would be."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -74,4 +74,4 @@ class Way:
 
     @property
     def text(self) -> str:
-        return ", and ".join(step.text for step in self.steps)
+        return ", and ".join(action.text for action in self.actions)

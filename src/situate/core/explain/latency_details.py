@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situate.core.explain.detail import NAMED, Detail, detail
+from situate.core.explain.detail import NAMED, VerdictDetail, detail
 from situate.core.place.profile import Profile
 from situate.core.plugins.latency import MICROS, UNKNOWN, Latency, Wish, wish_of
 from situate.core.state.classes import PodClass
@@ -21,7 +21,7 @@ def limited(profile: Profile, pod: PodClass, view: View) -> tuple[Wish, IntColum
     return None
 
 
-def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn) -> list[Detail]:
+def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
     found = limited(profile, pod, view)
     if found is None:
         return []

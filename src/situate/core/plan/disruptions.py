@@ -43,7 +43,7 @@ class Allowances:
         meta = self._budgets[at][0].metadata
         return f"{meta.namespace}/{meta.name}"
 
-    def spend(self, pod: Pod) -> None:
+    def use(self, pod: Pod) -> None:
         for at in self._of(pod):
             self._left[at] -= 1
 

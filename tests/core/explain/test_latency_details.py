@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.engine.framework import Framework, build_frameworks
-from situate.core.explain.account import Account, account
-from situate.core.explain.distance import ms
-from situate.core.explain.ways import StepKind
+from situate.core.explain.explanation import Explanation, explain
+from situate.core.explain.latency_details import ms
+from situate.core.explain.suggestions import ActionKind
 from situate.core.model.annotations import LATENCY_LIMIT_MS, LATENCY_TO
 from situate.core.place.filtering import run_filters
 from situate.core.plugins.latency import ZONE
@@ -40,8 +40,8 @@ def cluster_of(**cpus: str) -> Cluster:
     return cluster
 
 
-def asked(cluster: Cluster, profile: Framework, limit: str, cpu: str = "1") -> Account:
-    return account(cluster, profile, pod("web", cpu=cpu, annotations={LATENCY_TO: "eu", LATENCY_LIMIT_MS: limit}))
+def asked(cluster: Cluster, profile: Framework, limit: str, cpu: str = "1") -> Explanation:
+    return explain(cluster, profile, pod("web", cpu=cpu, annotations={LATENCY_TO: "eu", LATENCY_LIMIT_MS: limit}))
 
 
 def test_the_closest_nodes_are_named_with_how_far_they_are() -> None:
@@ -59,15 +59,15 @@ def test_the_closest_nodes_are_named_with_how_far_they_are() -> None:
 
 def test_the_limit_that_is_offered_is_that_of_the_closest_node() -> None:
     said = asked(cluster_of(a="4", b="4", c="4"), deciding({"a": 30, "b": 12.5}), "10")
-    (step,) = said.ways[0].steps
-    assert (step.kind, step.value) == (StepKind.RAISE_LIMIT, "12.5")
+    (step,) = said.suggestions[0].actions
+    assert (step.kind, step.value) == (ActionKind.RAISE_LIMIT, "12.5")
     assert step.text == "allow 12.5 ms to eu instead of 10"
     assert step.field == f"metadata.annotations[{LATENCY_LIMIT_MS}]"
 
 
 def test_where_room_is_short_as_well_both_are_offered_together() -> None:
     said = asked(cluster_of(a="1"), deciding({"a": 30}), "10", cpu="2")
-    assert [step.kind for step in said.ways[0].steps] == [StepKind.ASK_LESS, StepKind.RAISE_LIMIT]
+    assert [step.kind for step in said.suggestions[0].actions] == [ActionKind.ASK_LESS, ActionKind.RAISE_LIMIT]
 
 
 zones = st.dictionaries(st.sampled_from("abc"), st.integers(0, 99_999).map(lambda micros: micros / 1_000))
@@ -80,7 +80,7 @@ def test_every_way_that_is_offered_makes_the_pod_fit(
 ) -> None:
     cluster, profile = cluster_of(**cpus), deciding(table or {"z": 1})
     said = asked(cluster, profile, ms(micros), cpu="2")
-    for way in said.ways:
+    for way in said.suggestions:
         changed = Cluster()
         for name in cluster.nodes.rows:
             row = cluster.nodes.rows[name]

@@ -12,12 +12,12 @@ import numpy as np
 from situate.core.contract import Wake, status_code
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
-from situate.core.explain.detail import NAMED, Detail
+from situate.core.explain.detail import NAMED, VerdictDetail
 from situate.core.explain.details import details_of
 from situate.core.explain.edits import without_gates
-from situate.core.explain.search import Question, smallest_ways, ungating
-from situate.core.explain.verdicts import Said, Verdicts, verdicts
-from situate.core.explain.ways import Way
+from situate.core.explain.search import SearchContext, search_suggestions, ungate_action
+from situate.core.explain.suggestions import Suggestion
+from situate.core.explain.verdicts import PluginVerdict, Verdicts, verdicts
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.scoring import Scored
@@ -26,12 +26,12 @@ from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
 
-BEST: Final = 10
+MAX_SCORED_NODES: Final = 10
 """How many of the nodes that fit are told with their scores."""
 
 
 @unique
-class Standing(Enum):
+class SchedulingState(Enum):
     """How it stands with the pod."""
 
     UNSCHEDULABLE = "unschedulable"
@@ -55,12 +55,12 @@ class Verdict:
     eviction_helps: int
     """On how many of them evicting pods could change it."""
     nodes: tuple[str, ...]
-    details: tuple[Detail, ...]
+    details: tuple[VerdictDetail, ...]
     of_pod: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class NodeScores:
     """A node that fits: its weighed scores by plugin, and their sum."""
 
     node: str
@@ -69,18 +69,18 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class OneNode:
+class NodeExplanation:
     """One node in full: what every plugin has against it, or its scores."""
 
     node: str
     verdicts: tuple[Verdict, ...]
     silent: tuple[str, ...]
     """The filters that have nothing against it."""
-    scores: Scores | None
+    scores: NodeScores | None
 
 
 @dataclass(frozen=True, slots=True)
-class Preempts:
+class Preemption:
     """What the scheduler itself would do about it: take this node, when these pods are gone."""
 
     node: str
@@ -88,9 +88,9 @@ class Preempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Explanation:
     pod: Pod
-    standing: Standing
+    state: SchedulingState
     profile: str
     """The scheduler name whose profile was asked."""
     message: str
@@ -102,89 +102,93 @@ class Account:
     rank: int
     """Of the node it is on among those that fit, from 1; 0 if it would not fit there today, or is nowhere."""
     verdicts: tuple[Verdict, ...]
-    scores: tuple[Scores, ...]
+    scores: tuple[NodeScores, ...]
     """The best nodes, best first."""
-    preempts: Preempts | None
+    preemption: Preemption | None
     wakes: tuple[tuple[str, tuple[str, ...]], ...]
     """Kinds of change that would have the pod tried again, and the plugins that wait for each."""
-    ways: tuple[Way, ...]
-    one: OneNode | None = None
+    suggestions: tuple[Suggestion, ...]
+    one: NodeExplanation | None = None
 
 
-def account(cluster: Cluster, deciding: Framework, pod: Pod, *, node: str = "", ways: bool = True) -> Account:
-    """Of a pod of this cluster. `node` is one to tell in full; without `ways` nothing is tried."""
+def explain(
+    cluster: Cluster, deciding: Framework, pod: Pod, *, node: str = "", suggestions: bool = True
+) -> Explanation:
+    """Of a pod of this cluster. `node` is one to tell in full; without `suggestions` nothing is tried."""
     key = key_of(pod.metadata)
     bound = cluster.node_of(key)
     if bound:
-        cluster.remove_pod(key)  # or it would stand in its own way
+        cluster.remove_pod(key)  # or it would stand in its own suggestion
     try:
-        return _account(cluster, deciding, pod, bound, node, ways)
+        return _account(cluster, deciding, pod, bound, node, suggestions)
     finally:
         if bound:
             cluster.add_pod(pod)
 
 
-def _account(cluster: Cluster, deciding: Framework, pod: Pod, bound: str, node: str, ways: bool) -> Account:
+def _account(cluster: Cluster, deciding: Framework, pod: Pod, bound: str, node: str, suggestions: bool) -> Explanation:
     asked = without_gates(pod)
     kind = cluster.class_of(asked)
     view = View(cluster)
     decision = decide(deciding, kind, view, nominated_node=pod.status.nominated_node_name)
     said = verdicts(deciding.profile, kind, view)
-    standing = _standing(pod, bound, decision)
+    state = _standing(pod, bound, decision)
     best = _best(decision, view)
-    searched = ways and standing in (Standing.UNSCHEDULABLE, Standing.GATED) and view.node_count > 0
-    return Account(
+    searched = suggestions and state in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED) and view.node_count > 0
+    return Explanation(
         pod=pod,
-        standing=standing,
+        state=state,
         profile=deciding.profile.scheduler_name,
-        message=_message(pod, standing, bound, decision, view, best),
+        message=_message(pod, state, bound, decision, view, best),
         node_count=view.node_count,
         feasible=int(np.count_nonzero(decision.filtered.feasible)),
         node=bound or ("" if decision.chosen is None else view.names[decision.chosen]),
         rank=_rank(decision, view, bound),
         verdicts=tuple(_verdicts(deciding, kind, view, said)),
         scores=best,
-        preempts=_preempts(decision, view),
-        wakes=_wakes(deciding, decision) if standing is Standing.UNSCHEDULABLE else (),
-        ways=_ways(Question(deciding.profile, view, asked, kind, said), pod, decision) if searched else (),
+        preemption=_preempts(decision, view),
+        wakes=_wakes(deciding, decision) if state is SchedulingState.UNSCHEDULABLE else (),
+        suggestions=_ways(SearchContext(deciding.profile, view, asked, kind, said), pod, decision) if searched else (),
         one=_one(deciding, kind, view, said, decision, node) if node else None,
     )
 
 
-def _standing(pod: Pod, bound: str, decision: Decision) -> Standing:
+def _standing(pod: Pod, bound: str, decision: Decision) -> SchedulingState:
     if pod.status.phase in FINISHED_PHASES:
-        return Standing.FINISHED
+        return SchedulingState.FINISHED
     if bound or pod.spec.node_name:
-        return Standing.BOUND
+        return SchedulingState.BOUND
     if pod.metadata.deletion_timestamp is not None:
-        return Standing.LEAVING
+        return SchedulingState.LEAVING
     if pod.spec.scheduling_gates:
-        return Standing.GATED
-    return Standing.UNSCHEDULABLE if decision.chosen is None else Standing.SCHEDULABLE
+        return SchedulingState.GATED
+    return SchedulingState.UNSCHEDULABLE if decision.chosen is None else SchedulingState.SCHEDULABLE
 
 
 # -- in one line -----------------------------------------------------------------------------------------------------
 
 
-def _message(pod: Pod, standing: Standing, bound: str, decision: Decision, view: View, best: tuple[Scores, ...]) -> str:
-    match standing:
-        case Standing.GATED:
+def _message(
+    pod: Pod, state: SchedulingState, bound: str, decision: Decision, view: View, best: tuple[NodeScores, ...]
+) -> str:
+    match state:
+        case SchedulingState.GATED:
             gated = SchedulingGates().admit(pod.spec)
             return "" if gated is None else gated.text
-        case Standing.LEAVING:
+        case SchedulingState.LEAVING:
             return f"skip schedule deleting pod: {key_of(pod.metadata)}"
-        case Standing.FINISHED:
+        case SchedulingState.FINISHED:
             return f"has finished ({pod.status.phase}) and holds nothing"
-        case Standing.BOUND:
+        case SchedulingState.BOUND:
             return _why_there(pod, bound, decision, view, best)
-        case Standing.SCHEDULABLE:
+        case SchedulingState.SCHEDULABLE:
             count = int(np.count_nonzero(decision.filtered.feasible))
             return f"{count}/{view.node_count} nodes are available: {best[0].node} is best"
-        case Standing.UNSCHEDULABLE:
+        case SchedulingState.UNSCHEDULABLE:
             return decision.message
 
 
-def _why_there(pod: Pod, bound: str, decision: Decision, view: View, best: tuple[Scores, ...]) -> str:
+def _why_there(pod: Pod, bound: str, decision: Decision, view: View, best: tuple[NodeScores, ...]) -> str:
     if not bound:
         return f"bound to {pod.spec.node_name}, which is not among the nodes"
     feasible = int(np.count_nonzero(decision.filtered.feasible))
@@ -209,17 +213,17 @@ def _rank(decision: Decision, view: View, bound: str) -> int:
     return 1 + int(np.count_nonzero(total[decision.filtered.feasible] > total[row]))
 
 
-def _best(decision: Decision, view: View) -> tuple[Scores, ...]:
+def _best(decision: Decision, view: View) -> tuple[NodeScores, ...]:
     if decision.scored is None:
         return ()
     rows = np.flatnonzero(decision.filtered.feasible)
-    order = rows[np.argsort(-decision.scored.total[rows], kind="stable")][:BEST]
+    order = rows[np.argsort(-decision.scored.total[rows], kind="stable")][:MAX_SCORED_NODES]
     return tuple(_scores(decision.scored, view, int(row)) for row in order.tolist())
 
 
-def _scores(scored: Scored, view: View, row: int) -> Scores:
+def _scores(scored: Scored, view: View, row: int) -> NodeScores:
     plugins = {name: int(column[row]) for name, column in scored.by_plugin.items()}
-    return Scores(view.names[row], int(scored.total[row]), plugins)
+    return NodeScores(view.names[row], int(scored.total[row]), plugins)
 
 
 # -- every verdict ---------------------------------------------------------------------------------------------------
@@ -237,7 +241,7 @@ def _verdicts(deciding: Framework, kind: PodClass, view: View, found: Verdicts) 
     return told
 
 
-def _verdict(deciding: Framework, kind: PodClass, view: View, said: Said, first: int) -> Verdict:
+def _verdict(deciding: Framework, kind: PodClass, view: View, said: PluginVerdict, first: int) -> Verdict:
     rows = np.flatnonzero(said.rows)
     return Verdict(
         plugin=said.plugin,
@@ -253,7 +257,7 @@ def _verdict(deciding: Framework, kind: PodClass, view: View, said: Said, first:
 
 def _one(
     deciding: Framework, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
-) -> OneNode | None:
+) -> NodeExplanation | None:
     row = view.find(node)
     if row < 0:
         return None
@@ -276,7 +280,7 @@ def _one(
     silent = tuple(plugin.name for plugin in deciding.profile.filters if plugin.name not in refusing)
     fits = decision.scored is not None and bool(decision.filtered.feasible[row])
     scores = _scores(decision.scored, view, row) if decision.scored is not None and fits else None
-    return OneNode(node, tuple(told), silent, scores)
+    return NodeExplanation(node, tuple(told), silent, scores)
 
 
 def code_of(verdict: Verdict) -> str:
@@ -287,11 +291,11 @@ def code_of(verdict: Verdict) -> str:
 # -- what would change it --------------------------------------------------------------------------------------------
 
 
-def _preempts(decision: Decision, view: View) -> Preempts | None:
+def _preempts(decision: Decision, view: View) -> Preemption | None:
     remedy = decision.post_filter
     if remedy is None or remedy.node_row is None:
         return None
-    return Preempts(view.names[remedy.node_row], tuple(sorted(victim.key for victim in remedy.victims)))
+    return Preemption(view.names[remedy.node_row], tuple(sorted(victim.key for victim in remedy.victims)))
 
 
 def _wakes(deciding: Framework, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -304,13 +308,15 @@ def _wakes(deciding: Framework, decision: Decision) -> tuple[tuple[str, tuple[st
     return tuple((wake.value, tuple(names)) for wake, names in waiting.items())
 
 
-def _ways(question: Question, pod: Pod, decision: Decision) -> tuple[Way, ...]:
+def _ways(context: SearchContext, pod: Pod, decision: Decision) -> tuple[Suggestion, ...]:
     if not pod.spec.scheduling_gates:
-        return smallest_ways(question)
-    step = ungating(pod)
+        return search_suggestions(context)
+    action = ungate_action(pod)
     if decision.chosen is not None:
-        names = question.view.names
+        names = context.view.names
         rows = np.flatnonzero(decision.filtered.feasible)
-        return (Way((step,), question.pod, {}, (), tuple(names[row] for row in rows[:NAMED].tolist()), len(rows)),)
-    begun = Question(question.profile, question.view, question.pod, question.kind, question.verdicts, (step,))
-    return smallest_ways(begun)
+        return (
+            Suggestion((action,), context.pod, {}, (), tuple(names[row] for row in rows[:NAMED].tolist()), len(rows)),
+        )
+    begun = SearchContext(context.profile, context.view, context.pod, context.kind, context.verdicts, (action,))
+    return search_suggestions(begun)
