@@ -14,12 +14,12 @@ from situate.core.place.selecting import NOWHERE
 from situate.core.plan.lower_bound import PodDemand, lower_bound
 from situate.core.plan.sandbox import Sandbox
 from situate.core.plan.simplex import maximise
-from situate.core.plan.sizing import NodeShape, NodesNeeded, nodes_needed
+from situate.core.plan.sizing import NodesNeeded, NodeTemplate, nodes_needed
 from situate.core.state.cluster import Cluster
 from yards import GI, ZONE, App, least_nodes, pod_of
 
-SMALL = NodeShape("small", node("s", cpu="4", memory="16Gi", pods="20"), Fraction(2))
-LARGE = NodeShape("large", node("l", cpu="16", memory="64Gi", pods="110"), Fraction(7))
+SMALL = NodeTemplate("small", node("s", cpu="4", memory="16Gi", pods="20"), Fraction(2))
+LARGE = NodeTemplate("large", node("l", cpu="16", memory="64Gi", pods="110"), Fraction(7))
 
 
 def empty() -> Sandbox:
@@ -30,7 +30,7 @@ def pods(count: int, **fields: str) -> list[Pod]:
     return [pod(f"p{at}", uid=f"p{at}", **fields) for at in range(count)]
 
 
-def needed(those: list[Pod], *shapes: NodeShape, daemons: tuple[Pod, ...] = ()) -> NodesNeeded:
+def needed(those: list[Pod], *shapes: NodeTemplate, daemons: tuple[Pod, ...] = ()) -> NodesNeeded:
     return nodes_needed(empty(), those, shapes, daemons)
 
 
@@ -65,7 +65,8 @@ def test_daemons_take_their_part_of_every_node() -> None:
 
 def test_nodes_go_in_turns_over_zones_where_several_would_do() -> None:
     shapes = [
-        NodeShape(f"small-{zone}", node("s", cpu="4", memory="16Gi", pods="20", labels={ZONE: zone})) for zone in "abc"
+        NodeTemplate(f"small-{zone}", node("s", cpu="4", memory="16Gi", pods="20", labels={ZONE: zone}))
+        for zone in "abc"
     ]
     told = needed([pod_of(App("web", 2_000, GI, skew=1), f"web-{at}") for at in range(12)], *shapes)
     assert (told.counts, told.bound) == ((2, 2, 2), 6)

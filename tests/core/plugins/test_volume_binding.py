@@ -12,7 +12,7 @@ from situate.core.model.nodeselector import NodeSelectorTerm
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
 from situate.core.model.volumes import AzureDisk, GCEPersistentDisk, Volume
-from situate.core.plugins.volume_binding import Decision, VolumeBinding, decide
+from situate.core.plugins.volume_binding import VolumeBinding, VolumeDecision, decide
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from storage_builders import (
@@ -134,7 +134,7 @@ def test_an_ephemeral_volume(owner: str | None, text: str | None) -> None:
 def test_a_pod_without_claims_is_let_through(volumes: tuple[Volume, ...]) -> None:
     cluster = cluster_of(node())
     assert check(cluster, pod("p", volumes=volumes)) is None
-    assert decide(cluster.class_of(pod("p", volumes=volumes)), View(cluster), 0) == Decision((), ())
+    assert decide(cluster.class_of(pod("p", volumes=volumes)), View(cluster), 0) == VolumeDecision((), ())
 
 
 # -- bound claims --
@@ -326,8 +326,8 @@ def test_a_claim_whose_selector_cannot_be_read_refuses_every_node() -> None:
 def test_what_finds_no_volume_is_made() -> None:
     cluster = cluster_of(*zoned("a", "b"), storage_class(), waiting("c"), waiting("d"), free("pv", terms=in_zone("a")))
     kind, view = cluster.class_of(using("c", "d")), View(cluster)
-    assert decide(kind, view, 0) == Decision((("c", "pv"),), ("d",))
-    assert decide(kind, view, 1) == Decision((), ("c", "d"))
+    assert decide(kind, view, 0) == VolumeDecision((("c", "pv"),), ("d",))
+    assert decide(kind, view, 1) == VolumeDecision((), ("c", "d"))
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,9 @@ def test_a_claim_of_no_size_fits_where_there_is_no_space() -> None:
 def test_a_claim_whose_volume_is_being_made_fits_its_node_only() -> None:
     cluster = cluster_of(*zoned("a", "b"), storage_class(), waiting("c", selected_node="n-b"), free("pv"))
     assert texts(cluster, using("c")) == [[NO_VOLUME], []]
-    assert decide(cluster.class_of(using("c")), View(cluster), 1) == Decision((), ("c",)), "no other volume is taken"
+    assert decide(cluster.class_of(using("c")), View(cluster), 1) == VolumeDecision((), ("c",)), (
+        "no other volume is taken"
+    )
 
 
 def test_two_claims_whose_volumes_are_being_made_on_two_nodes_fit_nowhere() -> None:

@@ -53,7 +53,7 @@ from situate.core.place.stopwatch import NO_STOPWATCH, POST_FILTER, RESERVE, Sto
 from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND
-from situate.core.plugins.volume_binding import Decision as VolumesDecided
+from situate.core.plugins.volume_binding import VolumeDecision as VolumesDecided
 from situate.core.plugins.volume_binding import decide as decide_volumes
 from situate.core.preempt import FitFailureFinder
 from situate.core.preempt.fit_failure import FitFailure

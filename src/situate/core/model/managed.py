@@ -34,14 +34,14 @@ class Terminated(Model, frozen=True, kw_only=True):
     finished_at: str | None = None
 
 
-class ContainerState(Model, frozen=True, kw_only=True):
+class ManagedContainerState(Model, frozen=True, kw_only=True):
     terminated: Terminated | None = None
 
 
 class PodContainerStatus(Model, frozen=True, kw_only=True):
     name: str = ""
     restart_count: Int32 = 0
-    state: ContainerState = ContainerState()
+    state: ManagedContainerState = ManagedContainerState()
 
 
 class ManagedPodStatus(Model, frozen=True, kw_only=True):

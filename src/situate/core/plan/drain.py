@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.plan.disruptions import Allowances
-from situate.core.plan.eviction_rules import DrainRules, Eviction, EvictionOutcome
+from situate.core.plan.eviction_rules import DrainRules, EvictionOutcome, PodEviction
 from situate.core.plan.rescheduling import Rescheduled, Rescheduler
 from situate.core.plan.sandbox import Sandbox
 
@@ -75,7 +75,7 @@ def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainRes
     return drained
 
 
-def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, judged: Eviction, allowances: Allowances) -> None:
+def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, judged: PodEviction, allowances: Allowances) -> None:
     told = SkippedPod(key_of(pod.metadata), pod.spec.node_name, judged.why)
     if judged.outcome is EvictionOutcome.STAYS:
         drained.stay.append(told)

@@ -32,23 +32,23 @@ class EvictionOutcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Eviction:
+class PodEviction:
     outcome: EvictionOutcome
     why: str = ""
 
 
-MOVES: Final = Eviction(EvictionOutcome.MOVES)
-STATIC: Final = Eviction(EvictionOutcome.STAYS, "a static pod: the kubelet's own")
-DAEMON: Final = Eviction(EvictionOutcome.STAYS, "managed by a DaemonSet (kubectl drain needs --ignore-daemonsets)")
-UNMANAGED: Final = Eviction(
+MOVES: Final = PodEviction(EvictionOutcome.MOVES)
+STATIC: Final = PodEviction(EvictionOutcome.STAYS, "a static pod: the kubelet's own")
+DAEMON: Final = PodEviction(EvictionOutcome.STAYS, "managed by a DaemonSet (kubectl drain needs --ignore-daemonsets)")
+UNMANAGED: Final = PodEviction(
     EvictionOutcome.REFUSED, "cannot delete Pods that declare no controller (use --force to override)"
 )
-LOCAL: Final = Eviction(
+LOCAL: Final = PodEviction(
     EvictionOutcome.REFUSED, "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
 )
-PINNED: Final = Eviction(EvictionOutcome.REFUSED, f"is annotated {SAFE_TO_EVICT}: false")
-FORCED: Final = Eviction(EvictionOutcome.ENDS, "declares no controller: nobody makes it again")
-LEAVING: Final = Eviction(EvictionOutcome.STAYS, "is being deleted already")
+PINNED: Final = PodEviction(EvictionOutcome.REFUSED, f"is annotated {SAFE_TO_EVICT}: false")
+FORCED: Final = PodEviction(EvictionOutcome.ENDS, "declares no controller: nobody makes it again")
+LEAVING: Final = PodEviction(EvictionOutcome.STAYS, "is being deleted already")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class DrainRules:
     honours_annotation: bool = False
     """Whether pods that say that they are not safe to evict are left alone: kubectl drain does not ask."""
 
-    def judge(self, pod: Pod) -> Eviction:
+    def judge(self, pod: Pod) -> PodEviction:
         own = node_pod_verdict(pod)
         if own is not None:
             return own
@@ -76,7 +76,7 @@ class DrainRules:
         return MOVES
 
 
-def node_pod_verdict(pod: Pod) -> Eviction | None:
+def node_pod_verdict(pod: Pod) -> PodEviction | None:
     """Of a pod that belongs to its node and is nobody's to move; None of any other."""
     if MIRROR in pod.metadata.annotations:
         return STATIC

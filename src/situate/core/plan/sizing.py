@@ -41,7 +41,7 @@ ALONE: Final = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinit
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShape:
+class NodeTemplate:
     """A kind of node that can be had: a node as it would come, and its price an hour where that is known."""
 
     name: str
@@ -83,7 +83,7 @@ class _Question:
     pods: list[Pod]
     """In the order in which they are placed."""
     daemons: list[Pod]
-    shapes: Sequence[NodeShape]
+    shapes: Sequence[NodeTemplate]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
     wanted: list[PodDemand] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class _Question:
 
 
 def nodes_needed(
-    sandbox: Sandbox, pods: Sequence[Pod], shapes: Sequence[NodeShape], daemons: Sequence[Pod] = ()
+    sandbox: Sandbox, pods: Sequence[Pod], shapes: Sequence[NodeTemplate], daemons: Sequence[Pod] = ()
 ) -> NodesNeeded:
     """On a sandbox that may have nodes of its own, whose room is used first. The sandbox is left as it was."""
     asked = _Question(_in_order(sandbox, pods), list(daemons), shapes)

@@ -138,7 +138,7 @@ def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SpreadPlan:
     """All that can be worked out about a pod's constraints before pods are counted."""
 
     hard: tuple[HardConstraint, ...] = ()
@@ -206,7 +206,7 @@ class PodTopologySpread:
         plan = self._plan(pod, view, SCHEDULE_ANYWAY)
         return None if plan is None or plan.soft is None else spread_scores(plan.soft, view)
 
-    def _plan(self, pod: PodClass, view: View, action: str) -> Plan | None:
+    def _plan(self, pod: PodClass, view: View, action: str) -> SpreadPlan | None:
         """The plan for the pod, None if it has no constraint of this kind."""
         if pod.spec.topology_spread_constraints:
             return view.memo((NAME, pod.signature), lambda whole: own_plan(pod, whole))
@@ -219,7 +219,9 @@ class PodTopologySpread:
         key = (NAME, pod.signature, defaults, self.system_defaulted, workloads.version)
         return view.memo(key, lambda whole: self._default_plan(pod, defaults, whole))
 
-    def _default_plan(self, pod: PodClass, defaults: tuple[TopologySpreadConstraint, ...], view: View) -> Plan | None:
+    def _default_plan(
+        self, pod: PodClass, defaults: tuple[TopologySpreadConstraint, ...], view: View
+    ) -> SpreadPlan | None:
         selector = default_selector(pod, view.workloads)
         if not selector.requirements:
             return None
@@ -227,28 +229,28 @@ class PodTopologySpread:
         soft = default_constraints(defaults, SCHEDULE_ANYWAY, selector)
         # A node without a zone is still spread over by hostname, under the system's defaults.
         needs_keys = not self.system_defaulted
-        return Plan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=needs_keys))
+        return SpreadPlan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=needs_keys))
 
 
-def own_plan(pod: PodClass, view: View) -> Plan:
+def own_plan(pod: PodClass, view: View) -> SpreadPlan:
     """The plan for the pod's own constraints."""
     own = pod.spec.topology_spread_constraints
     try:
         hard = parse_constraints(own, DO_NOT_SCHEDULE, pod.labels)
     except SelectorError as error:
-        return Plan(
+        return SpreadPlan(
             failure=Failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
         )
     try:
         soft = parse_constraints(own, SCHEDULE_ANYWAY, pod.labels)
     except SelectorError as error:
         # Kubernetes notices only when it comes to scoring; the outcome is the same.
-        return Plan(
+        return SpreadPlan(
             failure=Failure(
                 f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}", "PreScore"
             )
         )
-    return Plan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=True))
+    return SpreadPlan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=True))
 
 
 def hard_constraints(pod: PodClass, constraints: tuple[Constraint, ...], view: View) -> tuple[HardConstraint, ...]:

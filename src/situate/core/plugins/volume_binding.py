@@ -21,7 +21,7 @@ from situate.core.plugins.support.arguments import PluginArgs, UtilizationShapeP
 from situate.core.plugins.support.claims import binds_late, claim_uses
 from situate.core.plugins.support.normalize import constant
 from situate.core.plugins.support.volume_binding_hints import binding_wakes
-from situate.core.plugins.support.volume_matching import Unbound, bound_claims, unbound_claims
+from situate.core.plugins.support.volume_matching import UnboundClaims, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects
@@ -67,7 +67,7 @@ class PodClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class VolumeDecision:
     """What is to be done with the unbound claims of a pod that goes to some node."""
 
     bindings: tuple[tuple[str, str], ...]
@@ -76,7 +76,7 @@ class Decision:
     """The claims for which a volume is to be made."""
 
 
-NO_VOLUMES_TO_BIND: Final = Decision((), ())
+NO_VOLUMES_TO_BIND: Final = VolumeDecision((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class VolumeBinding:
 
     @classmethod
     def from_args(cls, args: VolumeBindingArgs, points: frozenset[str]) -> VolumeBinding:
-        return cls() if "preScore" in points else NeverSitsOut()
+        return cls() if "preScore" in points else VolumeBindingWithScore()
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return binding_wakes(pod, event)
@@ -136,14 +136,14 @@ class VolumeBinding:
 
 
 @dataclass(frozen=True, slots=True)
-class NeverSitsOut(VolumeBinding):
+class VolumeBindingWithScore(VolumeBinding):
     """Where preScore is disabled: it is there that it would say that it has nothing to score."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return constant(0, view)
 
 
-def decide(pod: PodClass, view: View, row: int) -> Decision | None:
+def decide(pod: PodClass, view: View, row: int) -> VolumeDecision | None:
     """What is to be bound and made for a pod that goes to the node at a row; None if it cannot go there."""
     claims = pod_claims(pod, view.storage)
     if claims is None:
@@ -153,7 +153,7 @@ def decide(pod: PodClass, view: View, row: int) -> Decision | None:
     conflicts, unbound = _conflicts(claims, view.at(row))
     if any(mask.any() for _, mask in conflicts):
         return None
-    return Decision(
+    return VolumeDecision(
         tuple((claim.metadata.name, volume.metadata.name) for claim, volume in unbound.matches_at(0)),
         tuple(claim.metadata.name for claim in unbound.provisions_at(0)),
     )
@@ -197,7 +197,7 @@ def _is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def _conflicts(claims: PodClaims, view: View) -> tuple[list[tuple[str, Mask]], Unbound]:
+def _conflicts(claims: PodClaims, view: View) -> tuple[list[tuple[str, Mask]], UnboundClaims]:
     """Each reason with the rows it holds for, in the order of `reasons`, what could not be read last; and what the
     unbound claims get."""
     bound, unbound = bound_claims(claims.bound, view), unbound_claims(claims.unbound, view)

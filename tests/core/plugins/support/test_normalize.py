@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from situate.core.contract import MAX_SCORE
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
-from situate.core.plugins.support.normalize import Ranked, constant, normalised, places, ranked, settled
+from situate.core.plugins.support.normalize import NodeRanking, constant, normalised, places, ranked, settled
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import FEASIBLE, View
@@ -84,9 +84,9 @@ def test_an_empty_row_is_no_node_to_be_measured_against() -> None:
     cluster.remove_node("n1")
     view = View(cluster)
     raw = np.array([5, 0, 5])
-    assert not isinstance(ranked(raw, view), Ranked), "the nodes that are there are alike"
+    assert not isinstance(ranked(raw, view), NodeRanking), "the nodes that are there are alike"
     rising = ranked(np.array([1, 9, 5]), view)
-    assert isinstance(rising, Ranked)
+    assert isinstance(rising, NodeRanking)
     assert rising.top_row == 2
 
 

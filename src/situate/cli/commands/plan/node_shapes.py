@@ -20,7 +20,7 @@ from situate.wire.yaml import load_yaml
 if TYPE_CHECKING:
     from situate.cli.commands.plan.input import World
     from situate.core.model.node import Node
-    from situate.core.plan.sizing import NodeShape
+    from situate.core.plan.sizing import NodeTemplate
     from situate.core.plugins.support.prices import PriceList
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -32,7 +32,7 @@ KNOWN: Final = ("allocatable", "labels", "name", "price", "taints")
 
 def shapes_for(
     world: World, file: str | None, like: Sequence[str], group_by: str | None, zones: Sequence[str]
-) -> list[NodeShape]:
+) -> list[NodeTemplate]:
     """Raises BadInput and InputError."""
     if sum((file is not None, bool(like), group_by is not None)) > 1:
         raise BadInput("--shapes, --like and --group-by: give one of them")
@@ -54,7 +54,7 @@ def shapes_for(
     return found
 
 
-def _in_zones(shape: NodeShape, zones: Sequence[str]) -> list[NodeShape]:
+def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
     from dataclasses import replace as changed
 
     from msgspec.structs import replace
@@ -69,14 +69,14 @@ def _in_zones(shape: NodeShape, zones: Sequence[str]) -> list[NodeShape]:
 # -- like those there are ----------------------------------------------------------------------------------------------
 
 
-def _like(world: World, name: str) -> NodeShape:
+def _like(world: World, name: str) -> NodeTemplate:
     found = next((node for node in world.seen.nodes if node.metadata.name == name), None)
     if found is None:
         raise BadInput(f'{world.where}: nodes "{name}" not found')
     return _shape_of(f"{name}-like", found, world.prices)
 
 
-def _by_label(world: World, label: str) -> list[NodeShape]:
+def _by_label(world: World, label: str) -> list[NodeTemplate]:
     first: dict[str, Node] = {}
     for node in world.seen.nodes:
         value = node.metadata.labels.get(label)
@@ -87,20 +87,20 @@ def _by_label(world: World, label: str) -> list[NodeShape]:
     return [_shape_of(value, node, world.prices) for value, node in sorted(first.items())]
 
 
-def _all(world: World) -> list[NodeShape]:
+def _all(world: World) -> list[NodeTemplate]:
     from situate.core.explain.node_shapes import shapes
 
     nodes = {node.metadata.name: node for node in world.seen.nodes}
     return [_shape_of(f"{like}-like", nodes[like], world.prices) for _, like in shapes(world.seen.nodes)]
 
 
-def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeShape:
+def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
     """A new node like this one: nobody cordoned it, and nothing ails it."""
     from situate.core.explain.node_shapes import shapes
-    from situate.core.plan.sizing import NodeShape
+    from situate.core.plan.sizing import NodeTemplate
 
     made = shapes([node])[0][0]
-    return NodeShape(name, made, _price(node, prices))
+    return NodeTemplate(name, made, _price(node, prices))
 
 
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:
@@ -113,8 +113,8 @@ def _price(node: Node, prices: PriceList | None) -> Fraction | None:
 # -- from a file -------------------------------------------------------------------------------------------------------
 
 
-def _from_file(file: str, prices: PriceList | None) -> list[NodeShape]:
-    found: list[NodeShape] = []
+def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
+    found: list[NodeTemplate] = []
     for document in load_yaml(read_file(file), file):
         if document is None:
             continue
@@ -135,7 +135,7 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeShape]:
     return found
 
 
-def _node(value: Any, file: str, prices: PriceList | None) -> NodeShape:
+def _node(value: Any, file: str, prices: PriceList | None) -> NodeTemplate:
     from situate.core.model.node import Node
 
     if not isinstance(value, dict) or value.get("kind") != "Node":
@@ -144,9 +144,9 @@ def _node(value: Any, file: str, prices: PriceList | None) -> NodeShape:
     return _shape_of(node.metadata.name, node, prices)
 
 
-def _written(value: Any, number: int, file: str, prices: PriceList | None) -> NodeShape:
+def _written(value: Any, number: int, file: str, prices: PriceList | None) -> NodeTemplate:
     from situate.core.model.node import Node
-    from situate.core.plan.sizing import NodeShape
+    from situate.core.plan.sizing import NodeTemplate
     from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, millionths
 
     path = f"shapes[{number}]"
@@ -167,8 +167,8 @@ def _written(value: Any, number: int, file: str, prices: PriceList | None) -> No
     }
     node = decode_checked(Node, msgspec.json.encode(made), file=file, within=path)
     if value.get("price") is None:
-        return NodeShape(name, node, _price(node, prices))
+        return NodeTemplate(name, node, _price(node, prices))
     price = millionths(str(value["price"]))
     if price == UNKNOWN:
         raise InputError('expected a price an hour, such as "0.192"', file=file, path=f"{path}.price")
-    return NodeShape(name, node, Fraction(price, MILLIONTHS))
+    return NodeTemplate(name, node, Fraction(price, MILLIONTHS))

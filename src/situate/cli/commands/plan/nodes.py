@@ -25,7 +25,7 @@ from situate.cli.output.text import columns, show, styled
 if TYPE_CHECKING:
     from situate.core.model.pod import Pod
     from situate.core.plan.sandbox import Sandbox
-    from situate.core.plan.sizing import NodeShape, NodesNeeded
+    from situate.core.plan.sizing import NodesNeeded, NodeTemplate
 
 NOT_ALL: Final = 1
 MOST_PODS: Final = 100_000
@@ -162,7 +162,7 @@ def _copies(one: Workload) -> list[Pod]:
 
 
 def _lines(
-    told: NodesNeeded, shapes: Sequence[NodeShape], before: int | None, world: World, *, more: bool
+    told: NodesNeeded, shapes: Sequence[NodeTemplate], before: int | None, world: World, *, more: bool
 ) -> list[str]:
     if told.left:
         lines = [styled(f"no number of these nodes takes all {told.pods} pods", False), ""]
@@ -211,7 +211,7 @@ def _currency(world: World) -> str:
     return "USD" if world.prices is None else world.prices.currency
 
 
-def _values(told: NodesNeeded, shapes: Sequence[NodeShape], before: int | None, world: World) -> dict[str, Any]:
+def _values(told: NodesNeeded, shapes: Sequence[NodeTemplate], before: int | None, world: World) -> dict[str, Any]:
     return {
         "pods": told.pods,
         "nodes": None if told.left else told.nodes,

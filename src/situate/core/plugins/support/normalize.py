@@ -18,14 +18,14 @@ from situate.core.state.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class NodeRanking:
     """Raw scores of all rows, none negative; and where the highest of them is, feasible or not."""
 
     values: IntColumn
     top_row: int
 
 
-Ranking: TypeAlias = Ranked | Scores
+Ranking: TypeAlias = NodeRanking | Scores
 """Raw scores; or the scores themselves, where they are the same whatever is feasible."""
 
 
@@ -76,13 +76,13 @@ def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:
         return constant(MAX_SCORE if reverse else 0, whole)
     if there.min(where=whole.present, initial=top) == top:
         return constant(0 if reverse else MAX_SCORE, whole)
-    return Ranked(sealed(values), top_row)
+    return NodeRanking(sealed(values), top_row)
 
 
 def settled(key: Hashable, rank: Callable[[View], Ranking], view: View, *, reverse: bool = False) -> Scores:
     """The scores of a ranking that depends on nodes alone, normalised over the feasible nodes of the view."""
     found = view.memo(key, rank)
-    if not isinstance(found, Ranked):
+    if not isinstance(found, NodeRanking):
         return found[view.rows]
     values = found.values
     if view.size != len(values):

@@ -35,7 +35,7 @@ NOTHING: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundClaims:
     """Where bound claims cannot be used: the first claim that fails on a node says why."""
 
     elsewhere: Mask
@@ -46,7 +46,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class VolumeMatch:
     """The free volume a claim would get on each row, as an index into `volumes`; NOTHING where there is none."""
 
     claim: PersistentVolumeClaim
@@ -60,12 +60,12 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Unbound:
+class UnboundClaims:
     """What unbound claims would get, and where they would get nothing."""
 
     unmatched: Mask
     no_space: Mask
-    matches: tuple[Match, ...] = ()
+    matches: tuple[VolumeMatch, ...] = ()
     provisions: tuple[tuple[PersistentVolumeClaim, Mask], ...] = ()
     unreadable: tuple[tuple[str, Mask], ...] = ()
 
@@ -78,23 +78,23 @@ class Unbound:
         return (claim for claim, mask in self.provisions if mask[row])
 
 
-def bound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Bound:
+def bound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> BoundClaims:
     nowhere = np.zeros(view.size, np.bool_)
     elsewhere, left = nowhere.copy(), ~nowhere
     unreadable: list[tuple[str, Mask]] = []
     for claim in claims:
         volume = view.storage.volumes.get(claim.spec.volume_name)
         if volume is None:
-            return Bound(elsewhere, left, tuple(unreadable))
+            return BoundClaims(elsewhere, left, tuple(unreadable))
         mask, problem, rows = reached(volume, view)
         if problem:
             unreadable.append((problem, rows & left))
         elsewhere |= left & ~mask
         left &= mask
-    return Bound(elsewhere, nowhere, tuple(unreadable))
+    return BoundClaims(elsewhere, nowhere, tuple(unreadable))
 
 
-def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Unbound:
+def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> UnboundClaims:
     """What the claims get on each row.
 
     One whose volume is already being made for a node fits that node only. Of the others the smallest chooses first, and
@@ -110,21 +110,21 @@ def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Unbou
             selected.append(claim)
             rows &= np.arange(view.size) == view.find(node_name)
     if not rows.any():
-        return Unbound(~rows, rows)
+        return UnboundClaims(~rows, rows)
     others.sort(key=_size)
     try:
         matches = _match_all(others, rows, view)
     except SelectorError as error:
-        return Unbound(~rows, np.zeros(view.size, np.bool_), unreadable=((str(error), rows),))
+        return UnboundClaims(~rows, np.zeros(view.size, np.bool_), unreadable=((str(error), rows),))
     missed = [(match.claim, rows & (match.chosen == NOTHING)) for match in matches]
     provisions = (*((claim, rows) for claim in selected), *missed)
     unmatched, no_space = _not_provided(provisions, view)
-    return Unbound(unmatched | ~rows, no_space, tuple(matches), provisions)
+    return UnboundClaims(unmatched | ~rows, no_space, tuple(matches), provisions)
 
 
-def _match_all(claims: Sequence[PersistentVolumeClaim], rows: Mask, view: View) -> list[Match]:
+def _match_all(claims: Sequence[PersistentVolumeClaim], rows: Mask, view: View) -> list[VolumeMatch]:
     """Give each claim a free volume where there is one. A volume goes to one claim only."""
-    found: list[Match] = []
+    found: list[VolumeMatch] = []
     for claim in claims:
         try:
             prebound, free = _suitable(claim, view.storage)
@@ -140,15 +140,15 @@ def _match(
     prebound: Sequence[PersistentVolume],
     free: Sequence[PersistentVolume],
     rows: Mask,
-    earlier: Sequence[Match],
+    earlier: Sequence[VolumeMatch],
     view: View,
-) -> Match:
+) -> VolumeMatch:
     volumes = (*prebound, *free)
     terms = [affinity_terms(volume.spec.node_affinity) for volume in volumes]
     names = {volume.metadata.name: at for at, volume in enumerate(volumes)}
     if not prebound and all(names.keys().isdisjoint(match.names) for match in earlier):
         chosen = lowest(terms, view)
-        return Match(claim, volumes, names, np.where(rows & (chosen < len(volumes)), chosen, NOTHING))
+        return VolumeMatch(claim, volumes, names, np.where(rows & (chosen < len(volumes)), chosen, NOTHING))
     chosen = np.full(view.size, NOTHING, np.intp)
     left = rows.copy()
     for at, volume in enumerate(volumes):
@@ -162,7 +162,7 @@ def _match(
         left = left & ~(untaken if at < len(prebound) else here)
         if not left.any():
             break
-    return Match(claim, volumes, names, chosen)
+    return VolumeMatch(claim, volumes, names, chosen)
 
 
 def _suitable(
