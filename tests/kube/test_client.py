@@ -17,9 +17,8 @@ import uvloop
 from kube.fake_server import FakeServer, status
 from situate import __version__
 from situate.kube import client as client_module
-from situate.kube.access import Access
+from situate.kube.access import Access, Fixed
 from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client, LineStream
-from situate.kube.credentials import Fixed
 from situate.kube.errors import (
     LOST,
     NO_CREDENTIALS,

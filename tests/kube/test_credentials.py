@@ -18,8 +18,9 @@ import uvloop
 
 from kube.fake_server import FakeServer
 from situate.kube import exec_credentials
+from situate.kube.access import Fixed
 from situate.kube.client import Client
-from situate.kube.credentials import REREAD_S, Fixed, TokenFile, WithFiles, basic, bearer
+from situate.kube.credentials import REREAD_S, TokenFile, WithFiles, basic, bearer
 from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.exec_credentials import ExecCredentials, Plugin
 from situate.kube.tls import BadPemError, Pair, TlsFiles, client_context, show

@@ -14,7 +14,8 @@ import pytest
 from situate.kube.delegated import DelegatedAuthentication, DelegatedAuthorization, ExpiringCache, RequestUser
 from situate.kube.errors import ApiError
 from situate.kube.serving_certificate import pair_in, self_signed
-from situate.kube.status_server import PING, HealthCheck, ListenSettings, StatusServer, by_certificate, openssl_name
+from situate.kube.status_server import ListenSettings, StatusServer, by_certificate, openssl_name
+from situate.loop.health import PING, Check
 from situate.wire.errors import InputError
 
 USERS = {"good": ("jane", ["devs"]), "root": ("root", ["system:masters"])}
@@ -49,9 +50,9 @@ class World:
         self.now = 0.0
         self.problem = ""
         checks = {
-            "healthz": [PING, HealthCheck("leaderElection", lambda: self.problem)],
+            "healthz": [PING, Check("leaderElection", lambda: self.problem)],
             "livez": [],
-            "readyz": [PING, HealthCheck("shutdown", lambda: self.problem)],
+            "readyz": [PING, Check("shutdown", lambda: self.problem)],
         }
         client: Any = self.reviews
         self.serving = StatusServer(

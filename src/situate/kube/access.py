@@ -25,20 +25,23 @@ class Credentials(Protocol):
         """What was shown at `version` was refused (401): get something newer. False: there is nothing newer."""
 
 
-class Anonymous:
-    """Shows nothing."""
+class Fixed:
+    """Always the same header, or none."""
 
     version = 0
     certificate = 0
 
+    def __init__(self, header: str | None) -> None:
+        self._header = header
+
     async def header(self) -> str | None:
-        return None
+        return self._header
 
     async def renew(self, version: int) -> bool:
         return False
 
 
-ANONYMOUS = Anonymous()
+ANONYMOUS = Fixed(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,22 +36,6 @@ def basic(username: str, password: str) -> str:
     return f"Basic {base64.b64encode(f'{username}:{password}'.encode()).decode('ascii')}"
 
 
-class Fixed:
-    """Always the same header."""
-
-    version = 0
-    certificate = 0
-
-    def __init__(self, header: str | None) -> None:
-        self._header = header
-
-    async def header(self) -> str | None:
-        return self._header
-
-    async def renew(self, version: int) -> bool:
-        return False
-
-
 class TokenFile:
     """A token in a file, read again every minute and when it is refused.
 

@@ -15,8 +15,9 @@ from situate.kube.delegated import DelegatedAuthentication, DelegatedAuthorizati
 from situate.kube.session import Session
 from situate.kube.settings import Settings
 from situate.kube.shadow import Report
-from situate.kube.status_server import PING, HealthCheck, Page, StatusServer
+from situate.kube.status_server import Page, StatusServer
 from situate.loop.election import Elector
+from situate.loop.health import PING, Check
 from situate.loop.logs import Log
 from situate.loop.metrics import CONTENT_TYPE, Metrics
 from situate.wire.errors import InputError
@@ -80,11 +81,11 @@ class Endpoints:
 
     # -- health ----------------------------------------------------------------------------------------------------
 
-    def checks(self) -> dict[str, list[HealthCheck]]:
-        election = HealthCheck("leaderElection", self._unhealthy_election)
-        shutdown = HealthCheck("shutdown", lambda: "process is shutting down" if self._process.stopping else "")
-        synced = HealthCheck("informer-sync", self._unsynced)
-        handled = HealthCheck("sched-handler-sync", self._unhandled)
+    def checks(self) -> dict[str, list[Check]]:
+        election = Check("leaderElection", self._unhealthy_election)
+        shutdown = Check("shutdown", lambda: "process is shutting down" if self._process.stopping else "")
+        synced = Check("informer-sync", self._unsynced)
+        handled = Check("sched-handler-sync", self._unhandled)
         return {"healthz": [PING, election], "livez": [PING], "readyz": [PING, election, shutdown, synced, handled]}
 
     def _unhealthy_election(self) -> str:

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from situate.kube.access import ANONYMOUS, Access, Credentials
-from situate.kube.credentials import Fixed, TokenFile, WithFiles, basic, bearer
+from situate.kube.access import ANONYMOUS, Access, Credentials, Fixed
+from situate.kube.credentials import TokenFile, WithFiles, basic, bearer
 from situate.kube.exec_credentials import API_VERSIONS, ExecCredentials, Plugin
 from situate.kube.kubeconfig_file import EntryLocation, Exec, KubeconfigCluster, MergedKubeconfig, User, merged_files
 from situate.kube.proxy import from_environment

@@ -22,6 +22,7 @@ from situate.kube.client import Client
 from situate.kube.delegated import AUTHENTICATED, DelegatedAuthentication, DelegatedAuthorization, RequestUser
 from situate.kube.errors import ApiError
 from situate.kube.serving_certificate import load, pair_in, self_signed
+from situate.loop.health import PING, Check, report_all, report_one
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
@@ -43,17 +44,6 @@ class Connected(Protocol):
     """A request, as far as it says who is at the other end."""
 
     def get_extra_info(self, name: str) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
-    """A health check: what is wrong, or an empty text."""
-
-    name: str
-    problem: Callable[[], str]
-
-
-PING: Final = HealthCheck("ping", lambda: "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +70,7 @@ class StatusServer:
         where: ListenSettings,
         authentication: DelegatedAuthentication,
         authorization: DelegatedAuthorization,
-        checks: Mapping[str, Sequence[HealthCheck]],
+        checks: Mapping[str, Sequence[Check]],
         pages: Mapping[str, Page],
     ) -> None:
         """`checks` by the first part of the path: healthz, livez, readyz."""
@@ -187,43 +177,15 @@ class StatusServer:
             return _status(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
         path = request.path
         if path in self._checks:
-            return _health(path[1:], self._checks[path], request)
+            exclude = request.query.getall("exclude", [])
+            return _text(*report_all(path[1:], self._checks[path], exclude, verbose="verbose" in request.query))
         root, _, name = path.rpartition("/")
-        for check in self._checks.get(root, ()):
-            if check.name == name:
-                problem = check.problem()
-                return _text(500, f"internal server error: {problem}\n") if problem else _text(200, "ok")
+        if (found := report_one(self._checks.get(root, ()), name)) is not None:
+            return _text(*found)
         if path in self._pages:
             content_type, body = self._pages[path]()
             return web.Response(body=body, headers={"Content-Type": content_type})
         return _status(404, "NotFound", "the server could not find the requested resource")
-
-
-# -- health ------------------------------------------------------------------------------------------------------------
-
-
-def _health(name: str, checks: Sequence[HealthCheck], request: web.Request) -> web.Response:
-    """All checks of one kind, in Kubernetes' own text: `ok`, or a line for each."""
-    excluded = dict.fromkeys(request.query.getall("exclude", []))
-    lines, failed = [], []
-    for check in checks:
-        if check.name in excluded:
-            del excluded[check.name]
-            lines.append(f"[+]{check.name} excluded: ok\n")
-        elif problem := check.problem():
-            failed.append(f"[-]{check.name} failed: {problem}")
-            lines.append(f"[-]{check.name} failed: reason withheld\n")
-        else:
-            lines.append(f"[+]{check.name} ok\n")
-    if excluded:
-        unknown = ",".join(f'"{one}"' for one in sorted(excluded))
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}\n")
-    if failed:
-        _log.v(2).info("Health check failed", check=name, failed=failed)
-        return _text(500, f"{''.join(lines)}{name} check failed\n")
-    if "verbose" in request.query:
-        return _text(200, f"{''.join(lines)}{name} check passed\n")
-    return _text(200, "ok")
 
 
 def _text(status: int, text: str) -> web.Response:

@@ -1,5 +1,5 @@
 from server.http.world import told, world
-from situate.server.http.ports import Check
+from situate.loop.health import Check
 
 
 def test_health_is_ok_or_says_which_check_failed() -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from situate.loop.health import Check
 from situate.server.errors import StatusError
-from situate.server.http.ports import Check, LogSource, Special
+from situate.server.http.ports import LogSource, Special
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, Settings
 from situate.server.identity.attributes import Attributes, refusal

@@ -40,11 +40,11 @@ from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.cli.control_plane.state import STATE
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.loop.health import Check
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.metrics import Metrics
 from situate.server.admission.chain import chain
 from situate.server.controllers.registry_controllers import RegistryControllers
-from situate.server.http.ports import Check
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Settings as HttpSettings
 from situate.server.identity.bootstrap import begin

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Final
 
-from situate.server.http.ports import Check
+from situate.loop.health import PING, Check, report_all, report_one
 from situate.server.http.query import Query
 from situate.server.http.responses import TEXT, Answer
 from situate.server.http.urls import no_such_path
 
-__all__ = ["PING", "Health"]
+__all__ = ["Health"]
 
-PING: Final = Check("ping", lambda: "")
 _HEADERS: Final = "X-Content-Type-Options: nosniff\r\n"
 
 
@@ -29,32 +27,13 @@ class Health:
     def answer(self, path: str, query: Query) -> Answer:
         path = path.removesuffix("/")
         if path in self._checks:
-            return self._all(path, query)
+            exclude = [query["exclude"]] if query.get("exclude") else []
+            return _text(*report_all(path[1:], self._checks[path], exclude, verbose="verbose" in query))
         root, _, name = path.rpartition("/")
-        for check in self._checks[root]:
-            if check.name == name:
-                problem = check.problem()
-                return _text(500, f"internal server error: {problem}\n") if problem else _text(200, "ok")
-        raise no_such_path()
-
-    def _all(self, path: str, query: Query) -> Answer:
-        """All checks of one kind: `ok`, or a line for each."""
-        excluded = query.get("exclude", "")
-        lines, failed = [], False
-        for check in self._checks[path]:
-            if check.name == excluded:
-                lines.append(f"[+]{check.name} excluded: ok\n")
-            elif check.problem():
-                failed = True
-                lines.append(f"[-]{check.name} failed: reason withheld\n")
-            else:
-                lines.append(f"[+]{check.name} ok\n")
-        name = path[1:]
-        if failed:
-            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{''.join(lines)}{name} check failed\n")
-        if "verbose" in query:
-            return _text(HTTPStatus.OK, f"{''.join(lines)}{name} check passed\n")
-        return _text(HTTPStatus.OK, "ok")
+        found = report_one(self._checks[root], name)
+        if found is None:
+            raise no_such_path()
+        return _text(*found)
 
 
 def _text(code: int, text: str) -> Answer:

@@ -15,7 +15,6 @@ from situate.server.resources import Resource
 __all__ = [
     "Asked",
     "Audit",
-    "Check",
     "Computed",
     "Followed",
     "Gate",
@@ -126,14 +125,6 @@ class Special:
 
 Specials: TypeAlias = Mapping[tuple[str, str, str], Special]
 """By group, plural and subresource ("" for a resource itself)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A health check: what is wrong, or an empty text."""
-
-    name: str
-    problem: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from situate.loop.health import Check
 from situate.loop.logs import Log
 from situate.server.discovery import Discovery
 from situate.server.http.connection import Listener
@@ -20,7 +21,7 @@ from situate.server.http.host_allowlist import Hosts
 from situate.server.http.metrics import Meter
 from situate.server.http.objects import Objects
 from situate.server.http.pod_logs import PodLogs
-from situate.server.http.ports import Check, Computed, Gate, LogSource, Specials, Tables
+from situate.server.http.ports import Computed, Gate, LogSource, Specials, Tables
 from situate.server.http.routing import Routing
 from situate.server.http.scale import Scale
 from situate.server.http.settings import Settings
