@@ -22,11 +22,9 @@ from situate.kube.client import Client
 from situate.kube.port import KubePort
 from situate.loop.scheduling.performer import Performer
 from situate.loop.scheduling.view import ClusterView
-from situate.wire.objects import decode, decode_pod
+from situate.wire.objects import decode_pod
 
 PODS = "/api/v1/pods"
-CLAIMS = "/api/v1/persistentvolumeclaims"
-VOLUMES = "/api/v1/persistentvolumes"
 EVENTS = "/apis/events.k8s.io/v1/events"
 START_NS = 1_767_225_600_123_456_789  # 2026-01-01T00:00:00.123456789Z
 WITHIN_S = 5.0
@@ -182,19 +180,6 @@ class World:
         pod = json.loads(json.dumps(self.get_pod(name)))
         pod["spec"]["nodeName"] = node
         self.server.put(PODS, pod)
-
-    # -- storage -----------------------------------------------------------------------------------------------------
-
-    def see_storage(self) -> None:
-        """The engine hears of the volumes and claims as they are, and steps."""
-        for one in self.server.all(VOLUMES):
-            volume = decode(PersistentVolume, json.dumps(one).encode())
-            self.seen.volumes[volume.metadata.name] = volume
-        for one in self.server.all(CLAIMS):
-            claim = decode(PersistentVolumeClaim, json.dumps(one).encode())
-            self.seen.claims[claim.metadata.namespace, claim.metadata.name] = claim
-        self.seen.storage_version += 1
-        self.performer.perform([])
 
 
 def play(scenario: Callable[[World], Awaitable[None]]) -> None:

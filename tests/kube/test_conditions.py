@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.performing import PODS, World, play
+from kube.performing import World, play
 from situate.core.changes import BindDone, PodRef
 from situate.core.effects import Bind, Nominate, SetCondition, SetGroupCondition
 from situate.core.model.group import PodGroup
@@ -43,19 +43,6 @@ def test_a_condition_is_written_as_kubernetes_writes_it() -> None:
             },
         }
         assert not world.told
-
-    play(scenario)
-
-
-def test_a_condition_and_a_nomination_of_one_step_are_one_patch() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.performer.perform([waits(ref), Nominate(ref, "n3")])
-        await world.quiet()
-        assert len(world.server.asked("PATCH")) == 1
-        status = world.get_pod()["status"]
-        assert status["nominatedNodeName"] == "n3"
-        assert [one["type"] for one in status["conditions"]] == ["PodScheduled"]
 
     play(scenario)
 
@@ -239,17 +226,6 @@ def test_a_patch_that_is_refused_because_another_pod_has_the_name_is_no_failure(
     play(scenario)
 
 
-def test_a_pod_that_is_gone_is_no_failure() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.server.remove(PODS, "web", "default")
-        world.performer.perform([waits(ref)])
-        await world.quiet()
-        assert not world.counted.failures
-
-    play(scenario)
-
-
 def test_a_note_on_a_pod_that_somebody_else_changed_is_written_on_what_it_is_now() -> None:
     async def scenario(world: World) -> None:
         ref = world.add_pod()
@@ -262,17 +238,6 @@ def test_a_note_on_a_pod_that_somebody_else_changed_is_written_on_what_it_is_now
         world.performer.perform([Bind(ref, "n1", 1)])
         [answer] = await world.answers()
         assert not isinstance(answer, BindDone), "the version that was written is not the one that was decided on"
-
-    play(scenario)
-
-
-def test_who_does_not_lead_notes_nothing() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.leads = False
-        world.performer.perform([waits(ref), Nominate(ref, "n1")])
-        await world.quiet()
-        assert not world.server.requests
 
     play(scenario)
 

@@ -88,17 +88,6 @@ def test_a_deletion_whose_answer_is_lost_is_done_if_the_pod_says_so(graceful: bo
     play(scenario)
 
 
-def test_a_victim_that_is_gone_needs_no_eviction() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.server.remove(PODS, "web", "default")
-        world.performer.perform([evict(ref)])
-        assert await world.answers() == [EvictDone(ref)]
-        assert not world.server.asked("DELETE")
-
-    play(scenario)
-
-
 @pytest.mark.parametrize(
     "code", [pytest.param(0, id="as the fake says it"), pytest.param(422, id="as Kubernetes does")]
 )

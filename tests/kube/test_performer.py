@@ -1,61 +1,27 @@
-"""The performer as a whole: nothing blocks, everything is answered once, faults or no faults."""
+"""The performer before an API server that fails. What holds in every world is in tests/loop/scheduling."""
 
-import asyncio
 import random
 from typing import Any
 
 import pytest
 
 from builders import node, pod
-from kube.performing import EVENTS, PODS, World, play
+from kube.performing import PODS, World, play
 from situate.core.changes import (
     BindDone,
     BindFailed,
-    EvictDone,
-    EvictFailed,
-    ExtenderSaid,
     NodeSeen,
     ObjectSeen,
     PodRef,
     PodSeen,
 )
 from situate.core.config.defaults import default_configuration
-from situate.core.effects import AskExtender, Bind, Effect, Evict, Nominate, Report, SetCondition
+from situate.core.effects import Bind, Effect, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta
-from situate.kube.port import IN_FLIGHT
-from situate.loop.scheduling.port import STOPPING
 from situate.loop.scheduling.view import EngineView
 from storage_builders import claim, volume
-
-
-def test_performing_does_not_wait_for_anything() -> None:
-    async def scenario(world: World) -> None:
-        refs = [world.add_pod(f"p{at}") for at in range(10)]
-        world.performer.perform([Bind(ref, "n1", 1) for ref in refs])
-        assert not world.told
-        assert not world.server.requests
-        await world.answers(10)
-
-    play(scenario)
-
-
-def test_so_many_binds_are_under_way_and_no_more() -> None:
-    async def scenario(world: World) -> None:
-        refs = [world.add_pod(f"p{at}") for at in range(IN_FLIGHT.binds + 20)]
-        world.server.fault("POST", "/binding", hang=True, times=len(refs))
-        world.performer.perform([Bind(ref, "n1", 1) for ref in refs])
-        await world.until(lambda: len(world.server.asked("POST")) == IN_FLIGHT.binds)
-        assert world.performer.binds_waiting == len(refs)
-        world.server.release()
-        told = await world.answers(len(refs))
-        assert {type(one) for one in told} == {BindDone}
-        assert world.counted.most["binding"] == IN_FLIGHT.binds
-        assert world.counted.now["binding"] == 0
-        assert world.performer.binds_waiting == 0
-
-    play(scenario)
 
 
 def test_many_notes_do_not_hold_up_a_bind() -> None:
@@ -73,43 +39,7 @@ def test_many_notes_do_not_hold_up_a_bind() -> None:
     play(scenario)
 
 
-def test_a_later_decision_replaces_one_that_has_not_begun() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.server.fault("PATCH", "/status", hang=True)
-        world.performer.perform([SetCondition(ref, "PodScheduled", "False", "Unschedulable", "x")])
-        await world.until(lambda: world.server.asked("PATCH"))
-        world.performer.perform([Bind(ref, "n1", 1)])
-        world.performer.perform([Bind(ref, "n2", 2)])
-        world.server.release()
-        assert await world.answers() == [BindDone(ref, 2)]
-        assert world.get_pod()["spec"]["nodeName"] == "n2"
-
-    play(scenario)
-
-
 # -- the end -----------------------------------------------------------------------------------------------------------
-
-
-def test_draining_lets_binds_finish_and_refuses_new_ones() -> None:
-    async def scenario(world: World) -> None:
-        refs = [world.add_pod(f"p{at}") for at in range(IN_FLIGHT.binds + 1)]
-        late = world.add_pod("late")
-        world.server.fault("POST", "/binding", hang=True, times=len(refs))
-        world.performer.perform([Bind(ref, "n1", 1) for ref in refs])
-        await world.until(lambda: len(world.server.asked("POST")) == IN_FLIGHT.binds)
-        draining = asyncio.create_task(world.performer.drain(5))
-        await asyncio.sleep(0)
-        world.performer.perform([Bind(late, "n1", 1), Evict(late, "n1", refs[0], "x"), Nominate(late, "n1")])
-        world.server.release()
-        assert await draining
-        assert world.told.count(BindFailed(refs[-1], 1, STOPPING)) == 1, "it had not begun"
-        assert world.told.count(BindFailed(late, 1, STOPPING)) == 1
-        assert world.told.count(EvictFailed(late, STOPPING)) == 1
-        assert sum(isinstance(one, BindDone) for one in world.told) == IN_FLIGHT.binds
-        assert "nodeName" not in world.get_pod("late")["spec"]
-
-    play(scenario)
 
 
 def test_draining_does_not_wait_for_ever() -> None:
@@ -119,52 +49,6 @@ def test_draining_does_not_wait_for_ever() -> None:
         world.performer.perform([Bind(ref, "n1", 1)])
         await world.until(lambda: world.server.asked("POST"))
         assert not await world.performer.drain(0.01)
-
-    play(scenario)
-
-
-def test_draining_writes_the_events_of_what_was_done() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.performer.perform([Report(ref, "Normal", "Scheduled", "Binding", "done")])
-        assert await world.performer.drain(5)
-        assert len(world.server.all(EVENTS)) == 1
-
-    play(scenario)
-
-
-# -- extenders ---------------------------------------------------------------------------------------------------------
-
-
-class Extender:
-    """Answers as loop.extenders.Extenders does."""
-
-    async def ask(self, ask: AskExtender) -> ExtenderSaid:
-        return ExtenderSaid(ask.ask, nodes=("n1",))
-
-    async def bind(self, bind: Bind) -> BindDone | BindFailed:
-        return BindDone(bind.pod, bind.attempt)
-
-
-def test_an_extender_is_asked_and_binds_what_it_is_to_bind() -> None:
-    async def scenario(world: World) -> None:
-        extenders: Any = Extender()
-        world.performer = world.new_performer(extenders=extenders)
-        ref = world.add_pod()
-        world.performer.perform([AskExtender(7, 0, "filter", ref, ("n1", "n2")), Bind(ref, "n1", 1, extender=0)])
-        told = await world.answers(2)
-        assert sorted(map(repr, told)) == sorted(map(repr, [ExtenderSaid(7, nodes=("n1",)), BindDone(ref, 1)]))
-        assert not world.server.requests
-
-    play(scenario)
-
-
-def test_without_extenders_asking_one_is_answered_all_the_same() -> None:
-    async def scenario(world: World) -> None:
-        ref = world.add_pod()
-        world.performer.perform([AskExtender(7, 0, "filter", ref, ("n1",)), Bind(ref, "n1", 1, extender=0)])
-        told = await world.answers(2)
-        assert [type(one) for one in told] == [ExtenderSaid, BindFailed]
 
     play(scenario)
 
@@ -256,13 +140,3 @@ def test_a_bound_pod_has_no_version_for_another_of_its_class_may_have_lent_it() 
         seen = EngineView(engine).pod(PodRef("default", one.metadata.name, one.metadata.uid))
         assert seen is not None
         assert seen.metadata.resource_version == ""
-
-
-def test_evictions_and_binds_of_different_pods_go_side_by_side() -> None:
-    async def scenario(world: World) -> None:
-        victim, ref = world.add_pod("victim"), world.add_pod()
-        world.performer.perform([Evict(victim, "n1", ref, "x"), Bind(ref, "n2", 1)])
-        told = await world.answers(2)
-        assert {type(one) for one in told} == {EvictDone, BindDone}
-
-    play(scenario)

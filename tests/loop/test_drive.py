@@ -269,6 +269,25 @@ def test_what_a_performer_tells_at_once_waits_for_the_next_step(monkeypatch: pyt
     assert (performing[1], drive.waiting) == (1, 3)
 
 
+def test_a_performer_hears_of_every_step_also_of_one_without_effects() -> None:
+    heard: list[int] = []
+
+    class Listening:
+        binds_waiting = 0
+
+        def perform(self, effects: Sequence[Effect]) -> None:
+            heard.append(len(effects))
+
+    drive = Drive(Engine(CONFIG))
+    drive.attach(Listening())
+    drive.tell([NODE])
+    drive.step()
+    assert heard == [], "it does not lead yet"
+    drive.lead()
+    drive.step()
+    assert heard == [0]
+
+
 def test_after_it_was_told_to_stop_nobody_is_decided_and_answers_are_heard() -> None:
     hands = Hands(at_once=False)
     drive = made(hands)

@@ -10,7 +10,7 @@ from server.placing.world import World, pod_object
 from server.scheduling.stories import performer_of, scheduling, tell, until
 from situate.core.changes import BindDone, BindFailed, Change, PodRef
 from situate.core.config.defaults import default_configuration
-from situate.core.effects import Bind, Nominate, SetCondition
+from situate.core.effects import Bind
 from situate.core.engine.engine import Engine
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.performer import Performer
@@ -210,26 +210,6 @@ def test_a_pod_that_somebody_else_binds_meanwhile_is_left_alone() -> None:
     tell(story)
 
 
-def test_the_same_condition_is_not_written_again() -> None:
-    async def story(world: World) -> None:
-        await world.node("n1", cpu="1")
-        async with scheduling(world) as scheduler:
-            pod = await world.pod(cpu="2")
-            await until(lambda: world.decision("p") is not None)
-            ref, first = PodRef("default", "p", pod.uid), world.held("p").revision
-            message = world.read("p")["status"]["conditions"][0]["message"]
-            said = SetCondition(ref, "PodScheduled", "False", "Unschedulable", message)
-            performer_of(scheduler).perform([said])
-            await until(lambda: not performer_of(scheduler).busy)
-            assert world.held("p").revision == first
-            performer_of(scheduler).perform([msgspec.structs.replace(said, message="another"), Nominate(ref, "n1")])
-            await until(lambda: not performer_of(scheduler).busy)
-            status = world.read("p")["status"]
-            assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("another", "n1")
-
-    tell(story)
-
-
 def test_a_bind_to_a_node_that_filled_up_meanwhile_is_refused_and_the_pod_goes_elsewhere() -> None:
     """The scheduler is slow to hear: what it knows is old, and the store is not."""
 
@@ -307,6 +287,33 @@ def test_the_metrics_of_a_scheduler_count_what_it_does() -> None:
             running = asyncio.create_task(scheduler.run())
             await world.pod()
             await until(lambda: b'result="scheduled"} 1.0' in metrics.render())
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    tell(story)
+
+
+def test_the_metrics_of_a_scheduler_count_work_in_flight_and_failures() -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="1")
+        metrics, seen = Metrics(), []
+        async with open_scheduler(
+            world.store, world.registry, world.binder, SchedulerSettings(elects=False), metrics=metrics
+        ) as scheduler:
+            note = world.registry.modify
+
+            async def slow(*args: Any, **options: Any) -> Any:
+                seen.append(b'scheduler_goroutines{operation="status"} 1.0' in metrics.render())
+                return await note(*args, **options)
+
+            world.registry.modify = slow  # type: ignore[method-assign]
+            world.binder.bind = broken  # type: ignore[method-assign]
+            running = asyncio.create_task(scheduler.run())
+            await world.pod("large", cpu="2")
+            await until(lambda: bool(seen))
+            assert seen[0]
+            await world.pod()
+            await until(lambda: b'situate_failures_total{operation="binding"}' in metrics.render())
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 

@@ -257,6 +257,8 @@ class Performer:
         self._lanes.put(key, _GroupNote(condition))
 
     async def _run_note(self, work: PodNote | _GroupNote) -> None:
+        if not self._may_write():
+            return
         self._metrics.under_way("status", 1)
         outcome = WriteOutcome.REFUSED
         try:
