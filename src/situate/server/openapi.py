@@ -14,7 +14,6 @@ import msgspec
 
 from situate.server.discovery import Document, document, subresource_kind, subresource_verbs
 from situate.server.kinds import KINDS
-from situate.server.openapi_values import GIVEN, NOT_GIVEN, VALUES
 from situate.server.resources import RESOURCES, Resource
 from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, message
 
@@ -287,7 +286,7 @@ def _schema(name: str) -> msgspec.Raw:
         "description": _WORDS.get(one.go, f"{one.go} is a part of other kinds."),
         "type": "object",
     }
-    if required := [field.name for field in flat_fields(one) if _is_required(one, field)]:
+    if required := [field.name for field in flat_fields(one) if field.required]:
         schema["required"] = required
     schema["properties"] = dict(sorted(properties.items()))
     if one.is_kind:
@@ -299,22 +298,11 @@ def _schema(name: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(schema))
 
 
-def _is_required(one: Message, field: Field) -> bool:
-    """What is always written must be given, but for objects and times, which Go writes even when they are not there."""
-    named = f"{one.go}.{field.name}"
-    if named in GIVEN or named in NOT_GIVEN:
-        return named in GIVEN
-    return field.always and field.type.form not in ("message", "special")
-
-
 def _property(one: Message, field: Field) -> dict[str, Any]:
     text = _WORDS.get(f"{one.go}.{field.name}") or _WORDS.get(field.name, "")
     shown = _type(field.type)
     if "$ref" in shown:
         shown = {"allOf": [shown]}
-    values = VALUES.get(f"{one.go}.{field.name}")
-    if values and "allOf" not in shown:
-        shown.get("items", shown)["enum"] = values
     return {"description": text, **shown} if text else shown
 
 
@@ -324,7 +312,7 @@ def _type(kind: Type) -> dict[str, Any]:
     if kind.form == "special":
         return {"$ref": REF + _SPECIAL[kind.name]}
     if kind.form == "scalar" or kind.of is None:
-        return dict(_SCALARS[kind.name])
+        return {**_SCALARS[kind.name], "enum": sorted(kind.values)} if kind.values else dict(_SCALARS[kind.name])
     inner = _type(kind.of)
     return (
         {"type": "array", "items": inner} if kind.form == "list" else {"type": "object", "additionalProperties": inner}

@@ -275,3 +275,18 @@ def test_an_agent_without_a_name_is_known_by_its_program() -> None:
         assert (await world.get(DEPLOYMENT, "a")) == made
 
     tell(story)
+
+
+def test_the_finalizers_of_a_namespace_need_a_domain() -> None:
+    async def story(world: World) -> None:
+        namespaces = BY_KIND["v1", "Namespace"]
+        made = await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        target = Target(namespaces, "", "team", "finalize")
+        made["spec"]["finalizers"] = ["kubernetes", "mine"]
+        code, _, text = await no(world.registry.update(target, made, ANN))
+        assert code == 422
+        assert 'spec.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name' in text
+        made["spec"]["finalizers"] = ["kubernetes", "example.com/mine"]
+        assert (await world.registry.update(target, made, ANN)).object(namespaces)["spec"] == made["spec"]
+
+    tell(story)

@@ -70,6 +70,17 @@ def test_a_snapshot_shows_its_revision_and_how_many_pods_it_counts() -> None:
     assert cells_of(resource, {"metadata": metadata, "spec": {"pods": [{}, {}]}}, NS) == ["n1", "17", 2, "1s"]
 
 
+@pytest.mark.parametrize(
+    "version, condition", [("v1beta1", "PodGroupInitiallyScheduled"), ("v1alpha2", "PodGroupScheduled")]
+)
+@pytest.mark.parametrize("status, shown", [("True", "Scheduled"), ("False", "Unschedulable")])
+def test_a_pod_group_shows_what_the_scheduler_wrote(version: str, condition: str, status: str, shown: str) -> None:
+    resource = BY_KIND[f"scheduling.k8s.io/{version}", "PodGroup"]
+    conditions = [{"type": condition, "status": status}]
+    obj = {"metadata": {"name": "g"}, "spec": {}, "status": {"conditions": conditions}}
+    assert cells_of(resource, obj, 0)[3] == shown
+
+
 def test_a_pod_group_names_its_workload_and_why_it_is_disrupted() -> None:
     resource = BY_KIND["scheduling.k8s.io/v1alpha2", "PodGroup"]
     reference = {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}

@@ -2,24 +2,28 @@
 
 import pytest
 
-from situate.wire.patching import facts, shape_of
+from situate.wire.patching import shape_of
 from situate.wire.patching.schema import OPEN, Key, blank, is_served, resets
+from situate.wire.patching.strategic import strategic_patched
+from situate.wire.schema.table import flat_fields, kinds, message
 
 
-def test_every_type_that_is_named_is_in_the_table() -> None:
-    from situate.wire.patching import schema
+@pytest.mark.parametrize("api_version, kind", kinds())
+def test_every_kind_has_metadata_and_something_to_start_from(api_version: str, kind: str) -> None:
+    if "metadata" in [field.name for field in flat_fields(message(kinds()[api_version, kind]))]:
+        assert shape_of(api_version, kind).field("metadata").field("finalizers").form == "set"
+        assert blank(api_version, kind)["metadata"] == {}
+        assert is_served(api_version, kind)
 
-    named = {shape.type for shapes in schema._TYPES.values() for shape in shapes.values()} - {"", "whole"}
-    assert named <= set(schema._TYPES)
 
-
-@pytest.mark.parametrize("version", facts.KINDS)
-def test_every_kind_has_metadata_and_something_to_start_from(version: str) -> None:
-    for name in facts.KINDS[version].split():
-        kind = name.partition("=")[0]
-        assert shape_of(version, kind).field("metadata").field("finalizers").form == "set"
-        assert blank(version, kind)["metadata"] == {}
-        assert is_served(version, kind)
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
+def test_every_version_of_a_pod_group_merges_its_conditions_by_type(version: str) -> None:
+    api_version = f"scheduling.k8s.io/{version}"
+    assert shape_of(api_version, "PodGroup").field("status").field("conditions").merge_key == "type"
+    old = {"status": {"conditions": [{"type": "A", "status": "True"}]}}
+    patch = {"status": {"conditions": [{"type": "B", "status": "True"}]}}
+    merged = strategic_patched(old, patch, shape_of(api_version, "PodGroup"))
+    assert sorted(one["type"] for one in merged["status"]["conditions"]) == ["A", "B"]
 
 
 def test_ports_have_a_default_protocol() -> None:
@@ -35,10 +39,10 @@ def test_both_kinds_of_events_have_a_shape_of_their_own() -> None:
 
 
 def test_of_a_kind_that_is_not_in_the_table_the_metadata_is_known() -> None:
-    shape = shape_of("situate.dev/v1alpha1", "PlacementDecision")
+    shape = shape_of("example.com/v1", "Thing")
     assert shape.field("metadata").field("ownerReferences").form == "keyed"
     assert shape.field("spec") == OPEN
-    assert not is_served("situate.dev/v1alpha1", "PlacementDecision")
+    assert not is_served("example.com/v1", "Thing")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ class Strategy:
     validate_update: Compare = _fine_both
     """(new, old): includes the checks of `validate` where Kubernetes makes them again."""
     validate_status: Compare = _fine_both
+    validate_finalize: Check = _fine
+    """Of the `finalize` subresource."""
     selectable: Callable[[Object], Mapping[str, str]] = _not_selectable
     """Values for field selectors beyond metadata.name and metadata.namespace; always all keys of the kind."""
     grace: Callable[[Object, int | None], int] = _at_once

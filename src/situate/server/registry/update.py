@@ -135,7 +135,7 @@ def _checked(subresource: str, strategy: Strategy, new: Object, old: Object) -> 
         case "status":
             return strategy.validate_status(new, old)
         case "finalize":
-            return []
+            return strategy.validate_finalize(new)
         case _:
             return strategy.validate_update(new, old)
 

@@ -1,18 +1,16 @@
 """The shapes of objects: which lists are merged by which key, and which values have one owner as a whole.
 
-Shapes come from the tables in facts.py. A field that is not in them has the shape OPEN: an object in it is merged field
-by field, anything else is one value. Knows no types but list, object and scalar: whether an object is valid is for
-others to say.
+Shapes come from the table of messages, wire/schema. A field without merge words has the shape OPEN: an object in it is
+merged field by field, anything else is one value. Nothing here validates an object.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from situate.wire.patching import facts
+from situate.wire.schema.table import Field, Message, flat_fields, kinds, message, message_of
 
 __all__ = ["OPEN", "Key", "Shape", "blank", "is_served", "resets", "shape_of"]
 
@@ -42,7 +40,7 @@ class Shape:
 
     def field(self, name: str) -> "Shape":
         """The shape of a field of an object of this shape."""
-        return _TYPES[self.type].get(name, OPEN) if self.type else OPEN
+        return _fields(self.type).get(name, OPEN) if self.type else OPEN
 
     @property
     def item(self) -> "Shape":
@@ -51,7 +49,17 @@ class Shape:
 
 
 OPEN: Final = Shape()
-_LIKE_CUSTOM: Final = "PodGroup"  # as a custom resource with a status: what writes one cannot write the other
+_METADATA: Final = "meta.v1.ObjectMeta"
+_UNKNOWN: Final = "-"
+"""The type of a kind that is not in the table: only its metadata is known."""
+# Fields that a write of the status resets. A write of the object itself resets the status.
+_RESETS: Final = {
+    "Deployment": "spec metadata.labels",
+    "Pod": "spec metadata.deletionTimestamp metadata.ownerReferences",
+    **dict.fromkeys(("PodGroup", "ResourceClaim", "VolumeAttachment"), "spec metadata"),
+}
+_CUSTOM: Final = ("scheduling.x-k8s.io/v1alpha1", "situate.dev/v1alpha1")
+"""Versions of custom resources: a write of the status resets the metadata, and an object begins with nothing."""
 
 
 @cache
@@ -59,47 +67,28 @@ def _item_of(type_name: str) -> Shape:
     return Shape("whole") if type_name == "whole" else Shape(type=type_name)
 
 
-def shape_of(api_version: str, kind: str) -> Shape:
-    """The shape of a kind's objects. For a kind that is not in the tables, only the metadata's is known."""
-    return _KINDS.get((api_version, kind), _UNKNOWN)
+@cache
+def _fields(type_name: str) -> dict[str, Shape]:
+    if type_name == _UNKNOWN:
+        return {"metadata": Shape(type=_METADATA)}
+    return {field.name: _shape(field) for field in flat_fields(message(type_name))}
 
 
-def is_served(api_version: str, kind: str) -> bool:
-    """Whether a kind of the tables has this version."""
-    return (api_version, kind) in _KINDS
-
-
-def blank(api_version: str, kind: str) -> dict[str, Any]:
-    """An object of the kind that nobody has written to."""
-    found: dict[str, Any] = msgspec.json.decode(_BLANKS.get((api_version, kind), "{}"))
-    return {"apiVersion": api_version, "kind": kind, "metadata": {}, **found}
-
-
-def resets(kind: str, subresource: str) -> tuple[tuple[str, ...], ...]:
-    """Paths that a request cannot write, and so never owns."""
-    if kind not in _KNOWN:
-        kind = _LIKE_CUSTOM
-    return _RESETS.get((kind, subresource), ())
-
-
-def _parse_row(row: str) -> tuple[str, Shape]:
-    """`ports by containerPort,protocol=TCP` and the like; the notation is explained where the table is."""
-    field, *words = row.split()
-    match words:
+def _shape(field: Field) -> Shape:
+    inner = field.type.of if field.type.form == "list" and field.type.of else field.type
+    name = inner.name if inner.form == "message" else ""
+    match field.merge.split():
         case ["set", *more]:
-            return field, Shape("set", merge_key="" if more == ["merged"] else None)
+            return Shape("set", merge_key="" if more == ["merged"] else None)
         case ["whole", "merged", key]:
-            return field, Shape("whole", merge_key=key)
+            return Shape("whole", merge_key=key)
         case ["whole", *more]:
-            return field, Shape("whole", replaced=more == ["replaced"])
+            return Shape("whole", replaced=more == ["replaced"])
         case ["by", keys, *more]:
             parsed = tuple(_parse_key(key) for key in keys.split(","))
-            replaced = more[:1] == ["replaced"]
-            inner = more[1:] if replaced else more
-            return field, Shape("keyed", parsed, None if replaced else parsed[0].name, type="".join(inner))
-        case [inner_type]:
-            return field, Shape(type=inner_type)
-    raise ValueError(f"not a row of the table: {row}")
+            merge_key = None if "replaced" in more else parsed[0].name
+            return Shape("keyed", parsed, merge_key, type="whole" if "whole" in more else name)
+    return Shape(type=name) if field.type.form == "message" else OPEN
 
 
 def _parse_key(text: str) -> Key:
@@ -107,41 +96,50 @@ def _parse_key(text: str) -> Key:
     return Key(name.removesuffix("?"), default, name.endswith("?"))
 
 
-def _parse_types() -> Iterator[tuple[str, dict[str, Shape]]]:
-    for line in facts.TYPES.replace("\n    ", " ").split("\n"):
-        name, _, rows = line.partition(": ")
-        if rows:
-            yield name, dict(_parse_row(row) for row in rows.split("; "))
+@cache
+def shape_of(api_version: str, kind: str) -> Shape:
+    """The shape of a kind's objects. For a kind that is not in the table, only the metadata's is known."""
+    one = message_of(api_version, kind)
+    return Shape(type=_UNKNOWN if one is None else one.name)
 
 
-def _parse_kinds() -> Iterator[tuple[tuple[str, str], str]]:
-    for version, names in facts.KINDS.items():
-        for name in names.split():
-            kind, _, type_name = name.partition("=")
-            yield (version, kind), type_name or kind
+def is_served(api_version: str, kind: str) -> bool:
+    """Whether the table has the kind in this version."""
+    return message_of(api_version, kind) is not None
 
 
-def _parse_blanks() -> Iterator[tuple[tuple[str, str], str]]:
-    for line in facts.BLANKS.replace("\n    ", "").strip().split("\n"):
-        version, kind, text = line.split(" ", 2)
-        for name, template in facts.TEMPLATES.items():
-            text = text.replace(name, template)
-        yield (version, kind), text
+def blank(api_version: str, kind: str) -> dict[str, Any]:
+    """An object of the kind that nobody has written to: Go has some fields even when they are empty, so that a manager
+    that fills one in owns what is inside, and not the field itself."""
+    found: dict[str, Any] = {} if api_version in _CUSTOM else msgspec.json.decode(_blank(api_version, kind))
+    return {"apiVersion": api_version, "kind": kind, "metadata": {}, **found}
 
 
-def _parse_resets() -> Iterator[tuple[tuple[str, str], tuple[tuple[str, ...], ...]]]:
-    for line in facts.RESETS.strip().split("\n"):
-        kinds, _, both = line.partition(": ")
-        for subresource, paths in zip(("", "status"), both.split(" | "), strict=True):
-            for kind in kinds.split():
-                yield (kind, subresource), tuple(tuple(path.split(".")) for path in paths.split())
+@cache
+def _blank(api_version: str, kind: str) -> bytes:
+    one = message_of(api_version, kind)
+    return msgspec.json.encode(_empty(one) if one is not None else {})
 
 
-_METADATA: Final = {"metadata": Shape(type="ObjectMeta")}
-_UNKNOWN: Final = Shape(type="-")
-_KINDS: Final = {kind: Shape(type=type_name) for kind, type_name in _parse_kinds()}
-_TYPES: Final = dict(_parse_types())
-_TYPES.update({shape.type: _METADATA | _TYPES.get(shape.type, {}) for shape in (*_KINDS.values(), _UNKNOWN)})
-_BLANKS: Final = dict(_parse_blanks())
-_RESETS: Final = dict(_parse_resets())
-_KNOWN: Final = frozenset(kind for _, kind in _KINDS)
+def _empty(one: Message) -> dict[str, Any]:
+    """Every field that Go writes even if it is empty."""
+    return {field.name: _zero(field) for field in flat_fields(one) if field.always}
+
+
+def _zero(field: Field) -> Any:
+    if field.pointer:
+        return None
+    if field.type.form == "message":
+        return _empty(message(field.type.name))
+    return {"string": "", "bool": False, "int32": 0, "int64": 0}.get(field.type.name)
+
+
+@cache
+def resets(kind: str, subresource: str) -> tuple[tuple[str, ...], ...]:
+    """Paths that a request cannot write, and so never owns."""
+    versions = [version for version, name in kinds() if name == kind]
+    if not any("status" in _fields(kinds()[version, kind]) for version in versions):
+        return ()
+    written = "spec metadata" if versions[0] in _CUSTOM else _RESETS.get(kind, "spec")
+    paths = {"": "status", "status": written}.get(subresource, "")
+    return tuple(tuple(path.split(".")) for path in paths.split())

@@ -131,7 +131,7 @@ def _annotated(field: Field) -> tuple[Any, dict[str, Any]]:
     annotation, zero = _annotation(kind)
     if kind.form in ("list", "map"):
         return annotation, {"default_factory": list if kind.form == "list" else dict}
-    if field.always and kind.form == "message":
+    if field.always and kind.form == "message" and not field.pointer:
         return annotation, {"default_factory": annotation}
     if field.always and kind.name in ("Quantity", "Amount"):
         return annotation, {"default_factory": _zero_text}

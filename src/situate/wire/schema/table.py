@@ -9,8 +9,18 @@ a type, which is
     [type], {type}, {key:type}                a list; a map of text to the type, where the text has a name of its own
     type?                                     a pointer: zero values are kept, only what is absent is not written
     type!                                     written even if it is empty
-`+Message number` is a message whose fields, in JSON, are those of the message around it. `string: A B` and `A = type`
-name types which are no messages: refusals call them so.
+    type*, type~                              required, or not, against the rule (see Field.required)
+After the type, words say how patches merge the field, as Kubernetes' OpenAPI documents do:
+    by name,protocol=TCP                      a list with one item for each key; `=` gives a key's default, `?` says it
+                                              may be absent. A strategic merge patch merges by the first key, or, after
+                                              `replaced`, replaces the list. After `whole`, each item has one owner.
+    set                                       a list of different scalars; strategic merge adds to it if it is `merged`
+    whole                                     a list or an object with one owner as a whole; `merged key`, if strategic
+                                              merge merges it all the same; `replaced`, if that replaces the object
+Without them, objects are merged field by field, and a list is one value.
+`+Message number` is a message whose fields, in JSON, are those of the message around it. `string: A B`, `A = type` and
+`enum A: value value` name types that are no messages: refusals call them so. kube-apiserver's messages list an enum's
+values in this order.
 """
 
 import re
@@ -74,6 +84,8 @@ class Type(msgspec.Struct, frozen=True):
     """What Go calls it in a refusal, as `[]v1.Container`."""
     of: "Type | None" = None
     """Of a list's items, of a map's values."""
+    values: tuple[str, ...] = ()
+    """Of an enum."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -90,6 +102,10 @@ class Field(msgspec.Struct, frozen=True):
     """Written even if empty."""
     inline: bool = False
     """In JSON, the fields of the message in it stand here."""
+    required: bool = False
+    """As OpenAPI has it: by rule what is always written, but for objects and times, which Go writes even if absent."""
+    merge: str = ""
+    """How patches merge it, in the words of the table."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -161,14 +177,17 @@ def _field(section: str, text: str) -> Field:
     if text.startswith("+"):
         name, number = text[1:].split()
         return Field(name, int(number), _type(section, name), inline=True)
-    name, number, kind = text.split()
-    bare = kind.rstrip("?!")
+    name, number, kind, *words = text.split()
+    found = _type(section, kind.rstrip("?!*~"))
+    by_rule = "!" in kind and found.form not in ("message", "special")
     return Field(
         name,
         0 if number == "-" else int(number),
-        _type(section, bare),
+        found,
         pointer="?" in kind,
         always="!" in kind,
+        required="*" in kind or (by_rule and "~" not in kind),
+        merge=" ".join(words),
     )
 
 
@@ -191,6 +210,8 @@ def _type(section: str, text: str) -> Type:
     alias = _aliases(there).get(name)
     if alias is None:
         return Type("message", f"{there}.{name}", go)
+    if alias.startswith("enum "):
+        return Type("scalar", "string", go, values=tuple(value.strip('"') for value in alias.split()[1:]))
     meant = _type(there, alias)
     return Type(meant.form, meant.name, go, meant.of)
 
@@ -222,6 +243,8 @@ def _section(section: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
             aliases[name] = meaning
         elif head == "string":
             aliases.update(dict.fromkeys(rest.split(), "string"))
+        elif head.startswith("enum "):
+            aliases[head.removeprefix("enum ")] = f"enum{rest}"
         else:
             lines[head.removeprefix("kind ")] = line
     return lines, aliases

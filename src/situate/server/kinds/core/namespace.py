@@ -14,7 +14,7 @@ from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
-__all__ = ["NAME_LABEL", "KIND", "validate_finalize"]
+__all__ = ["NAME_LABEL", "KIND"]
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 KUBERNETES: Final = "kubernetes"
@@ -70,8 +70,7 @@ def _validate_status(new: Object, _old: Object) -> Causes:
     return causes
 
 
-def validate_finalize(new: Object) -> Causes:
-    """Of the `finalize` subresource."""
+def _validate_finalize(new: Object) -> Causes:
     causes = Causes()
     for index, one in enumerate(new.get("spec", {}).get("finalizers", ())):
         _finalizer(one, f"spec.finalizers[{index}]", causes)
@@ -96,6 +95,7 @@ KIND: Final = Kind(
         validate=_validate,
         validate_update=again(_validate),
         validate_status=_validate_status,
+        validate_finalize=_validate_finalize,
         selectable=_selectable,
         name_rule=dns_label,
     ),

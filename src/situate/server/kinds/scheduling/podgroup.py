@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 from situate.core.model.names import qualified_name_problems
 from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
@@ -177,7 +178,8 @@ def _workload_shown(obj: Object) -> str:
 
 def _status_shown(obj: Object) -> str:
     conditions = (obj.get("status") or {}).get("conditions")
-    scheduled, disrupted = condition(conditions, "PodGroupScheduled"), condition(conditions, "DisruptionTarget")
+    scheduled = condition(conditions, POD_GROUP_INITIALLY_SCHEDULED) or condition(conditions, POD_GROUP_SCHEDULED)
+    disrupted = condition(conditions, "DisruptionTarget")
     if disrupted is not None:
         return str(disrupted.get("reason", ""))
     if scheduled is None:

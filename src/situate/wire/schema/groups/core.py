@@ -10,18 +10,57 @@ __all__ = ["TABLE"]
 TABLE: Final = """
 [core.v1]
 ResourceList = {Amount}
-string: AppArmorProfileType AzureDataDiskCachingMode AzureDataDiskKind Capability ClaimResourceStatus ConditionStatus
-    ContainerRestartPolicy ContainerRestartRuleAction ContainerRestartRuleOnExitCodesOperator DNSPolicy FinalizerName
-    HostPathType IPFamily IPFamilyPolicy LimitType LoadBalancerIPMode MountPropagationMode NamespaceConditionType
-    NamespacePhase NodeAddressType NodeConditionType NodeInclusionPolicy NodePhase NodeSelectorOperator OSName
-    PersistentVolumeAccessMode PersistentVolumeClaimConditionType PersistentVolumeClaimModifyVolumeStatus
-    PersistentVolumeClaimPhase PersistentVolumeMode PersistentVolumePhase PersistentVolumeReclaimPolicy PodConditionType
-    PodFSGroupChangePolicy PodPhase PodQOSClass PodResizeStatus PodSELinuxChangePolicy PreemptionPolicy ProcMountType
-    Protocol PullPolicy RecursiveReadOnlyMode ReplicationControllerConditionType ResourceHealthStatus ResourceID
-    ResourceName ResourceQuotaScope ResourceResizeRestartPolicy RestartPolicy ScopeSelectorOperator SeccompProfileType
-    SecretType ServiceAffinity ServiceExternalTrafficPolicy ServiceInternalTrafficPolicy ServiceType Signal
-    StorageMedium SupplementalGroupsPolicy TaintEffect TerminationMessagePolicy TolerationOperator URIScheme
-    UniqueVolumeName UnsatisfiableConstraintAction
+string: Capability ClaimResourceStatus ConditionStatus ContainerRestartPolicy ContainerRestartRuleAction
+    ContainerRestartRuleOnExitCodesOperator FinalizerName LimitType LoadBalancerIPMode NamespaceConditionType
+    NodeAddressType NodeConditionType OSName PersistentVolumeClaimConditionType PodConditionType PodResizeStatus
+    PodSELinuxChangePolicy RecursiveReadOnlyMode ReplicationControllerConditionType ResourceHealthStatus ResourceID
+    ResourceName ResourceResizeRestartPolicy SecretType StorageMedium UniqueVolumeName
+enum AppArmorProfileType: Localhost RuntimeDefault Unconfined
+enum AzureDataDiskCachingMode: None ReadOnly ReadWrite
+enum AzureDataDiskKind: Dedicated Managed Shared
+enum DNSPolicy: ClusterFirst ClusterFirstWithHostNet Default None
+enum HostPathType: "" BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket
+enum IPFamily: "" IPv4 IPv6
+enum IPFamilyPolicy: PreferDualStack RequireDualStack SingleStack
+enum MountPropagationMode: Bidirectional HostToContainer None
+enum NamespacePhase: Active Terminating
+enum NodeInclusionPolicy: Honor Ignore
+enum NodePhase: Pending Running Terminated
+enum NodeSelectorOperator: DoesNotExist Exists Gt In Lt NotIn
+enum PersistentVolumeAccessMode: ReadOnlyMany ReadWriteMany ReadWriteOnce ReadWriteOncePod
+enum PersistentVolumeClaimModifyVolumeStatus: InProgress Infeasible Pending
+enum PersistentVolumeClaimPhase: Bound Lost Pending
+enum PersistentVolumeMode: Block Filesystem
+enum PersistentVolumePhase: Available Bound Failed Pending Released
+enum PersistentVolumeReclaimPolicy: Delete Recycle Retain
+enum PodFSGroupChangePolicy: Always OnRootMismatch
+enum PodPhase: Failed Pending Running Succeeded Unknown
+enum PodQOSClass: BestEffort Burstable Guaranteed
+enum PreemptionPolicy: Never PreemptLowerPriority
+enum ProcMountType: Default Unmasked
+enum Protocol: SCTP TCP UDP
+enum PullPolicy: Always IfNotPresent Never
+enum ResourceQuotaScope: BestEffort CrossNamespacePodAffinity NotBestEffort NotTerminating PriorityClass Terminating
+    VolumeAttributesClass
+enum RestartPolicy: Always Never OnFailure
+enum ScopeSelectorOperator: DoesNotExist Exists In NotIn
+enum SeccompProfileType: Localhost RuntimeDefault Unconfined
+enum ServiceAffinity: ClientIP None
+enum ServiceExternalTrafficPolicy: Cluster Local
+enum ServiceInternalTrafficPolicy: Cluster Local
+enum ServiceType: ClusterIP ExternalName LoadBalancer NodePort
+enum Signal: SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT SIGKILL SIGPIPE
+    SIGPOLL SIGPROF SIGPWR SIGQUIT SIGRTMAX SIGRTMAX-1 SIGRTMAX-10 SIGRTMAX-11 SIGRTMAX-12 SIGRTMAX-13 SIGRTMAX-14
+    SIGRTMAX-2 SIGRTMAX-3 SIGRTMAX-4 SIGRTMAX-5 SIGRTMAX-6 SIGRTMAX-7 SIGRTMAX-8 SIGRTMAX-9 SIGRTMIN SIGRTMIN+1
+    SIGRTMIN+10 SIGRTMIN+11 SIGRTMIN+12 SIGRTMIN+13 SIGRTMIN+14 SIGRTMIN+15 SIGRTMIN+2 SIGRTMIN+3 SIGRTMIN+4 SIGRTMIN+5
+    SIGRTMIN+6 SIGRTMIN+7 SIGRTMIN+8 SIGRTMIN+9 SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU
+    SIGURG SIGUSR1 SIGUSR2 SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ
+enum SupplementalGroupsPolicy: Merge Strict
+enum TaintEffect: NoExecute NoSchedule PreferNoSchedule
+enum TerminationMessagePolicy: FallbackToLogsOnError File
+enum TolerationOperator: Equal Exists Gt Lt
+enum URIScheme: HTTP HTTPS
+enum UnsatisfiableConstraintAction: DoNotSchedule ScheduleAnyway
 AWSElasticBlockStoreVolumeSource: volumeID 1 string!; fsType 2 string; partition 3 int32; readOnly 4 bool
 Affinity: nodeAffinity 1 NodeAffinity?; podAffinity 2 PodAffinity?; podAntiAffinity 3 PodAntiAffinity?
 AppArmorProfile: type 1 AppArmorProfileType!; localhostProfile 2 string?
@@ -30,23 +69,23 @@ AzureDiskVolumeSource: diskName 1 string!; diskURI 2 string!; cachingMode 3 Azur
     readOnly 5 bool?; kind 6 AzureDataDiskKind?
 AzureFilePersistentVolumeSource: secretName 1 string!; shareName 2 string!; readOnly 3 bool; secretNamespace 4 string?
 AzureFileVolumeSource: secretName 1 string!; shareName 2 string!; readOnly 3 bool
-kind Binding: metadata 1 meta.v1.ObjectMeta!; target 2 ObjectReference!
+kind Binding: metadata 1 meta.v1.ObjectMeta!; target 2 ObjectReference!* whole
 CSIPersistentVolumeSource: driver 1 string!; volumeHandle 2 string!; readOnly 3 bool; fsType 4 string; volumeAttributes
-    5 {string}; controllerPublishSecretRef 6 SecretReference?; nodeStageSecretRef 7 SecretReference?;
-    nodePublishSecretRef 8 SecretReference?; controllerExpandSecretRef 9 SecretReference?; nodeExpandSecretRef 10
-    SecretReference?
+    5 {string}; controllerPublishSecretRef 6 SecretReference? whole; nodeStageSecretRef 7 SecretReference? whole;
+    nodePublishSecretRef 8 SecretReference? whole; controllerExpandSecretRef 9 SecretReference? whole;
+    nodeExpandSecretRef 10 SecretReference? whole
 CSIVolumeSource: driver 1 string!; readOnly 2 bool?; fsType 3 string?; volumeAttributes 4 {string}; nodePublishSecretRef
-    5 LocalObjectReference?
+    5 LocalObjectReference? whole
 Capabilities: add 1 [Capability]; drop 2 [Capability]
 CephFSPersistentVolumeSource: monitors 1 [string]!; path 2 string; user 3 string; secretFile 4 string; secretRef 5
-    SecretReference?; readOnly 6 bool
+    SecretReference? whole; readOnly 6 bool
 CephFSVolumeSource: monitors 1 [string]!; path 2 string; user 3 string; secretFile 4 string; secretRef 5
-    LocalObjectReference?; readOnly 6 bool
-CinderPersistentVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 SecretReference?
-CinderVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 LocalObjectReference?
+    LocalObjectReference? whole; readOnly 6 bool
+CinderPersistentVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 SecretReference? whole
+CinderVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 LocalObjectReference? whole
 ClientIPConfig: timeoutSeconds 1 int32?
-ClusterTrustBundleProjection: name 1 string?; signerName 2 string?; labelSelector 3 meta.v1.LabelSelector?; optional 5
-    bool?; path 4 string!
+ClusterTrustBundleProjection: name 1 string?; signerName 2 string?; labelSelector 3 meta.v1.LabelSelector? whole;
+    optional 5 bool?; path 4 string!
 kind ConfigMap: metadata 1 meta.v1.ObjectMeta!; immutable 4 bool?; data 2 {string}; binaryData 3 {bytes}
 ConfigMapEnvSource: +LocalObjectReference 1; optional 2 bool?
 ConfigMapKeySelector: +LocalObjectReference 1; key 2 string!; optional 3 bool?
@@ -55,18 +94,18 @@ ConfigMapNodeConfigSource: namespace 1 string!; name 2 string!; uid 3 types.UID;
 ConfigMapProjection: +LocalObjectReference 1; items 2 [KeyToPath]; optional 4 bool?
 ConfigMapVolumeSource: +LocalObjectReference 1; items 2 [KeyToPath]; defaultMode 3 int32?; optional 4 bool?
 Container: name 1 string!; image 2 string; command 3 [string]; args 4 [string]; workingDir 5 string; ports 6
-    [ContainerPort]; envFrom 19 [EnvFromSource]; env 7 [EnvVar]; resources 8 ResourceRequirements!; resizePolicy 23
-    [ContainerResizePolicy]; restartPolicy 24 ContainerRestartPolicy?; restartPolicyRules 25 [ContainerRestartRule];
-    volumeMounts 9 [VolumeMount]; volumeDevices 21 [VolumeDevice]; livenessProbe 10 Probe?; readinessProbe 11 Probe?;
-    startupProbe 22 Probe?; lifecycle 12 Lifecycle?; terminationMessagePath 13 string; terminationMessagePolicy 20
-    TerminationMessagePolicy; imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool;
-    stdinOnce 17 bool; tty 18 bool
+    [ContainerPort] by containerPort,protocol=TCP; envFrom 19 [EnvFromSource]; env 7 [EnvVar] by name; resources 8
+    ResourceRequirements!; resizePolicy 23 [ContainerResizePolicy]; restartPolicy 24 ContainerRestartPolicy?;
+    restartPolicyRules 25 [ContainerRestartRule]; volumeMounts 9 [VolumeMount] by mountPath; volumeDevices 21
+    [VolumeDevice] by devicePath; livenessProbe 10 Probe?; readinessProbe 11 Probe?; startupProbe 22 Probe?; lifecycle
+    12 Lifecycle?; terminationMessagePath 13 string; terminationMessagePolicy 20 TerminationMessagePolicy;
+    imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool; stdinOnce 17 bool; tty 18 bool
 ContainerExtendedResourceRequest: containerName 1 string!; resourceName 2 string!; requestName 3 string!
-ContainerImage: names 1 [string]!; sizeBytes 2 int64
+ContainerImage: names 1 [string]!~; sizeBytes 2 int64
 ContainerPort: name 1 string; hostPort 2 int32; containerPort 3 int32!; protocol 4 Protocol; hostIP 5 string
 ContainerResizePolicy: resourceName 1 ResourceName!; restartPolicy 2 ResourceResizeRestartPolicy!
-ContainerRestartRule: action 1 ContainerRestartRuleAction; exitCodes 2 ContainerRestartRuleOnExitCodes?
-ContainerRestartRuleOnExitCodes: operator 1 ContainerRestartRuleOnExitCodesOperator; values 2 [int32]
+ContainerRestartRule: action 1 ContainerRestartRuleAction*; exitCodes 2 ContainerRestartRuleOnExitCodes?
+ContainerRestartRuleOnExitCodes: operator 1 ContainerRestartRuleOnExitCodesOperator*; values 2 [int32] set
 ContainerState: waiting 1 ContainerStateWaiting?; running 2 ContainerStateRunning?; terminated 3
     ContainerStateTerminated?
 ContainerStateRunning: startedAt 1 Time!
@@ -75,44 +114,44 @@ ContainerStateTerminated: exitCode 1 int32!; signal 2 int32; reason 3 string; me
 ContainerStateWaiting: reason 1 string; message 2 string
 ContainerStatus: name 1 string!; state 2 ContainerState!; lastState 3 ContainerState!; ready 4 bool!; restartCount 5
     int32!; image 6 string!; imageID 7 string!; containerID 8 string; started 9 bool?; allocatedResources 10
-    ResourceList; resources 11 ResourceRequirements?; volumeMounts 12 [VolumeMountStatus]; user 13 ContainerUser?;
-    allocatedResourcesStatus 14 [ResourceStatus]; stopSignal 15 Signal?
+    ResourceList; resources 11 ResourceRequirements?; volumeMounts 12 [VolumeMountStatus] by mountPath; user 13
+    ContainerUser?; allocatedResourcesStatus 14 [ResourceStatus] by name; stopSignal 15 Signal?
 ContainerUser: linux 1 LinuxContainerUser?
 DaemonEndpoint: Port 1 int32!
 DownwardAPIProjection: items 1 [DownwardAPIVolumeFile]
-DownwardAPIVolumeFile: path 1 string!; fieldRef 2 ObjectFieldSelector?; resourceFieldRef 3 ResourceFieldSelector?; mode
-    4 int32?
+DownwardAPIVolumeFile: path 1 string!; fieldRef 2 ObjectFieldSelector? whole; resourceFieldRef 3 ResourceFieldSelector?
+    whole; mode 4 int32?
 DownwardAPIVolumeSource: items 1 [DownwardAPIVolumeFile]; defaultMode 2 int32?
 EmptyDirVolumeSource: medium 1 StorageMedium; sizeLimit 2 Quantity?
-EndpointAddress: ip 1 string!; hostname 3 string; nodeName 4 string?; targetRef 2 ObjectReference?
+EndpointAddress: ip 1 string!; hostname 3 string; nodeName 4 string?; targetRef 2 ObjectReference? whole
 EndpointPort: name 1 string; port 2 int32!; protocol 3 Protocol; appProtocol 4 string?
 EndpointSubset: addresses 1 [EndpointAddress]; notReadyAddresses 2 [EndpointAddress]; ports 3 [EndpointPort]
 kind Endpoints: metadata 1 meta.v1.ObjectMeta!; subsets 2 [EndpointSubset]
 EnvFromSource: prefix 1 string; configMapRef 2 ConfigMapEnvSource?; secretRef 3 SecretEnvSource?
 EnvVar: name 1 string!; value 2 string; valueFrom 3 EnvVarSource?
-EnvVarSource: fieldRef 1 ObjectFieldSelector?; resourceFieldRef 2 ResourceFieldSelector?; configMapKeyRef 3
-    ConfigMapKeySelector?; secretKeyRef 4 SecretKeySelector?; fileKeyRef 5 FileKeySelector?
+EnvVarSource: fieldRef 1 ObjectFieldSelector? whole; resourceFieldRef 2 ResourceFieldSelector? whole; configMapKeyRef 3
+    ConfigMapKeySelector? whole; secretKeyRef 4 SecretKeySelector? whole; fileKeyRef 5 FileKeySelector? whole
 EphemeralContainer: +EphemeralContainerCommon 1; targetContainerName 2 string
 EphemeralContainerCommon: name 1 string!; image 2 string; command 3 [string]; args 4 [string]; workingDir 5 string;
-    ports 6 [ContainerPort]; envFrom 19 [EnvFromSource]; env 7 [EnvVar]; resources 8 ResourceRequirements!; resizePolicy
-    23 [ContainerResizePolicy]; restartPolicy 24 ContainerRestartPolicy?; restartPolicyRules 25 [ContainerRestartRule];
-    volumeMounts 9 [VolumeMount]; volumeDevices 21 [VolumeDevice]; livenessProbe 10 Probe?; readinessProbe 11 Probe?;
-    startupProbe 22 Probe?; lifecycle 12 Lifecycle?; terminationMessagePath 13 string; terminationMessagePolicy 20
-    TerminationMessagePolicy; imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool;
-    stdinOnce 17 bool; tty 18 bool
+    ports 6 [ContainerPort] by containerPort,protocol=TCP; envFrom 19 [EnvFromSource]; env 7 [EnvVar] by name; resources
+    8 ResourceRequirements!; resizePolicy 23 [ContainerResizePolicy]; restartPolicy 24 ContainerRestartPolicy?;
+    restartPolicyRules 25 [ContainerRestartRule]; volumeMounts 9 [VolumeMount] by mountPath; volumeDevices 21
+    [VolumeDevice] by devicePath; livenessProbe 10 Probe?; readinessProbe 11 Probe?; startupProbe 22 Probe?; lifecycle
+    12 Lifecycle?; terminationMessagePath 13 string; terminationMessagePolicy 20 TerminationMessagePolicy;
+    imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool; stdinOnce 17 bool; tty 18 bool
 EphemeralVolumeSource: volumeClaimTemplate 1 PersistentVolumeClaimTemplate?
-kind Event: metadata 1 meta.v1.ObjectMeta!; involvedObject 2 ObjectReference!; reason 3 string; message 4 string; source
-    5 EventSource!; firstTimestamp 6 Time!; lastTimestamp 7 Time!; count 8 int32; type 9 string; eventTime 10
-    MicroTime!; series 11 EventSeries?; action 12 string; related 13 ObjectReference?; reportingComponent 14 string!;
-    reportingInstance 15 string!
+kind Event: metadata 1 meta.v1.ObjectMeta!*; involvedObject 2 ObjectReference!* whole; reason 3 string; message 4
+    string; source 5 EventSource!; firstTimestamp 6 Time!; lastTimestamp 7 Time!; count 8 int32; type 9 string;
+    eventTime 10 MicroTime!; series 11 EventSeries?; action 12 string; related 13 ObjectReference? whole;
+    reportingComponent 14 string!~; reportingInstance 15 string!~
 EventSeries: count 1 int32; lastObservedTime 2 MicroTime!
 EventSource: component 1 string; host 2 string
 ExecAction: command 1 [string]
 FCVolumeSource: targetWWNs 1 [string]; lun 2 int32?; fsType 3 string; readOnly 4 bool; wwids 5 [string]
 FileKeySelector: volumeName 1 string!; path 2 string!; key 3 string!; optional 4 bool?
-FlexPersistentVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 SecretReference?; readOnly 4 bool; options 5
-    {string}
-FlexVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 LocalObjectReference?; readOnly 4 bool; options 5
+FlexPersistentVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 SecretReference? whole; readOnly 4 bool;
+    options 5 {string}
+FlexVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 LocalObjectReference? whole; readOnly 4 bool; options 5
     {string}
 FlockerVolumeSource: datasetName 1 string; datasetUUID 2 string
 GCEPersistentDiskVolumeSource: pdName 1 string!; fsType 2 string; partition 3 int32; readOnly 4 bool
@@ -120,19 +159,19 @@ GRPCAction: port 1 int32!; service 2 string?
 GitRepoVolumeSource: repository 1 string!; revision 2 string; directory 3 string
 GlusterfsPersistentVolumeSource: endpoints 1 string!; path 2 string!; readOnly 3 bool; endpointsNamespace 4 string?
 GlusterfsVolumeSource: endpoints 1 string!; path 2 string!; readOnly 3 bool
-HTTPGetAction: path 1 string; port 2 IntOrString!; host 3 string; scheme 4 URIScheme; httpHeaders 5 [HTTPHeader]
+HTTPGetAction: path 1 string; port 2 IntOrString!*; host 3 string; scheme 4 URIScheme; httpHeaders 5 [HTTPHeader]
 HTTPHeader: name 1 string!; value 2 string!
 HostAlias: ip 1 string!; hostnames 2 [string]
 HostIP: ip 1 string!
 HostPathVolumeSource: path 1 string!; type 2 HostPathType?
 ISCSIPersistentVolumeSource: targetPortal 1 string!; iqn 2 string!; lun 3 int32!; iscsiInterface 4 string; fsType 5
     string; readOnly 6 bool; portals 7 [string]; chapAuthDiscovery 8 bool; chapAuthSession 11 bool; secretRef 10
-    SecretReference?; initiatorName 12 string?
+    SecretReference? whole; initiatorName 12 string?
 ISCSIVolumeSource: targetPortal 1 string!; iqn 2 string!; lun 3 int32!; iscsiInterface 4 string; fsType 5 string;
     readOnly 6 bool; portals 7 [string]; chapAuthDiscovery 8 bool; chapAuthSession 11 bool; secretRef 10
-    LocalObjectReference?; initiatorName 12 string?
+    LocalObjectReference? whole; initiatorName 12 string?
 ImageVolumeSource: reference 1 string; pullPolicy 2 PullPolicy
-ImageVolumeStatus: imageRef 1 string
+ImageVolumeStatus: imageRef 1 string*
 KeyToPath: key 1 string!; path 2 string!; mode 3 int32?
 Lifecycle: postStart 1 LifecycleHandler?; preStop 2 LifecycleHandler?; stopSignal 3 Signal?
 LifecycleHandler: exec 1 ExecAction?; httpGet 2 HTTPGetAction?; tcpSocket 3 TCPSocketAction?; sleep 4 SleepAction?
@@ -151,12 +190,12 @@ kind Namespace: metadata 1 meta.v1.ObjectMeta!; spec 2 NamespaceSpec!; status 3 
 NamespaceCondition: type 1 NamespaceConditionType!; status 2 ConditionStatus!; lastTransitionTime 4 Time!; reason 5
     string; message 6 string
 NamespaceSpec: finalizers 1 [FinalizerName]
-NamespaceStatus: phase 1 NamespacePhase; conditions 2 [NamespaceCondition]
+NamespaceStatus: phase 1 NamespacePhase; conditions 2 [NamespaceCondition] by type
 kind Node: metadata 1 meta.v1.ObjectMeta!; spec 2 NodeSpec!; status 3 NodeStatus!
 NodeAddress: type 1 NodeAddressType!; address 2 string!
-NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 NodeSelector?;
+NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 NodeSelector? whole;
     preferredDuringSchedulingIgnoredDuringExecution 2 [PreferredSchedulingTerm]
-NodeAllocatableResourceClaimStatus: resourceClaimName 1 string!; containers 2 [string]; resources 3
+NodeAllocatableResourceClaimStatus: resourceClaimName 1 string!; containers 2 [string] set; resources 3
     {ResourceName:Quantity}!
 NodeCondition: type 1 NodeConditionType!; status 2 ConditionStatus!; lastHeartbeatTime 3 Time!; lastTransitionTime 4
     Time!; reason 5 string; message 6 string
@@ -165,16 +204,16 @@ NodeConfigStatus: assigned 1 NodeConfigSource?; active 2 NodeConfigSource?; last
     string
 NodeDaemonEndpoints: kubeletEndpoint 1 DaemonEndpoint!
 NodeFeatures: supplementalGroupsPolicy 1 bool?
-NodeRuntimeHandler: name 1 string!; features 2 NodeRuntimeHandlerFeatures?
+NodeRuntimeHandler: name 1 string!~; features 2 NodeRuntimeHandlerFeatures?
 NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts 1 bool?; userNamespaces 2 bool?
 NodeSelector: nodeSelectorTerms 1 [NodeSelectorTerm]!
 NodeSelectorRequirement: key 1 string!; operator 2 NodeSelectorOperator!; values 3 [string]
 NodeSelectorTerm: matchExpressions 1 [NodeSelectorRequirement]; matchFields 2 [NodeSelectorRequirement]
-NodeSpec: podCIDR 1 string; podCIDRs 7 [string]; providerID 3 string; unschedulable 4 bool; taints 5 [Taint];
+NodeSpec: podCIDR 1 string; podCIDRs 7 [string] set merged; providerID 3 string; unschedulable 4 bool; taints 5 [Taint];
     configSource 6 NodeConfigSource?; externalID 2 string
-NodeStatus: capacity 1 ResourceList; allocatable 2 ResourceList; phase 3 NodePhase; conditions 4 [NodeCondition];
-    addresses 5 [NodeAddress]; daemonEndpoints 6 NodeDaemonEndpoints!; nodeInfo 7 NodeSystemInfo!; images 8
-    [ContainerImage]; volumesInUse 9 [UniqueVolumeName]; volumesAttached 10 [AttachedVolume]; config 11
+NodeStatus: capacity 1 ResourceList; allocatable 2 ResourceList; phase 3 NodePhase; conditions 4 [NodeCondition] by
+    type; addresses 5 [NodeAddress] by type; daemonEndpoints 6 NodeDaemonEndpoints!; nodeInfo 7 NodeSystemInfo!; images
+    8 [ContainerImage]; volumesInUse 9 [UniqueVolumeName]; volumesAttached 10 [AttachedVolume]; config 11
     NodeConfigStatus?; runtimeHandlers 12 [NodeRuntimeHandler]; features 13 NodeFeatures?; declaredFeatures 14 [string]
 NodeSwapStatus: capacity 1 int64?
 NodeSystemInfo: machineID 1 string!; systemUUID 2 string!; bootID 3 string!; kernelVersion 4 string!; osImage 5 string!;
@@ -188,14 +227,15 @@ kind PersistentVolumeClaim: metadata 1 meta.v1.ObjectMeta!; spec 2 PersistentVol
     PersistentVolumeClaimStatus!
 PersistentVolumeClaimCondition: type 1 PersistentVolumeClaimConditionType!; status 2 ConditionStatus!; lastProbeTime 3
     Time!; lastTransitionTime 4 Time!; reason 5 string; message 6 string
-PersistentVolumeClaimSpec: accessModes 1 [PersistentVolumeAccessMode]; selector 4 meta.v1.LabelSelector?; resources 2
-    VolumeResourceRequirements!; volumeName 3 string; storageClassName 5 string?; volumeMode 6 PersistentVolumeMode?;
-    dataSource 7 TypedLocalObjectReference?; dataSourceRef 8 TypedObjectReference?; volumeAttributesClassName 9 string?
+PersistentVolumeClaimSpec: accessModes 1 [PersistentVolumeAccessMode]; selector 4 meta.v1.LabelSelector? whole;
+    resources 2 VolumeResourceRequirements!; volumeName 3 string; storageClassName 5 string?; volumeMode 6
+    PersistentVolumeMode?; dataSource 7 TypedLocalObjectReference? whole; dataSourceRef 8 TypedObjectReference?;
+    volumeAttributesClassName 9 string?
 PersistentVolumeClaimStatus: phase 1 PersistentVolumeClaimPhase; accessModes 2 [PersistentVolumeAccessMode]; capacity 3
-    ResourceList; conditions 4 [PersistentVolumeClaimCondition]; allocatedResources 5 ResourceList;
+    ResourceList; conditions 4 [PersistentVolumeClaimCondition] by type; allocatedResources 5 ResourceList;
     allocatedResourceStatuses 7 {ResourceName:ClaimResourceStatus}; currentVolumeAttributesClassName 8 string?;
     modifyVolumeStatus 9 ModifyVolumeStatus?
-PersistentVolumeClaimTemplate: metadata 1 meta.v1.ObjectMeta!; spec 2 PersistentVolumeClaimSpec!
+PersistentVolumeClaimTemplate: metadata 1 meta.v1.ObjectMeta!; spec 2 PersistentVolumeClaimSpec!*
 PersistentVolumeClaimVolumeSource: claimName 1 string!; readOnly 2 bool
 PersistentVolumeSource: gcePersistentDisk 1 GCEPersistentDiskVolumeSource?; awsElasticBlockStore 2
     AWSElasticBlockStoreVolumeSource?; hostPath 3 HostPathVolumeSource?; glusterfs 4 GlusterfsPersistentVolumeSource?;
@@ -207,7 +247,7 @@ PersistentVolumeSource: gcePersistentDisk 1 GCEPersistentDiskVolumeSource?; awsE
     PortworxVolumeSource?; scaleIO 19 ScaleIOPersistentVolumeSource?; local 20 LocalVolumeSource?; storageos 21
     StorageOSPersistentVolumeSource?; csi 22 CSIPersistentVolumeSource?
 PersistentVolumeSpec: capacity 1 ResourceList; +PersistentVolumeSource 2; accessModes 3 [PersistentVolumeAccessMode];
-    claimRef 4 ObjectReference?; persistentVolumeReclaimPolicy 5 PersistentVolumeReclaimPolicy; storageClassName 6
+    claimRef 4 ObjectReference? whole; persistentVolumeReclaimPolicy 5 PersistentVolumeReclaimPolicy; storageClassName 6
     string; mountOptions 7 [string]; volumeMode 8 PersistentVolumeMode?; nodeAffinity 9 VolumeNodeAffinity?;
     volumeAttributesClassName 10 string?
 PersistentVolumeStatus: phase 1 PersistentVolumePhase; message 2 string; reason 3 string; lastPhaseTransitionTime 4
@@ -216,11 +256,11 @@ PhotonPersistentDiskVolumeSource: pdID 1 string!; fsType 2 string
 kind Pod: metadata 1 meta.v1.ObjectMeta!; spec 2 PodSpec!; status 3 PodStatus!
 PodAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 [PodAffinityTerm];
     preferredDuringSchedulingIgnoredDuringExecution 2 [WeightedPodAffinityTerm]
-PodAffinityTerm: labelSelector 1 meta.v1.LabelSelector?; namespaces 2 [string]; topologyKey 3 string!; namespaceSelector
-    4 meta.v1.LabelSelector?; matchLabelKeys 5 [string]; mismatchLabelKeys 6 [string]
+PodAffinityTerm: labelSelector 1 meta.v1.LabelSelector? whole; namespaces 2 [string]; topologyKey 3 string!;
+    namespaceSelector 4 meta.v1.LabelSelector? whole; matchLabelKeys 5 [string]; mismatchLabelKeys 6 [string]
 PodAntiAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 [PodAffinityTerm];
     preferredDuringSchedulingIgnoredDuringExecution 2 [WeightedPodAffinityTerm]
-PodCertificateProjection: signerName 1 string; keyType 2 string; maxExpirationSeconds 3 int32?; credentialBundlePath 4
+PodCertificateProjection: signerName 1 string*; keyType 2 string*; maxExpirationSeconds 3 int32?; credentialBundlePath 4
     string; keyPath 5 string; certificateChainPath 6 string; userAnnotations 7 {string}
 PodCondition: type 1 PodConditionType!; observedGeneration 7 int64; status 2 ConditionStatus!; lastProbeTime 3 Time!;
     lastTransitionTime 4 Time!; reason 5 string; message 6 string
@@ -239,60 +279,62 @@ PodSecurityContext: seLinuxOptions 1 SELinuxOptions?; windowsOptions 8 WindowsSe
     SupplementalGroupsPolicy?; fsGroup 5 int64?; sysctls 7 [Sysctl]; fsGroupChangePolicy 9 PodFSGroupChangePolicy?;
     seccompProfile 10 SeccompProfile?; appArmorProfile 11 AppArmorProfile?; seLinuxChangePolicy 13
     PodSELinuxChangePolicy?
-PodSpec: volumes 1 [Volume]; initContainers 20 [Container]; containers 2 [Container]!; ephemeralContainers 34
-    [EphemeralContainer]; restartPolicy 3 RestartPolicy; terminationGracePeriodSeconds 4 int64?; activeDeadlineSeconds 5
-    int64?; dnsPolicy 6 DNSPolicy; nodeSelector 7 {string}; serviceAccountName 8 string; serviceAccount 9 string;
-    automountServiceAccountToken 21 bool?; nodeName 10 string; hostNetwork 11 bool; hostPID 12 bool; hostIPC 13 bool;
-    shareProcessNamespace 27 bool?; securityContext 14 PodSecurityContext?; imagePullSecrets 15 [LocalObjectReference];
-    hostname 16 string; subdomain 17 string; affinity 18 Affinity?; schedulerName 19 string; tolerations 22
-    [Toleration]; hostAliases 23 [HostAlias]; priorityClassName 24 string; priority 25 int32?; dnsConfig 26
-    PodDNSConfig?; readinessGates 28 [PodReadinessGate]; runtimeClassName 29 string?; enableServiceLinks 30 bool?;
-    preemptionPolicy 31 PreemptionPolicy?; overhead 32 ResourceList; topologySpreadConstraints 33
-    [TopologySpreadConstraint]; setHostnameAsFQDN 35 bool?; os 36 PodOS?; hostUsers 37 bool?; schedulingGates 38
-    [PodSchedulingGate]; resourceClaims 39 [PodResourceClaim]; resources 40 ResourceRequirements?; hostnameOverride 41
-    string?; schedulingGroup 43 PodSchedulingGroup?
-PodStatus: observedGeneration 17 int64; phase 1 PodPhase; conditions 2 [PodCondition]; message 3 string; reason 4
-    string; nominatedNodeName 11 string; hostIP 5 string; hostIPs 16 [HostIP]; podIP 6 string; podIPs 12 [PodIP];
-    startTime 7 Time?; initContainerStatuses 10 [ContainerStatus]; containerStatuses 8 [ContainerStatus]; qosClass 9
-    PodQOSClass; ephemeralContainerStatuses 13 [ContainerStatus]; resize 14 PodResizeStatus; resourceClaimStatuses 15
-    [PodResourceClaimStatus]; extendedResourceClaimStatus 18 PodExtendedResourceClaimStatus?; allocatedResources 19
-    ResourceList; resources 20 ResourceRequirements?; nodeAllocatableResourceClaimStatuses 21
-    [NodeAllocatableResourceClaimStatus]
+PodSpec: volumes 1 [Volume] by name; initContainers 20 [Container] by name; containers 2 [Container]! by name;
+    ephemeralContainers 34 [EphemeralContainer] by name; restartPolicy 3 RestartPolicy; terminationGracePeriodSeconds 4
+    int64?; activeDeadlineSeconds 5 int64?; dnsPolicy 6 DNSPolicy; nodeSelector 7 {string} whole; serviceAccountName 8
+    string; serviceAccount 9 string; automountServiceAccountToken 21 bool?; nodeName 10 string; hostNetwork 11 bool;
+    hostPID 12 bool; hostIPC 13 bool; shareProcessNamespace 27 bool?; securityContext 14 PodSecurityContext?;
+    imagePullSecrets 15 [LocalObjectReference] by name whole; hostname 16 string; subdomain 17 string; affinity 18
+    Affinity?; schedulerName 19 string; tolerations 22 [Toleration]; hostAliases 23 [HostAlias] by ip; priorityClassName
+    24 string; priority 25 int32?; dnsConfig 26 PodDNSConfig?; readinessGates 28 [PodReadinessGate]; runtimeClassName 29
+    string?; enableServiceLinks 30 bool?; preemptionPolicy 31 PreemptionPolicy?; overhead 32 ResourceList;
+    topologySpreadConstraints 33 [TopologySpreadConstraint] by topologyKey,whenUnsatisfiable; setHostnameAsFQDN 35
+    bool?; os 36 PodOS?; hostUsers 37 bool?; schedulingGates 38 [PodSchedulingGate] by name; resourceClaims 39
+    [PodResourceClaim] by name; resources 40 ResourceRequirements?; hostnameOverride 41 string?; schedulingGroup 43
+    PodSchedulingGroup?
+PodStatus: observedGeneration 17 int64; phase 1 PodPhase; conditions 2 [PodCondition] by type; message 3 string; reason
+    4 string; nominatedNodeName 11 string; hostIP 5 string; hostIPs 16 [HostIP] whole merged ip; podIP 6 string; podIPs
+    12 [PodIP] by ip; startTime 7 Time?; initContainerStatuses 10 [ContainerStatus]; containerStatuses 8
+    [ContainerStatus]; qosClass 9 PodQOSClass; ephemeralContainerStatuses 13 [ContainerStatus]; resize 14
+    PodResizeStatus; resourceClaimStatuses 15 [PodResourceClaimStatus] by name; extendedResourceClaimStatus 18
+    PodExtendedResourceClaimStatus?; allocatedResources 19 ResourceList; resources 20 ResourceRequirements?;
+    nodeAllocatableResourceClaimStatuses 21 [NodeAllocatableResourceClaimStatus]
 kind PodTemplate: metadata 1 meta.v1.ObjectMeta!; template 2 PodTemplateSpec!
 PodTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 PodSpec!
 PortStatus: port 1 int32!; protocol 2 Protocol!; error 3 string?
 PortworxVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool
-PreferredSchedulingTerm: weight 1 int32!; preference 2 NodeSelectorTerm!
+PreferredSchedulingTerm: weight 1 int32!; preference 2 NodeSelectorTerm!* whole
 Probe: +ProbeHandler 1; initialDelaySeconds 2 int32; timeoutSeconds 3 int32; periodSeconds 4 int32; successThreshold 5
     int32; failureThreshold 6 int32; terminationGracePeriodSeconds 7 int64?
 ProbeHandler: exec 1 ExecAction?; httpGet 2 HTTPGetAction?; tcpSocket 3 TCPSocketAction?; grpc 4 GRPCAction?
-ProjectedVolumeSource: sources 1 [VolumeProjection]!; defaultMode 2 int32?
+ProjectedVolumeSource: sources 1 [VolumeProjection]!~; defaultMode 2 int32?
 QuobyteVolumeSource: registry 1 string!; volume 2 string!; readOnly 3 bool; user 4 string; group 5 string; tenant 6
     string
 RBDPersistentVolumeSource: monitors 1 [string]!; image 2 string!; fsType 3 string; pool 4 string; user 5 string; keyring
-    6 string; secretRef 7 SecretReference?; readOnly 8 bool
+    6 string; secretRef 7 SecretReference? whole; readOnly 8 bool
 RBDVolumeSource: monitors 1 [string]!; image 2 string!; fsType 3 string; pool 4 string; user 5 string; keyring 6 string;
-    secretRef 7 LocalObjectReference?; readOnly 8 bool
+    secretRef 7 LocalObjectReference? whole; readOnly 8 bool
 kind ReplicationController: metadata 1 meta.v1.ObjectMeta!; spec 2 ReplicationControllerSpec!; status 3
     ReplicationControllerStatus!
 ReplicationControllerCondition: type 1 ReplicationControllerConditionType!; status 2 ConditionStatus!;
     lastTransitionTime 3 Time!; reason 4 string; message 5 string
-ReplicationControllerSpec: replicas 1 int32?; minReadySeconds 4 int32; selector 2 {string}; template 3 PodTemplateSpec?
+ReplicationControllerSpec: replicas 1 int32?; minReadySeconds 4 int32; selector 2 {string} whole; template 3
+    PodTemplateSpec?
 ReplicationControllerStatus: replicas 1 int32!; fullyLabeledReplicas 2 int32; readyReplicas 4 int32; availableReplicas 5
-    int32; observedGeneration 3 int64; conditions 6 [ReplicationControllerCondition]
+    int32; observedGeneration 3 int64; conditions 6 [ReplicationControllerCondition] by type
 ResourceClaim: name 1 string!; request 2 string
 ResourceFieldSelector: containerName 1 string; resource 2 string!; divisor 3 Quantity!
 ResourceHealth: resourceID 1 ResourceID!; health 2 ResourceHealthStatus; message 6 string?
 kind ResourceQuota: metadata 1 meta.v1.ObjectMeta!; spec 2 ResourceQuotaSpec!; status 3 ResourceQuotaStatus!
-ResourceQuotaSpec: hard 1 ResourceList; scopes 2 [ResourceQuotaScope]; scopeSelector 3 ScopeSelector?
+ResourceQuotaSpec: hard 1 ResourceList; scopes 2 [ResourceQuotaScope]; scopeSelector 3 ScopeSelector? whole
 ResourceQuotaStatus: hard 1 ResourceList; used 2 ResourceList
-ResourceRequirements: limits 1 ResourceList; requests 2 ResourceList; claims 3 [ResourceClaim]
-ResourceStatus: name 1 ResourceName!; resources 2 [ResourceHealth]
+ResourceRequirements: limits 1 ResourceList; requests 2 ResourceList; claims 3 [ResourceClaim] by name replaced
+ResourceStatus: name 1 ResourceName!; resources 2 [ResourceHealth] by resourceID replaced
 SELinuxOptions: user 1 string; role 2 string; type 3 string; level 4 string
-ScaleIOPersistentVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 SecretReference?; sslEnabled 4 bool;
-    protectionDomain 5 string; storagePool 6 string; storageMode 7 string; volumeName 8 string; fsType 9 string;
+ScaleIOPersistentVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 SecretReference?* whole; sslEnabled 4
+    bool; protectionDomain 5 string; storagePool 6 string; storageMode 7 string; volumeName 8 string; fsType 9 string;
     readOnly 10 bool
-ScaleIOVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 LocalObjectReference?; sslEnabled 4 bool;
+ScaleIOVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 LocalObjectReference?* whole; sslEnabled 4 bool;
     protectionDomain 5 string; storagePool 6 string; storageMode 7 string; volumeName 8 string; fsType 9 string;
     readOnly 10 bool
 ScopeSelector: matchExpressions 1 [ScopedResourceSelectorRequirement]
@@ -309,33 +351,33 @@ SecurityContext: capabilities 1 Capabilities?; privileged 2 bool?; seLinuxOption
     readOnlyRootFilesystem 6 bool?; allowPrivilegeEscalation 7 bool?; procMount 9 ProcMountType?; seccompProfile 11
     SeccompProfile?; appArmorProfile 12 AppArmorProfile?
 kind Service: metadata 1 meta.v1.ObjectMeta!; spec 2 ServiceSpec!; status 3 ServiceStatus!
-kind ServiceAccount: metadata 1 meta.v1.ObjectMeta!; secrets 2 [ObjectReference]; imagePullSecrets 3
+kind ServiceAccount: metadata 1 meta.v1.ObjectMeta!; secrets 2 [ObjectReference] by name? whole; imagePullSecrets 3
     [LocalObjectReference]; automountServiceAccountToken 4 bool?
 ServiceAccountTokenProjection: audience 1 string; expirationSeconds 2 int64?; path 3 string!
 ServicePort: name 1 string; protocol 2 Protocol; appProtocol 6 string?; port 3 int32!; targetPort 4 IntOrString;
     nodePort 5 int32
-ServiceSpec: ports 1 [ServicePort]; selector 2 {string}; clusterIP 3 string; clusterIPs 18 [string]; type 4 ServiceType;
-    externalIPs 5 [string]; sessionAffinity 7 ServiceAffinity; loadBalancerIP 8 string; loadBalancerSourceRanges 9
-    [string]; externalName 10 string; externalTrafficPolicy 11 ServiceExternalTrafficPolicy; healthCheckNodePort 12
-    int32; publishNotReadyAddresses 13 bool; sessionAffinityConfig 14 SessionAffinityConfig?; ipFamilies 19 [IPFamily];
-    ipFamilyPolicy 17 IPFamilyPolicy?; allocateLoadBalancerNodePorts 20 bool?; loadBalancerClass 21 string?;
-    internalTrafficPolicy 22 ServiceInternalTrafficPolicy?; trafficDistribution 23 string?
-ServiceStatus: loadBalancer 1 LoadBalancerStatus!; conditions 2 [meta.v1.Condition]
+ServiceSpec: ports 1 [ServicePort] by port,protocol=TCP; selector 2 {string} whole; clusterIP 3 string; clusterIPs 18
+    [string]; type 4 ServiceType; externalIPs 5 [string]; sessionAffinity 7 ServiceAffinity; loadBalancerIP 8 string;
+    loadBalancerSourceRanges 9 [string]; externalName 10 string; externalTrafficPolicy 11 ServiceExternalTrafficPolicy;
+    healthCheckNodePort 12 int32; publishNotReadyAddresses 13 bool; sessionAffinityConfig 14 SessionAffinityConfig?;
+    ipFamilies 19 [IPFamily]; ipFamilyPolicy 17 IPFamilyPolicy?; allocateLoadBalancerNodePorts 20 bool?;
+    loadBalancerClass 21 string?; internalTrafficPolicy 22 ServiceInternalTrafficPolicy?; trafficDistribution 23 string?
+ServiceStatus: loadBalancer 1 LoadBalancerStatus!; conditions 2 [meta.v1.Condition] by type
 SessionAffinityConfig: clientIP 1 ClientIPConfig?
 SleepAction: seconds 1 int64!
 StorageOSPersistentVolumeSource: volumeName 1 string; volumeNamespace 2 string; fsType 3 string; readOnly 4 bool;
-    secretRef 5 ObjectReference?
+    secretRef 5 ObjectReference? whole
 StorageOSVolumeSource: volumeName 1 string; volumeNamespace 2 string; fsType 3 string; readOnly 4 bool; secretRef 5
-    LocalObjectReference?
+    LocalObjectReference? whole
 Sysctl: name 1 string!; value 2 string!
-TCPSocketAction: port 1 IntOrString!; host 2 string
+TCPSocketAction: port 1 IntOrString!*; host 2 string
 Taint: key 1 string!; value 2 string; effect 3 TaintEffect!; timeAdded 4 Time?
 Toleration: key 1 string; operator 2 TolerationOperator; value 3 string; effect 4 TaintEffect; tolerationSeconds 5
     int64?
 TopologySelectorLabelRequirement: key 1 string!; values 2 [string]!
 TopologySelectorTerm: matchLabelExpressions 1 [TopologySelectorLabelRequirement]
 TopologySpreadConstraint: maxSkew 1 int32!; topologyKey 2 string!; whenUnsatisfiable 3 UnsatisfiableConstraintAction!;
-    labelSelector 4 meta.v1.LabelSelector?; minDomains 5 int32?; nodeAffinityPolicy 6 NodeInclusionPolicy?;
+    labelSelector 4 meta.v1.LabelSelector? whole; minDomains 5 int32?; nodeAffinityPolicy 6 NodeInclusionPolicy?;
     nodeTaintsPolicy 7 NodeInclusionPolicy?; matchLabelKeys 8 [string]
 TypedLocalObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!
 TypedObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!; namespace 4 string?
@@ -345,7 +387,7 @@ VolumeMount: name 1 string!; readOnly 2 bool; recursiveReadOnly 7 RecursiveReadO
     string; mountPropagation 5 MountPropagationMode?; subPathExpr 6 string
 VolumeMountStatus: name 1 string!; mountPath 2 string!; readOnly 3 bool; recursiveReadOnly 4 RecursiveReadOnlyMode?;
     volumeStatus 5 VolumeStatus?
-VolumeNodeAffinity: required 1 NodeSelector?
+VolumeNodeAffinity: required 1 NodeSelector? whole
 VolumeProjection: secret 1 SecretProjection?; downwardAPI 2 DownwardAPIProjection?; configMap 3 ConfigMapProjection?;
     serviceAccountToken 4 ServiceAccountTokenProjection?; clusterTrustBundle 5 ClusterTrustBundleProjection?;
     podCertificate 6 PodCertificateProjection?
@@ -364,7 +406,7 @@ VolumeSource: hostPath 1 HostPathVolumeSource?; emptyDir 2 EmptyDirVolumeSource?
 VolumeStatus: image 1 ImageVolumeStatus?
 VsphereVirtualDiskVolumeSource: volumePath 1 string!; fsType 2 string; storagePolicyName 3 string; storagePolicyID 4
     string
-WeightedPodAffinityTerm: weight 1 int32!; podAffinityTerm 2 PodAffinityTerm!
+WeightedPodAffinityTerm: weight 1 int32!; podAffinityTerm 2 PodAffinityTerm!*
 WindowsSecurityContextOptions: gmsaCredentialSpecName 1 string?; gmsaCredentialSpec 2 string?; runAsUserName 3 string?;
     hostProcess 4 bool?
 """

@@ -9,14 +9,15 @@ __all__ = ["TABLE"]
 
 TABLE: Final = """
 [discovery.v1]
-string: AddressType
-Endpoint: addresses 1 [string]!; conditions 2 EndpointConditions!; hostname 3 string?; targetRef 4
-    core.v1.ObjectReference?; deprecatedTopology 5 {string}; nodeName 6 string?; zone 7 string?; hints 8 EndpointHints?
+enum AddressType: FQDN IPv4 IPv6
+Endpoint: addresses 1 [string]! set; conditions 2 EndpointConditions!; hostname 3 string?; targetRef 4
+    core.v1.ObjectReference? whole; deprecatedTopology 5 {string}; nodeName 6 string?; zone 7 string?; hints 8
+    EndpointHints?
 EndpointConditions: ready 1 bool?; serving 2 bool?; terminating 3 bool?
 EndpointHints: forZones 1 [ForZone]; forNodes 2 [ForNode]
 EndpointPort: name 1 string?; protocol 2 core.v1.Protocol?; port 3 int32?; appProtocol 4 string?
-kind EndpointSlice: metadata 1 meta.v1.ObjectMeta!; addressType 4 AddressType!; endpoints 2 [Endpoint]!; ports 3
-    [EndpointPort]!
+kind EndpointSlice: metadata 1 meta.v1.ObjectMeta!; addressType 4 AddressType!; endpoints 2 [Endpoint]!~; ports 3
+    [EndpointPort]!~
 ForNode: name 1 string!
 ForZone: name 1 string!
 """

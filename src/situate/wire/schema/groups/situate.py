@@ -14,14 +14,14 @@ kind NodeSnapshot: metadata - meta.v1.ObjectMeta!; spec - NodeSnapshotSpec?; sta
 NodeSnapshotSpec: pods - [BoundPod]; configuration - NodeConfiguration?
 NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewIntervalSeconds - int32?
 NodeSnapshotStatus: allocated - core.v1.ResourceList
-BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string];
-    gpus - [string]
+BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string]; gpus -
+    [string]
 kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
-PlacementDecisionSpec: podUID - string?; node - string?; bindingVersion - int64?; scheduler - string?;
-    snapshotVersion - string?
-PlacementDecisionStatus: phase - string?; phases - [PlacementPhase]; reason - string?; message - string?;
-    score - int64?; scores - [NodeScore]; alternatives - [string]; refusals - [NodeRefusals]; nodes - int64?;
-    feasible - int64?; attempts - int64?; wakesOn - [string]
+PlacementDecisionSpec: podUID - string?; node - string?; bindingVersion - int64?; scheduler - string?; snapshotVersion -
+    string?
+PlacementDecisionStatus: phase - string?; phases - [PlacementPhase]; reason - string?; message - string?; score -
+    int64?; scores - [NodeScore]; alternatives - [string]; refusals - [NodeRefusals]; nodes - int64?; feasible - int64?;
+    attempts - int64?; wakesOn - [string]
 PlacementPhase: phase - string?; at - Time?
 NodeScore: node - string?; total - int64?; plugins - {int64}
 NodeRefusals: reason - string?; plugin - string?; nodes - int64?
@@ -29,19 +29,18 @@ kind PlacementEvent: metadata - meta.v1.ObjectMeta!; event - string?; phase - st
     time - Time?; node - string?; bindingVersion - int64?; scheduler - string?; reason - string?; message - string?
 PlacedPod: name - string?; uid - string?
 kind WorkloadView: metadata - meta.v1.ObjectMeta!; status - WorkloadViewStatus?
-WorkloadViewStatus: apiVersion - string?; kind - string?; name - string?; desired - int64?; pods - int64?;
-    waiting - int64?; bound - int64?; running - int64?; succeeded - int64?; failed - int64?; leaving - int64?;
-    readyPods - int64?; requested - core.v1.ResourceList; nodes - int64?; reason - string?; message - string?
+WorkloadViewStatus: apiVersion - string?; kind - string?; name - string?; desired - int64?; pods - int64?; waiting -
+    int64?; bound - int64?; running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?;
+    requested - core.v1.ResourceList; nodes - int64?; reason - string?; message - string?
 kind NodeView: metadata - meta.v1.ObjectMeta!; status - NodeViewStatus?
 NodeViewStatus: ready - bool?; schedulable - bool?; taints - [string]; pods - int64?; waiting - int64?; bound - int64?;
-    running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?;
-    requested - core.v1.ResourceList; allocatable - core.v1.ResourceList; snapshotVersion - string?
+    running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?; requested -
+    core.v1.ResourceList; allocatable - core.v1.ResourceList; snapshotVersion - string?
 kind NamespaceView: metadata - meta.v1.ObjectMeta!; status - NamespaceViewStatus?
-NamespaceViewStatus: phase - string?; workloads - int64?; pods - int64?; waiting - int64?; bound - int64?;
-    running - int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?;
-    requested - core.v1.ResourceList
+NamespaceViewStatus: phase - string?; workloads - int64?; pods - int64?; waiting - int64?; bound - int64?; running -
+    int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?; requested - core.v1.ResourceList
 [x.v1alpha1]
-kind PodGroup: metadata - meta.v1.ObjectMeta!; spec - PodGroupSpec?; status - PodGroupStatus?
+kind PodGroup: metadata - meta.v1.ObjectMeta!; spec - PodGroupSpec?*; status - PodGroupStatus?
 PodGroupSpec: minMember - int32?; minResources - core.v1.ResourceList; scheduleTimeoutSeconds - int32?
 PodGroupStatus: phase - string?; occupiedBy - string?; running - int32?; succeeded - int32?; failed - int32?;
     scheduleStartTime - Time?
