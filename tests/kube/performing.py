@@ -19,7 +19,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
-from situate.kube.port import KubePort
+from situate.kube.port import KubeSchedulingPort
 from situate.loop.scheduling.performer import Performer
 from situate.loop.scheduling.view import ClusterView
 from situate.wire.objects import decode_pod
@@ -88,10 +88,10 @@ class Counted:
 def kube_performer(
     client: Client, objects: ClusterView, tell: Callable[[list[Change]], None], **options: Any
 ) -> Performer:
-    """A performer over a KubePort; each takes the options that it knows."""
+    """A performer over a KubeSchedulingPort; each takes the options that it knows."""
     port_options = {name: options.pop(name) for name in ("term", "groups") if name in options}
     clocks = {name: options[name] for name in ("may_write", "now_ns") if name in options}
-    port = KubePort(client, client, objects, host="host-1", **clocks, **port_options)
+    port = KubeSchedulingPort(client, client, objects, host="host-1", **clocks, **port_options)
     return Performer(port, objects, tell, component="default-scheduler", **options)
 
 

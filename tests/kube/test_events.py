@@ -10,8 +10,8 @@ from kube.performing import EVENTS, START_NS, Seen, World, play
 from situate.core.changes import PodRef
 from situate.core.effects import Report
 from situate.kube.client import Client
-from situate.kube.port import KubePort
-from situate.loop.scheduling.events import FINISH_S, EventRecorder
+from situate.kube.port import KubeSchedulingPort
+from situate.loop.scheduling.events import FINISH_S, PodEventRecorder
 
 MINUTE_NS = 60_000_000_000
 WEB = PodRef("default", "web", "uid-web")
@@ -25,8 +25,8 @@ class Recorder:
         self.now_ns = START_NS
         self.leads = True
         self.drops = 0
-        port = KubePort(client, client, Seen(), host="host-1", may_write=lambda: self.leads)
-        self.events = EventRecorder(
+        port = KubeSchedulingPort(client, client, Seen(), host="host-1", may_write=lambda: self.leads)
+        self.events = PodEventRecorder(
             port, lambda: self.leads, lambda: self.now_ns, dropped=self._drop, retry_s=0.001, **options
         )
 

@@ -14,7 +14,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect
 from situate.core.engine.engine import Engine
 from situate.core.model.pod import Pod
-from situate.kube.shadow import DIFFERENCES, WINDOW, WINDOW_S, Report, Shadow
+from situate.kube.shadow import DIFFERENCES, WINDOW, WINDOW_S, Shadow, ShadowReport
 from situate.loop.metrics import Metrics
 
 FOUR = [NodeSeen(node(f"n{at}", cpu="4", memory="4Gi", pods=20)) for at in range(4)]
@@ -41,7 +41,7 @@ class LookingOn:
 
     def __init__(self, *changes: Change) -> None:
         self.drive = Stepping()
-        self.report = Report()
+        self.report = ShadowReport()
         self.metrics = Metrics()
         self.now_s = 0.0
         self.shadow = Shadow(self.drive, self.report, self.metrics, clock=lambda: self.now_s)
@@ -250,7 +250,7 @@ def test_the_summary_is_a_table_for_people() -> None:
 
 
 def test_a_summary_of_nothing_says_so() -> None:
-    assert Report().text() == "No pod was bound while we looked on.\n"
+    assert ShadowReport().text() == "No pod was bound while we looked on.\n"
 
 
 def test_the_summary_is_json_for_programs() -> None:

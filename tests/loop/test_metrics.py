@@ -19,7 +19,7 @@ from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
 from situate.loop.metrics import CONTENT_TYPE, Metrics
-from situate.loop.metrics_series import Spread
+from situate.loop.metrics_series import HistogramSeries
 from situate.loop.metrics_stopwatch import GAPS, SampledStopwatch
 from situate.wire.config import load_config
 
@@ -401,8 +401,8 @@ def test_the_process_itself_is_shown() -> None:
 # -- the stopwatch ---------------------------------------------------------------------------------------------------
 
 
-def a_stopwatch(ticks: Iterator[float]) -> tuple[SampledStopwatch, Spread]:
-    spread = Spread(table.POINT_SECONDS)
+def a_stopwatch(ticks: Iterator[float]) -> tuple[SampledStopwatch, HistogramSeries]:
+    spread = HistogramSeries(table.POINT_SECONDS)
     return SampledStopwatch(lambda: next(ticks), spread), spread
 
 

@@ -13,7 +13,7 @@ from situate.core.effects import Bind, Effect
 from situate.core.engine.engine import Engine
 from situate.loop.history import History
 from situate.loop.journal import Journal, Keep, segment_name
-from situate.loop.replay import Difference, Elsewhere, Replay, Shadow
+from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
 from situate.loop.run import turn
 from situate.wire.config import load_config
 from situate.wire.journal import Heard, decode_record, encode_record
@@ -42,11 +42,11 @@ def replay(folder: Path) -> Replay:
     return Replay(history, Engine(history.header.config, batch=history.header.batch))
 
 
-def shadowed(folder: Path, other: KubeSchedulerConfiguration) -> Shadow:
+def shadowed(folder: Path, other: KubeSchedulerConfiguration) -> ChoiceComparison:
     history = History(folder)
     engine = Engine(history.header.config, batch=history.header.batch)
     replayed = Replay(history, engine)
-    shadow = Shadow(replayed, engine, other, {})
+    shadow = ChoiceComparison(replayed, engine, other, {})
     assert list(replayed) == []
     return shadow
 
@@ -173,7 +173,7 @@ def test_another_configuration_is_asked_about_the_same_cluster(tmp_path: Path) -
     assert [one.node for one in sent if isinstance(one, Bind)] == ["n1", "n2", "n1"]
     shadow = shadowed(tmp_path, MOST_ALLOCATED)
     # p0: both empty, the first wins; p1: n1 is fuller; p2: both hold one, so the first wins again.
-    assert shadow.elsewhere == [Elsewhere(PodRef("default", "p1", "u1"), 3, "n2", "n1")]
+    assert shadow.elsewhere == [ChoiceDifference(PodRef("default", "p1", "u1"), 3, "n2", "n1")]
     assert shadow.pods == 3
 
 
@@ -190,7 +190,7 @@ def test_a_profile_that_the_other_does_not_have_places_nobody(tmp_path: Path) ->
     named = load_config(f"{HEAD}profiles: [{{schedulerName: another}}]\n".encode())
     shadow = shadowed(small(tmp_path), named)
     note = "has no profile default-scheduler"
-    assert shadow.elsewhere == [Elsewhere(PodRef("default", "web", "u1"), 2, "n2", "", note)]
+    assert shadow.elsewhere == [ChoiceDifference(PodRef("default", "web", "u1"), 2, "n2", "", note)]
 
 
 def test_a_plugin_that_raises_has_no_answer_and_changes_nothing(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_plugin_that_raises_has_no_answer_and_changes_nothing(tmp_path: Path) 
     history = History(small(tmp_path))
     engine = Engine(history.header.config, batch=history.header.batch)
     replayed = Replay(history, engine)
-    shadow = Shadow(replayed, engine, config, {"x:Broken": Broken})
+    shadow = ChoiceComparison(replayed, engine, config, {"x:Broken": Broken})
     assert list(replayed) == []
     (web,) = shadow.elsewhere
     assert (web.recorded, web.other) == ("n2", "")

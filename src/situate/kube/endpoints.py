@@ -14,7 +14,7 @@ from situate.kube.client import Client
 from situate.kube.delegated import DelegatedAuthentication, DelegatedAuthorization
 from situate.kube.session import Session
 from situate.kube.settings import Settings
-from situate.kube.shadow import Report
+from situate.kube.shadow import ShadowReport
 from situate.kube.status_server import Page, StatusServer
 from situate.loop.election import Elector
 from situate.loop.health import PING, Check
@@ -41,7 +41,7 @@ class ProcessState(Protocol):
     def metrics(self) -> Metrics: ...
 
     @property
-    def report(self) -> Report: ...
+    def report(self) -> ShadowReport: ...
 
     @property
     def delayed(self) -> bool:

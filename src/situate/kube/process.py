@@ -28,7 +28,7 @@ from situate.kube.preflight import missing_rights, reach, rights_of
 from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.session import Session, SessionContext, build_engine, kinds_of
 from situate.kube.settings import OWN_LEASE, DecisionPace, Loaded, Settings
-from situate.kube.shadow import Report
+from situate.kube.shadow import ShadowReport
 from situate.kube.signals import heard
 from situate.kube.status_server import StatusServer, keep_certificate_fresh
 from situate.kube.succession import Succession
@@ -82,7 +82,7 @@ class Process:
         self.leading = False
         self.stopping = False
         self.metrics = Metrics()
-        self.report = Report()
+        self.report = ShadowReport()
         """What was compared, with --shadow."""
         self.endpoints = Endpoints(self, settings)
         self._ended: asyncio.Future[int] | None = None

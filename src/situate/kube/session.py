@@ -31,9 +31,9 @@ from situate.kube.conditions import GroupApi
 from situate.kube.fleet import FilteringPerformer, Fleet
 from situate.kube.informers import Informers
 from situate.kube.kinds import POD_GROUPS, Kind, needed_kinds
-from situate.kube.port import KubePort
+from situate.kube.port import KubeSchedulingPort
 from situate.kube.settings import DecisionPace, Loaded, Settings
-from situate.kube.shadow import Report, Shadow
+from situate.kube.shadow import Shadow, ShadowReport
 from situate.loop.extenders import Extenders
 from situate.loop.journal import Journal
 from situate.loop.logs import Log
@@ -58,7 +58,7 @@ class SessionContext:
     settings: Settings
     pace: DecisionPace
     metrics: Metrics
-    report: Report
+    report: ShadowReport
     client: Client
     events_client: Client
     may_write: Callable[[], bool]
@@ -132,7 +132,7 @@ async def open_session(context: SessionContext, loaded: Loaded) -> AsyncIterator
     def groups() -> GroupApi:
         return GroupApi.of(watching.served(POD_GROUPS))
 
-    port = KubePort(
+    port = KubeSchedulingPort(
         context.client,
         context.events_client,
         EngineView(engine),

@@ -51,7 +51,7 @@ RESULTS: Final[dict[Result, str]] = {
 _log = Log(__name__)
 
 
-class Difference(msgspec.Struct, frozen=True, rename="camel"):
+class ShadowDifference(msgspec.Struct, frozen=True, rename="camel"):
     """A choice that is not ours and that the order of binds does not explain."""
 
     pod: str
@@ -75,13 +75,13 @@ class Difference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(eq=False, slots=True)
-class Report:
+class ShadowReport:
     """All that was compared so far; outlives engines."""
 
     counts: dict[Result, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
     gap_total: int = 0
     gap_most: int = 0
-    differences: deque[Difference] = field(default_factory=lambda: deque(maxlen=DIFFERENCES))
+    differences: deque[ShadowDifference] = field(default_factory=lambda: deque(maxlen=DIFFERENCES))
 
     @property
     def compared(self) -> int:
@@ -150,7 +150,7 @@ class Shadow:
     def __init__(
         self,
         drive: Stepped,
-        report: Report,
+        report: ShadowReport,
         metrics: Metrics | None = None,
         *,
         clock: Callable[[], float] = monotonic,
@@ -299,7 +299,7 @@ class Shadow:
             self._metrics.shadowed(result, None if result == "explained_by_order" else gap)
 
     def _keep(self, entry: QueuedPod, compared: Compared, other_changes: int) -> None:
-        difference = Difference(
+        difference = ShadowDifference(
             pod=entry.key,
             uid=entry.ref.uid,
             scheduler=entry.pod.spec.scheduler_name,

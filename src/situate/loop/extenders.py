@@ -44,7 +44,7 @@ OK: Final = 200
 POD_IS_GONE: Final = "the pod is gone"
 
 
-class Objects(Protocol):
+class ExtenderObjects(Protocol):
     """Where the objects come from that are sent; read when a request is about to be made."""
 
     def pod(self, ref: PodRef) -> Pod | None:
@@ -78,7 +78,12 @@ class Extenders:
     """All extenders of a configuration; to be used in `async with`. Raises ConfigError for TLS that cannot be had."""
 
     def __init__(
-        self, extenders: Sequence[Extender], objects: Objects, *, in_flight: int = IN_FLIGHT, waiting: int = WAITING
+        self,
+        extenders: Sequence[Extender],
+        objects: ExtenderObjects,
+        *,
+        in_flight: int = IN_FLIGHT,
+        waiting: int = WAITING,
     ) -> None:
         self._objects = objects
         self._lines = [

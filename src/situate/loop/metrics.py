@@ -30,7 +30,7 @@ from situate.core.queue.incoming import TIMED_OUT
 from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
-from situate.loop.metrics_series import AsAsked, Labels, Spread, Sum
+from situate.loop.metrics_series import CounterSeries, HistogramSeries, Labels, SeriesCollector
 from situate.loop.metrics_stopwatch import SUCCESS, SampledStopwatch
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,20 +65,20 @@ class Metrics:
         self._evaluated: dict[str, tuple[int, int]] = {}
         """By profile, the attempts since somebody last asked, and in how many of them a node was found."""
         self._stepping_at: float | None = None
-        self._sums = {one.name: Sum(one) for one in table.FAMILIES if one.kind != "histogram"}
-        self._spreads = {one.name: Spread(one) for one in table.FAMILIES if one.kind == "histogram"}
+        self._counters = {one.name: CounterSeries(one) for one in table.FAMILIES if one.kind != "histogram"}
+        self._histograms = {one.name: HistogramSeries(one) for one in table.FAMILIES if one.kind == "histogram"}
         self.engine = EngineMetrics()
         """For the engine to note in what it does."""
-        self.stopwatch = SampledStopwatch(clock, self._spread(table.POINT_SECONDS))
+        self.stopwatch = SampledStopwatch(clock, self._histogram(table.POINT_SECONDS))
         """For the engine to be timed with."""
-        series: list[Sum | Spread] = []
+        series: list[CounterSeries | HistogramSeries] = []
         for one in table.FAMILIES:
-            series.append(self._spread(one) if one.kind == "histogram" else self._sum(one))
+            series.append(self._histogram(one) if one.kind == "histogram" else self._counter(one))
         self.registry = CollectorRegistry()
-        self.registry.register(AsAsked(series, self._look))
+        self.registry.register(SeriesCollector(series, self._look))
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self._sum(table.BUILD).put((situate.__version__, platform.python_version(), KUBERNETES), 1)
+        self._counter(table.BUILD).put((situate.__version__, platform.python_version(), KUBERNETES), 1)
 
     def render(self) -> bytes:
         """The text that Prometheus reads, of CONTENT_TYPE."""
@@ -91,13 +91,13 @@ class Metrics:
         self._asked = {name: _asked(engine, name) for name in engine.profiles}
         for name in engine.profiles:
             for result in ("scheduled", "unschedulable", "error"):
-                self._sum(table.ATTEMPTS).add((result, name), 0)
+                self._counter(table.ATTEMPTS).add((result, name), 0)
 
-    def _sum(self, family: table.Family) -> Sum:
-        return self._sums[family.name]
+    def _counter(self, family: table.Family) -> CounterSeries:
+        return self._counters[family.name]
 
-    def _spread(self, family: table.Family) -> Spread:
-        return self._spreads[family.name]
+    def _histogram(self, family: table.Family) -> HistogramSeries:
+        return self._histograms[family.name]
 
     # -- around a step -------------------------------------------------------------------------------------------
 
@@ -109,14 +109,14 @@ class Metrics:
         """The step ended, of which the engine thought that it was `now`; it was told of so many changes."""
         ended_at = self._clock()
         if self._stepping_at is not None:
-            self._spread(table.STEP_SECONDS).add((), ended_at - self._stepping_at)
+            self._histogram(table.STEP_SECONDS).add((), ended_at - self._stepping_at)
             self._stepping_at = None
-        self._spread(table.STEP_CHANGES).add((), changes)
+        self._histogram(table.STEP_CHANGES).add((), changes)
         begun, seconds = self.stopwatch.end_step(ended_at)
         attempts = sum(begun.values())
         share = seconds / attempts if attempts else 0.0
         if attempts:
-            self._spread(table.ALGORITHM_SECONDS).add((), share, attempts)
+            self._histogram(table.ALGORITHM_SECONDS).add((), share, attempts)
         nowhere = self._count_refusals(share) if self.engine.failed_attempts else {}
         for profile, pods in begun.items():
             before, found = self._evaluated.get(profile, (0, 0))
@@ -124,17 +124,17 @@ class Metrics:
         if self.engine.bound:
             self._count_bound(now)
         for point, profile, took_ms, success in self.engine.binding_results:
-            self._spread(table.POINT_SECONDS).add((point, SUCCESS if success else ERROR, profile), took_ms / 1_000)
+            self._histogram(table.POINT_SECONDS).add((point, SUCCESS if success else ERROR, profile), took_ms / 1_000)
         for victims in self.engine.victims:
-            self._spread(table.VICTIMS).add((), victims)
+            self._histogram(table.VICTIMS).add((), victims)
 
     def _count_refusals(self, share: float) -> dict[str, int]:
         """Attempts that came to nothing; and by profile, in how many of those of this step no node was found."""
         nowhere: dict[str, int] = {}
         for (profile, result, took_ms), pods in Counter(self.engine.failed_attempts).items():
-            self._sum(table.ATTEMPTS).add((result, profile), pods)
+            self._counter(table.ATTEMPTS).add((result, profile), pods)
             seconds = share if took_ms is None else took_ms / 1_000
-            self._spread(table.ATTEMPT_SECONDS).add((result, profile), seconds, pods)
+            self._histogram(table.ATTEMPT_SECONDS).add((result, profile), seconds, pods)
             if took_ms is None and result == "unschedulable":
                 nowhere[profile] = nowhere.get(profile, 0) + pods
         return nowhere
@@ -143,14 +143,14 @@ class Metrics:
         """Who was asked in the attempts so far."""
         for profile, (pods, found) in self._evaluated.items():
             for labels, only_where_found in self._asked.get(profile, ()):
-                self._sum(table.EVALUATIONS).add(labels, found if only_where_found else pods)
+                self._counter(table.EVALUATIONS).add(labels, found if only_where_found else pods)
         self._evaluated.clear()
 
     def _count_bound(self, now: Millis) -> None:
         """Pods whose binds were carried out. Those that were decided in one step have most of this in common, but each
         became ready when it did."""
         alike: dict[tuple[str, int, Millis, Millis], int] = {}
-        waited = self._spread(table.POD_SECONDS)
+        waited = self._histogram(table.POD_SECONDS)
         for one in self.engine.bound:
             entry = one.entry
             attempts = one.attempt - entry.retries
@@ -159,47 +159,47 @@ class Metrics:
             ready_ms = one.since_ms if entry.first_ready_ms is None else entry.first_ready_ms
             waited.add(ATTEMPTS[min(attempts, MANY_ATTEMPTS)], (now - ready_ms) / 1_000)
         for (profile, attempts, decided_ms, asked_ms), pods in alike.items():
-            self._sum(table.ATTEMPTS).add(("scheduled", profile), pods)
-            self._spread(table.ATTEMPT_SECONDS).add(("scheduled", profile), (now - decided_ms) / 1_000, pods)
-            self._spread(table.POINT_SECONDS).add(("Bind", SUCCESS, profile), (now - asked_ms) / 1_000, pods)
-            self._spread(table.POD_ATTEMPTS).add((), attempts, pods)
+            self._counter(table.ATTEMPTS).add(("scheduled", profile), pods)
+            self._histogram(table.ATTEMPT_SECONDS).add(("scheduled", profile), (now - decided_ms) / 1_000, pods)
+            self._histogram(table.POINT_SECONDS).add(("Bind", SUCCESS, profile), (now - asked_ms) / 1_000, pods)
+            self._histogram(table.POD_ATTEMPTS).add((), attempts, pods)
 
     # -- the client's Observer -----------------------------------------------------------------------------------
 
     def request_done(self, verb: str, host: str, code: str, seconds: float) -> None:
-        self._sum(table.REQUESTS).add((code, verb, host))
-        self._spread(table.REQUEST_SECONDS).add((verb, host), seconds)
+        self._counter(table.REQUESTS).add((code, verb, host))
+        self._histogram(table.REQUEST_SECONDS).add((verb, host), seconds)
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        self._spread(table.LIMITER_SECONDS).add((verb, host), seconds)
+        self._histogram(table.LIMITER_SECONDS).add((verb, host), seconds)
 
     def retried(self, verb: str, host: str, code: str) -> None:
-        self._sum(table.RETRIES).add((code, verb, host))
+        self._counter(table.RETRIES).add((code, verb, host))
 
     # -- what others tell ----------------------------------------------------------------------------------------
 
     def leading(self, lease: str, leads: bool) -> None:
-        self._sum(table.LEADER).put((lease,), float(leads))
+        self._counter(table.LEADER).put((lease,), float(leads))
 
     def shadowed(self, result: str, gap: int | None) -> None:
         """Another scheduler's choice was compared with ours; the gap is None where its node does not fit."""
-        self._sum(table.SHADOW).add((result,))
+        self._counter(table.SHADOW).add((result,))
         if gap is not None:
-            self._spread(table.SHADOW_GAP).add((), gap)
+            self._histogram(table.SHADOW_GAP).add((), gap)
 
     def under_way(self, operation: str, change: int) -> None:
         """A performer does so many more of these than before. Its binds are counted by the engine, with those that
         wait for their turn."""
         if operation != BINDING:
-            self._sum(table.GOROUTINES).add((operation,), change)
+            self._counter(table.GOROUTINES).add((operation,), change)
 
     def failed(self, operation: str) -> None:
         """What a performer did came to nothing."""
-        self._sum(table.FAILURES).add((operation,))
+        self._counter(table.FAILURES).add((operation,))
 
     def dropped(self, operation: str) -> None:
         """A performer gave up an event."""
-        self._sum(table.DROPPED_EVENTS).add()
+        self._counter(table.DROPPED_EVENTS).add()
 
     # -- when somebody asks --------------------------------------------------------------------------------------
 
@@ -208,33 +208,33 @@ class Metrics:
         self._count_evaluations()
         engine = self.engine
         for labels, pods in engine.incoming.items():
-            self._sum(table.INCOMING).put(labels, pods)
+            self._counter(table.INCOMING).put(labels, pods)
         flushed = sum(pods for (_, event), pods in engine.incoming.items() if event == TIMED_OUT)
-        self._sum(table.FLUSHED).put((), flushed)
-        self._sum(table.PREEMPTIONS).put((), engine.preemptions)
+        self._counter(table.FLUSHED).put((), flushed)
+        self._counter(table.PREEMPTIONS).put((), engine.preemptions)
         if self._engine is not None:
             self._look_at(self._engine)
         if self._journal is not None:
-            self._sum(table.JOURNAL_BYTES).put((), self._journal.size)
-            self._sum(table.JOURNAL_STOPPED).put((), float(self._journal.stopped not in ("", "closed")))
+            self._counter(table.JOURNAL_BYTES).put((), self._journal.size)
+            self._counter(table.JOURNAL_STOPPED).put((), float(self._journal.stopped not in ("", "closed")))
 
     def _look_at(self, engine: Engine) -> None:
         waiting = engine.queue.values()
         places = Counter(entry.state for entry in waiting)
         for place, queue in QUEUES.items():
-            self._sum(table.PENDING).put((queue,), places[place])
+            self._counter(table.PENDING).put((queue,), places[place])
         refusals = Counter(refusal for entry in waiting for refusal in _refusals(entry))
-        known = self._sum(table.UNSCHEDULABLE)
+        known = self._counter(table.UNSCHEDULABLE)
         known.values = {**dict.fromkeys(known.values, 0), **refusals}
         cycle, cluster = engine.cycle, engine.cluster
-        cache = self._sum(table.CACHE)
+        cache = self._counter(table.CACHE)
         cache.put(("nodes",), len(cluster.nodes.rows))
         cache.put(("pods",), len(cluster.pods.rows))
         cache.put(("assumed_pods",), len(cycle.reservations))
         binding = sum(1 for one in cycle.reservations.values() if not one.done)
-        self._sum(table.GOROUTINES).put((BINDING,), binding)
-        self._sum(table.NOMINATED).put((), len(cycle.nominations))
-        self._sum(table.EVICTIONS).put((), len(cycle.evictions))
+        self._counter(table.GOROUTINES).put((BINDING,), binding)
+        self._counter(table.NOMINATED).put((), len(cycle.nominations))
+        self._counter(table.EVICTIONS).put((), len(cycle.evictions))
 
 
 def _refusals(entry: QueuedPod) -> list[Labels]:

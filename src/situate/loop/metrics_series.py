@@ -20,7 +20,7 @@ from situate.loop.metrics_table import Family
 Labels: TypeAlias = tuple[str, ...]
 
 
-class Sum:
+class CounterSeries:
     """The series of a counter or a gauge."""
 
     __slots__ = ("family", "values")
@@ -43,7 +43,7 @@ class Sum:
         return metric
 
 
-class Spread:
+class HistogramSeries:
     """The series of a histogram."""
 
     __slots__ = ("counts", "family", "sums")
@@ -82,10 +82,10 @@ def _bound(bound: float) -> str:
     return f"{bound:.12g}"
 
 
-class AsAsked(Collector):
+class SeriesCollector(Collector):
     """Hands out all series; `look` brings those up to date that are counted elsewhere."""
 
-    def __init__(self, series: Sequence[Sum | Spread], look: Callable[[], None]) -> None:
+    def __init__(self, series: Sequence[CounterSeries | HistogramSeries], look: Callable[[], None]) -> None:
         self._series = series
         self._look = look
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from situate.loop.metrics_series import Spread
+from situate.loop.metrics_series import HistogramSeries
 
 GAPS: Final = (9, 7, 14, 9, 12, 5, 13, 8, 15, 6, 11)
 """How many decisions it is from one that is timed to the next: about ten, as with kube-scheduler. Their sum is a prime,
@@ -17,11 +17,11 @@ UNSCHEDULABLE: Final = "Unschedulable"
 class SampledStopwatch:
     """Puts what the decisions that it times took into a histogram by extension point, status and profile."""
 
-    __slots__ = ("_at", "_clock", "_first_at", "_laps", "_left", "_profile", "_spread", "_timed", "begun")
+    __slots__ = ("_at", "_clock", "_first_at", "_histogram", "_laps", "_left", "_profile", "_timed", "begun")
 
-    def __init__(self, clock: Callable[[], float], spread: Spread) -> None:
+    def __init__(self, clock: Callable[[], float], spread: HistogramSeries) -> None:
         self._clock = clock
-        self._spread = spread
+        self._histogram = spread
         self._profile = ""
         """Of the decision that is timed; empty while none is."""
         self._laps: dict[str, tuple[float, bool]] = {}
@@ -66,6 +66,6 @@ class SampledStopwatch:
 
     def _write_down(self) -> None:
         for point, (seconds, success) in self._laps.items():
-            self._spread.add((point, SUCCESS if success else UNSCHEDULABLE, self._profile), seconds)
+            self._histogram.add((point, SUCCESS if success else UNSCHEDULABLE, self._profile), seconds)
         self._laps.clear()
         self._profile = ""

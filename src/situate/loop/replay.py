@@ -75,7 +75,7 @@ def _difference(step: Step, effects: list[Effect]) -> Difference | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ChoiceDifference:
     """A pod that another configuration would have put elsewhere. An empty node is none."""
 
     pod: PodRef
@@ -86,7 +86,7 @@ class Elsewhere:
     """Why the other configuration has no answer, where it has none."""
 
 
-class Shadow:
+class ChoiceComparison:
     """Asks another configuration about every choice of an engine, on the cluster as it is at that very moment.
 
     So each pod is asked about once for each attempt, on equal terms: with the same pods on the same nodes, the same
@@ -102,7 +102,7 @@ class Shadow:
         self._cycle = Cycle(engine.cluster, self._profiles, DEFAULT_BACKOFF)
         self._cycle.nominations = engine.cycle.nominations
         self._asked: dict[str, None] = {}
-        self._elsewhere: dict[str, Elsewhere] = {}
+        self._elsewhere: dict[str, ChoiceDifference] = {}
         engine.cycle.witness = self._ask
 
     @property
@@ -111,7 +111,7 @@ class Shadow:
         return len(self._asked)
 
     @property
-    def elsewhere(self) -> list[Elsewhere]:
+    def elsewhere(self) -> list[ChoiceDifference]:
         """Each pod once, at the first choice in which the two differ."""
         return list(self._elsewhere.values())
 
@@ -121,7 +121,7 @@ class Shadow:
         other, note = self._chosen(entry)
         if other != row and pod not in self._elsewhere:
             names = self._node(row), self._node(other)
-            self._elsewhere[pod] = Elsewhere(entry.ref, self._replay.step, *names, note)
+            self._elsewhere[pod] = ChoiceDifference(entry.ref, self._replay.step, *names, note)
 
     def _chosen(self, entry: QueuedPod) -> tuple[int, str]:
         name = entry.pod.spec.scheduler_name

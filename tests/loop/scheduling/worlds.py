@@ -28,12 +28,12 @@ from situate.core.model.node import Node
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
 from situate.kube.conditions import GroupApi
-from situate.kube.port import KubePort
+from situate.kube.port import KubeSchedulingPort
 from situate.loop.scheduling.performer import Performer
 from situate.loop.scheduling.port import SchedulingPort
 from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.port import RegistryPort
+from situate.server.scheduling.port import RegistrySchedulingPort
 from situate.store.memory import MemoryStore
 from situate.wire.objects import decode, decode_node, decode_pod
 
@@ -194,7 +194,7 @@ class KubeWorld(PortWorld):
         super().__init__()
 
     def make_port(self, **options: Any) -> SchedulingPort:
-        return KubePort(
+        return KubeSchedulingPort(
             self.client,
             self.client,
             self.seen,
@@ -248,7 +248,7 @@ class RegistryWorld(PortWorld):
         super().__init__()
 
     def make_port(self, **options: Any) -> SchedulingPort:
-        return RegistryPort(
+        return RegistrySchedulingPort(
             self.stage.registry,
             self.stage.binder,
             self.seen,

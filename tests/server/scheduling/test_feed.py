@@ -9,7 +9,7 @@ from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectS
 from situate.server.placing.bind_transaction import NODES
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.feed import KINDS, Feed
+from situate.server.scheduling.feed import KINDS, EngineFeed
 from situate.store.transactions import Put
 
 SERVICES = BY_KIND["v1", "Service"]
@@ -20,7 +20,7 @@ class Told:
         self.changes: list[Change] = []
         self.behind = 0
         self._world = world
-        self.feed = Feed(world.store, world.registry.cache, self.hear)
+        self.feed = EngineFeed(world.store, world.registry.cache, self.hear)
 
     def hear(self, changes: Sequence[Change]) -> None:
         self.changes.extend(changes)

@@ -20,7 +20,7 @@ from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
-from situate.server.scheduling.port import RegistryPort
+from situate.server.scheduling.port import RegistrySchedulingPort
 from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 
 GROUPS = BY_KIND["scheduling.k8s.io/v1beta1", "PodGroup"]
@@ -332,7 +332,7 @@ def test_a_bind_whose_answer_was_lost_is_answered_when_it_is_asked_for_again() -
         told: list[Change] = []
         engine = Engine(default_configuration())
         view = EngineView(engine)
-        port = RegistryPort(world.registry, world.binder, view, world.wall_ns, component="default-scheduler")
+        port = RegistrySchedulingPort(world.registry, world.binder, view, world.wall_ns, component="default-scheduler")
         performer = Performer(port, view, told.extend, component="default-scheduler", now_ns=world.wall_ns)
         ref = PodRef("default", "p", uid)
         performer.perform([Bind(ref, "n1", 1)])

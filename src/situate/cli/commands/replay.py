@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from situate.core.effects import Effect
     from situate.core.engine.engine import Engine
     from situate.loop.history import History
-    from situate.loop.replay import Difference, Elsewhere, Replay, Shadow
+    from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
 
 NOT_AS_RECORDED: Final = 1
 MOST_SHOWN: Final = 10
@@ -45,7 +45,7 @@ def replay(journal: Path, config: str | None, plugins_from: str | None, output: 
     history = History(journal)
     engine = _engine(history, journal, plugins_from)
     replayed = Replay(history, engine)
-    shadow: Shadow | None = None
+    shadow: ChoiceComparison | None = None
     if config is not None:
         shadow = _shadow(replayed, engine, Path(config))
     differences = _differences(replayed, journal)
@@ -94,17 +94,17 @@ def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
     return [name for name in names if name not in BUILT_IN_POINTS]
 
 
-def _shadow(replayed: Replay, engine: Engine, path: Path) -> Shadow:
+def _shadow(replayed: Replay, engine: Engine, path: Path) -> ChoiceComparison:
     from situate.cli.input.profiles import plugins_of_others, read_config
     from situate.core.config.errors import ConfigError
     from situate.core.plugins.support.errors import PluginError
-    from situate.loop.replay import Shadow
+    from situate.loop.replay import ChoiceComparison
     from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
     other = read_config(path)
     try:
-        return Shadow(replayed, engine, other, plugins_of_others(other, path))
+        return ChoiceComparison(replayed, engine, other, plugins_of_others(other, path))
     except ConfigError as error:
         raise ConfigInputError(error.problems, str(path)) from None
     except PluginError as error:
@@ -161,7 +161,7 @@ def _effect(effect: Effect | None) -> str:
     return f"{values.pop('is')} {json.dumps(values, ensure_ascii=False)}"
 
 
-def _table(shadow: Shadow | None) -> list[str]:
+def _table(shadow: ChoiceComparison | None) -> list[str]:
     from situate.cli.commands.place.table import printable
 
     if shadow is None or not shadow.elsewhere:
@@ -172,12 +172,12 @@ def _table(shadow: Shadow | None) -> list[str]:
     return [*(printable(line) for line in lines), ""]
 
 
-def _cells(one: Elsewhere) -> tuple[str, str, str, str]:
+def _cells(one: ChoiceDifference) -> tuple[str, str, str, str]:
     other = f"{NOWHERE} ({one.note})" if one.note else one.other or NOWHERE
     return one.pod.key, str(one.step), one.recorded or NOWHERE, other
 
 
-def _sums(replayed: Replay, differences: Sequence[Difference], shadow: Shadow | None) -> str:
+def _sums(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceComparison | None) -> str:
     if not differences:
         found = "all as recorded"
     else:
@@ -196,7 +196,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _values(
-    history: History, replayed: Replay, differences: Sequence[Difference], shadow: Shadow | None
+    history: History, replayed: Replay, differences: Sequence[Difference], shadow: ChoiceComparison | None
 ) -> dict[str, Any]:
     values: dict[str, Any] = {
         "steps": replayed.steps,

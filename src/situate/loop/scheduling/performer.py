@@ -39,7 +39,7 @@ from situate.core.model.pod import Pod
 from situate.loop.drive import told
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
-from situate.loop.scheduling.events import EventRecorder
+from situate.loop.scheduling.events import PodEventRecorder
 from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
 from situate.loop.scheduling.view import ClusterView
@@ -120,7 +120,7 @@ class Performer:
         self._extenders = extenders
         self._metrics = metrics or _NoMetrics()
         self._volumes = VolumeBinder(port, objects, self._answer_volumes, may_write, volume_timeouts_s)
-        self._events = EventRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
+        self._events = PodEventRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
         limits = port.limits
         self._lanes: Lanes[_Work] = Lanes(
             {

@@ -37,7 +37,7 @@ from situate.store.entries import Batch, Revision
 from situate.wire.errors import InputError
 from situate.wire.objects import decode, decode_node, decode_pod
 
-__all__ = ["KINDS", "Feed"]
+__all__ = ["KINDS", "EngineFeed"]
 
 KINDS: Final[Mapping[tuple[str, str], type[Model]]] = {
     ("v1", "Node"): Node,
@@ -76,7 +76,7 @@ class _Identified(msgspec.Struct):
 _identified: Final = msgspec.json.Decoder(_Identified).decode
 
 
-class Feed:
+class EngineFeed:
     """Tells of one store. `unreadable` counts objects that did not decode."""
 
     def __init__(self, store: Store, cache: Cache, tell: Callable[[Sequence[Change]], None]) -> None:

@@ -39,7 +39,7 @@ from situate.wire.bodies import seconds_time
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
-__all__ = ["SCHEDULER", "RegistryPort"]
+__all__ = ["SCHEDULER", "RegistrySchedulingPort"]
 
 SCHEDULER: Final = Caller("system:kube-scheduler", ("system:authenticated",), agent="situate-scheduler")
 IN_FLIGHT: Final = values.InFlightLimits(binds=512, notes=64, evictions=32, volumes=16, events=4)
@@ -61,7 +61,7 @@ class _UnchangedError(Exception):
     """There is nothing to write, or what was to be written is not true any more."""
 
 
-class RegistryPort:
+class RegistrySchedulingPort:
     """The SchedulingPort of a registry."""
 
     limits = IN_FLIGHT

@@ -21,9 +21,9 @@ from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
 from situate.server.requests import Caller
 from situate.server.scheduling.explaining import Explainer
-from situate.server.scheduling.feed import Feed
+from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import server_elector
-from situate.server.scheduling.port import SCHEDULER, RegistryPort
+from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
 from situate.store.contract import Store
 
 __all__ = ["LostTermError", "Scheduler", "SchedulerSettings", "open_scheduler"]
@@ -54,7 +54,7 @@ class LostTermError(Exception):
 class Scheduler:
     """`run` it until it is cancelled."""
 
-    def __init__(self, session: SchedulingSession, feed: Feed, elector: Elector | None) -> None:
+    def __init__(self, session: SchedulingSession, feed: EngineFeed, elector: Elector | None) -> None:
         self.session = session
         self.drive = session.drive
         self.feed = feed
@@ -101,7 +101,7 @@ async def open_scheduler(
         engine = Engine(config, settings.others, metrics=metrics.engine, stopwatch=metrics.stopwatch)
     elector = server_elector(registry, settings.identity, settings.caller, wall_ns) if settings.elects else None
     may_write = elector.may_write if elector is not None else lambda: True
-    port = RegistryPort(
+    port = RegistrySchedulingPort(
         registry,
         binder,
         EngineView(engine),
@@ -123,4 +123,4 @@ async def open_scheduler(
         journal=settings.journal,
         watchers=watchers,
     ) as session:
-        yield Scheduler(session, Feed(store, registry.cache, session.drive.tell), elector)
+        yield Scheduler(session, EngineFeed(store, registry.cache, session.drive.tell), elector)
