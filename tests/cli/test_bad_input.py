@@ -126,8 +126,8 @@ def unquoted(pod: dict[str, Any], number: bytes) -> bytes:
         pytest.param(b"[1, 2]", "a.yaml: expected an object", id="a list of numbers"),
         pytest.param(b'{"kind": ', "a.yaml: not JSON: Input data was truncated", id="half a JSON file"),
         pytest.param(b"", "a.yaml: is empty", id="an empty file"),
-        pytest.param(b"# later\n---\n", "a.yaml: no object in there", id="a file of remarks"),
-        pytest.param(b"null", "a.yaml: no object in there", id="a JSON null"),
+        pytest.param(b"# later\n---\n", "a.yaml: no objects found", id="a file of remarks"),
+        pytest.param(b"null", "a.yaml: no objects found", id="a JSON null"),
         pytest.param(
             bytes(range(256)) * 400,
             "a.yaml: not YAML: unacceptable character #x0000: control characters are not allowed",

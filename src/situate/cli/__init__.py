@@ -1,7 +1,7 @@
-"""The `situate` command: one file or package a command, each imported only when it is asked for.
+"""The `situate` command. Each subcommand is a file or package below commands/, imported only to run it.
 
 This module imports neither numpy nor the core, so that `situate --help` answers at once. It is also the one place that
-turns somebody else's fault into one line on stderr and an exit code. A traceback is for our own faults only.
+turns a mistake in the input into one line on stderr and an exit code. A traceback always means a bug of ours.
 
 | exit code | meaning                                                            |
 |-----------|--------------------------------------------------------------------|
@@ -9,7 +9,7 @@ turns somebody else's fault into one line on stderr and an exit code. A tracebac
 | 1         | done, and the answer is no (each command says what its no is)      |
 | 2         | the input or the arguments are wrong; nothing was done             |
 | 130       | interrupted                                                        |
-| 141       | whoever was reading our output went away                           |
+| 141       | the reader of our output closed the pipe                           |
 """
 
 import contextlib
@@ -28,37 +28,47 @@ INTERRUPTED = 130
 READER_GONE = 141
 MAX_ERROR_CHARS = 2_000
 
-# Each command is the object of its own name in the module of its own name. The summary stands here and not in the
-# command's docstring, because listing the commands must not import them.
-SUMMARIES: dict[str, str] = {
-    "apply": "Make a cluster's objects as files say.",
-    "bench": "Time the placement of a workload file.",
-    "config": "Validate a scheduler configuration, or print the default one.",
-    "check": "Find what is wrong with workloads before a scheduler does.",
-    "conformance": "Compare our decisions with recorded ones.",
-    "controllers": "Run the controllers in a process of their own.",
-    "delete": "Delete objects of a cluster.",
-    "describe": "Describe an object of a cluster, why it is where it is, and what happened to it.",
-    "down": "Stop the cluster that `situate up` started.",
-    "events": "Tell what happened to placements: binds, evictions, repairs; one line each.",
-    "get": "Show objects of a cluster.",
-    "node": "Bring nodes to a cluster: hollow ones, or this machine.",
-    "place": "Place the waiting pods of some files, and say where and why.",
-    "plan": "Say how much more fits, how many nodes it takes, what a loss or a drain would do, and what makes room.",
-    "replay": "Step through a journal again, and say whether every effect comes out as recorded.",
-    "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
-    "server": "Serve the Kubernetes API in the foreground.",
-    "sim": "Run the scheduler in virtual worlds full of faults, and hold it to account.",
-    "simulate": "Simulate what becomes of workloads on a cluster, and compare configurations.",
-    "status": "Say how the cluster is.",
-    "trace": "Play a public trace of a cluster, and compare policies on it.",
-    "up": "Start a cluster here: API, scheduler, controllers and hollow nodes.",
-    "why": "Say why a pod waits, or why it is where it is, and what would change that.",
+# The one table of commands, in the groups that `--help` shows. Each command is the object of its own name in the module
+# of its own name below commands/. The summary is here and not in the command's docstring, because `--help` must list
+# commands without importing them.
+COMMANDS: dict[str, dict[str, str]] = {
+    "Cluster": {
+        "up": "Start a cluster here: API server, scheduler, controllers and hollow nodes.",
+        "down": "Stop the cluster that `situate up` started.",
+        "status": "Show the state of a cluster: server, nodes, pods, and why some pods wait.",
+        "apply": "Create or update the objects in files.",
+        "get": "Show objects of a cluster.",
+        "describe": "Show an object in detail: its fields, its placement and its events.",
+        "delete": "Delete objects of a cluster.",
+        "events": "Show what happened to placements: binds, evictions and repairs, one line each.",
+        "node": "Add nodes to a cluster: hollow ones, or this machine.",
+        "server": "Serve the Kubernetes API in the foreground.",
+        "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
+        "controllers": "Run the controllers in a process of their own.",
+    },
+    "Ask": {
+        "why": "Explain why a pod waits or runs where it does, and what would change that.",
+        "place": "Place the pending pods of some files, and say where and why.",
+        "check": "Find problems in workloads before the scheduler does.",
+    },
+    "Plan": {
+        "plan": "Answer capacity questions: what fits, how many nodes, losses, drains, defragmentation.",
+        "simulate": "Simulate workloads on a cluster, and compare scheduler configurations.",
+        "trace": "Run a public cluster trace, and compare policies on it.",
+    },
+    "Develop": {
+        "config": "Validate a scheduler configuration, or print the default one.",
+        "bench": "Measure how fast the pods of a workload file are placed.",
+        "conformance": "Compare our decisions with recorded ones of kube-scheduler.",
+        "replay": "Run a journal again, and check that every effect matches the recording.",
+        "sim": "Run the scheduler in simulated worlds full of faults, and check its invariants.",
+    },
 }
+SUMMARIES: dict[str, str] = {name: summary for group in COMMANDS.values() for name, summary in group.items()}
 
 
 class BadInput(click.ClickException):
-    """What somebody gave us is wrong: one line, exit code 2."""
+    """The input or the arguments are wrong: one line, exit code 2."""
 
     exit_code = BAD_INPUT
 
@@ -67,10 +77,10 @@ class BadInput(click.ClickException):
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and summaries, and imports one only to run it."""
+    """Knows the names and summaries of the commands, and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(SUMMARIES)
+        return list(SUMMARIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUMMARIES:
@@ -79,13 +89,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(group.items()), col_max=max(map(len, SUMMARIES)))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # so that a reader who has gone is noticed here, and not while the interpreter exits
+            sys.stdout.flush()  # so that a closed pipe raises here, and not while the interpreter exits
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except OSError as error:
@@ -96,21 +107,22 @@ class LazyGroup(click.Group):
                 raise
             raise BadInput(f"{error.filename}: {error.strerror}") from error
         except Exception as error:
-            if not _is_somebody_elses(error):
+            if not _is_input_error(error):
                 raise
             raise BadInput(str(error)) from error
         return result
 
 
 def one_line(text: str) -> str:
-    """The text on one line of bounded length, with nothing in it that a terminal would obey."""
-    flat = " ".join(text.split())
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in flat)
+    """The text on one line of bounded length, without characters that control a terminal."""
+    from situate.cli.output.text import printable
+
+    shown = printable(" ".join(text.split()))
     return shown if len(shown) <= MAX_ERROR_CHARS else shown[: MAX_ERROR_CHARS - 1] + "…"
 
 
-def _is_somebody_elses(error: Exception) -> bool:
-    """Whether it is the input that is wrong, or a plugin that is not ours."""
+def _is_input_error(error: Exception) -> bool:
+    """Whether the input is wrong, or a plugin that is not ours."""
     from situate.wire.errors import InputError
 
     if isinstance(error, InputError):
@@ -121,7 +133,7 @@ def _is_somebody_elses(error: Exception) -> bool:
 
 
 def _silence_stdout() -> None:
-    """Let what is still buffered go nowhere, or the interpreter complains about it on its way out."""
+    """Discard what is still buffered, or the interpreter complains when it exits."""
     with contextlib.suppress(OSError, ValueError):  # stdout may have no file descriptor, under a test
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
@@ -131,4 +143,4 @@ def _silence_stdout() -> None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="situate", message="%(prog)s %(version)s")
 def main() -> None:
-    """Decide where Kubernetes workloads run, as kube-scheduler would, and say why."""
+    """Decide where Kubernetes workloads run, as kube-scheduler would, and explain why."""

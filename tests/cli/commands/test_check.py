@@ -241,7 +241,7 @@ def test_for_people_it_is_the_object_the_field_and_the_change() -> None:
     lines = check(deployment(spec=spec_of(nodeName="n1"))).stdout.splitlines()
     assert lines == [
         "warning SIT004 Deployment default/web spec.template.spec.nodeName (standard input)",
-        "    is set to n1: no scheduler is asked, whether there is room there or not",
+        "    is set to n1: no scheduler checks whether it fits there",
         "    → remove it; to prefer or require nodes, use affinity.nodeAffinity",
         "1 workload: 0 errors, 1 warning, 0 infos",
     ]
@@ -249,10 +249,9 @@ def test_for_people_it_is_the_object_the_field_and_the_change() -> None:
 
 def test_a_dump_with_missing_kinds_says_which_and_what_it_cannot_judge() -> None:
     stderr = check(deployment(spec=spec_of(priorityClassName="gold"))).stderr
-    nodes = "whether nodes could take the workloads cannot be judged"
     assert stderr.splitlines() == [
-        f"note: no Node was given: {nodes} (SIT003, SIT006, SIT009, SIT011, part of SIT007)",
-        "note: no PriorityClass was given: whether gold is there cannot be judged (SIT010)",
+        "note: the input has no Node: SIT003, SIT006, SIT009, SIT011 and part of SIT007 are not checked",
+        "note: the input has no PriorityClass: SIT010 is not checked for gold",
     ]
 
 
@@ -270,7 +269,7 @@ def test_a_dump_with_missing_kinds_says_which_and_what_it_cannot_judge() -> None
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata: {name: web}",
             ("--ignore", "SIT999"),
-            "--ignore SIT999: there is no such code; there are SIT001 to SIT011",
+            "--ignore SIT999: unknown code; use SIT001 to SIT011",
             id="a code that is none",
         ),
     ],

@@ -182,7 +182,7 @@ def test_pods_that_are_leaving_make_room_and_are_not_called_victims() -> None:
     objects = [node("n1"), on("n1", "old", cpu="4", priority=-1, metadata=leaving), pod("web", cpu="4", priority=5)]
     said = found(*objects, pod("late", cpu="1"))
     assert (said["web"]["node"], said["web"]["evicted"], said["late"]["node"]) == ("n1", [], None)
-    assert "takes the room of pods that are leaving" in place(*objects).stdout
+    assert "takes the room of pods that are being deleted" in place(*objects).stdout
 
 
 # ── volumes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -298,8 +298,8 @@ def test_what_was_read_and_does_not_count_is_noted() -> None:
     result = place(node("n1"), deployment, deployment, on("gone", "old"), pod("web"))
     assert result.exit_code == 0
     assert result.stderr == (
-        "note: not read, because scheduling does not: 2 Deployment (apps/v1)\n"
-        "note: 1 bound pod is on a node that no file has, and counts nowhere\n"
+        "note: ignored 2 Deployment (apps/v1): `place` reads Pods\n"
+        "note: 1 bound pod is on a node that the input does not have; it is not counted\n"
     )
 
 
@@ -339,7 +339,7 @@ def test_a_table_has_a_row_for_each_pod_and_a_line_of_sums() -> None:
             [node("n1"), node("n2"), pod("web")], "2 of 2 nodes fit; tied with n2, the first wins", id="a tie"
         ),
         pytest.param([pod("web")], "no nodes available to schedule pods", id="no nodes"),
-        pytest.param([node("n1")], "no pod waits for a node", id="no pods"),
+        pytest.param([node("n1")], "no pod is pending", id="no pods"),
         pytest.param(
             [node("n1"), on("n1", "old", cpu="4", priority=-1), pod("web")],
             "evicts default/old; before that, 0/1 nodes are available: 1 Insufficient cpu.",

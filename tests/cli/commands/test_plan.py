@@ -101,7 +101,7 @@ def test_fit_takes_a_claim_of_each_pods_own_to_be_made_anew() -> None:
     objects = listed(node("n1"), pod("db-0", owner="StatefulSet", volumes=volumes))
     said = told("fit", "db-0", "-f", "-", stdin=objects)
     assert said["fits"] == 4
-    assert "claims that each pod has for itself are taken to be provisioned wherever it goes" in said["notes"]
+    assert "assumes that claims of a pod's own are provisioned wherever it goes" in said["notes"]
 
 
 def test_fit_knows_the_priority_of_a_class(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_drain_sees_local_storage_in_json_and_in_yaml() -> None:
 
 def test_drain_says_that_it_knows_no_budgets_if_none_were_given() -> None:
     result = plan("drain", "n1", "-f", "-", stdin=listed(node("n1")))
-    assert result.stderr == "note: no PodDisruptionBudget was given: whom budgets protect cannot be judged\n"
+    assert result.stderr == "note: the input has no PodDisruptionBudget: which pods budgets protect is unknown\n"
 
 
 # ── defrag ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +235,7 @@ def test_defrag_frees_a_shape_and_says_that_nothing_was_moved() -> None:
     result = plan("defrag", "-w", LARGE, "-f", CLUSTER)
     assert result.exit_code == 0
     assert result.stdout.startswith("1 move frees room for Pod default/large on node-a2, and no plan has fewer\n")
-    assert result.stderr == "nothing was moved: --apply does it\n"
+    assert result.stderr == "nothing was moved: --apply carries the plan out\n"
 
 
 def test_defrag_frees_a_node() -> None:
@@ -263,7 +263,7 @@ def test_defrag_exits_with_1_and_says_who_is_in_the_way() -> None:
         (["fit", "-f", CLUSTER], "name a pod or workload, or give a file with -w: one or the other"),
         (["fit", "nobody", "-f", CLUSTER], f'{CLUSTER}: pods "nobody" not found in namespace default'),
         (["fit", "deploy/nobody", "-f", CLUSTER], f"{CLUSTER}: Deployment nobody not found in namespace default"),
-        (["fit", "a/b/c", "-f", CLUSTER], '"a/b/c" is no name of a pod or workload: NAME, NAMESPACE/NAME or KIND/NAME'),
+        (["fit", "a/b/c", "-f", CLUSTER], '"a/b/c" does not name a pod or workload: NAME, NAMESPACE/NAME or KIND/NAME'),
         (["fit", "x", "-n", "a", "-A", "-f", CLUSTER], "-n and -A: give one or the other"),
         (["drain", "-f", CLUSTER], "name nodes, or choose them with -l: one or the other"),
         (["drain", "n9", "-f", CLUSTER], f'{CLUSTER}: nodes "n9" not found'),
@@ -271,19 +271,19 @@ def test_defrag_exits_with_1_and_says_who_is_in_the_way() -> None:
         (["survive", "--by", "rack", "-f", CLUSTER], f"{CLUSTER}: no node has the label rack"),
         (
             ["defrag", "-f", CLUSTER],
-            "say what to free: WORKLOAD, -w FILE, --node NAME or --any-node, one of them",
+            "say what to free: give one of WORKLOAD, -w FILE, --node NAME and --any-node",
         ),
         (
             ["defrag", "--any-node", "--apply", "-f", CLUSTER],
-            "--apply is for a cluster, and -f are files: nothing can be moved in them",
+            "--apply needs a cluster: it cannot move pods in files (-f)",
         ),
-        (["nodes", "-f", CLUSTER], f"{CLUSTER}: no pod waits: give a workload with -w, or --all-pods"),
-        (["nodes", "-w", SHAPES, "-f", CLUSTER], f"{SHAPES}: no pod and no workload in there"),
+        (["nodes", "-f", CLUSTER], f"{CLUSTER}: no pod is pending: give a workload with -w, or --all-pods"),
+        (["nodes", "-w", SHAPES, "-f", CLUSTER], f"{SHAPES}: kind: Required value"),
         (
             ["nodes", "-w", LARGE, "--shapes", WORKLOAD],
             f"{WORKLOAD}: expected a list `shapes`, or Node objects",
         ),
-        (["fit", "x", "-f", CLUSTER, "--context", "c"], "-f is for files, --kubeconfig and --context for a cluster"),
+        (["fit", "x", "-f", CLUSTER, "--context", "c"], "-f names files, --kubeconfig and --context name a cluster"),
     ],
     ids=lambda value: " ".join(value).replace(str(ROOT), "") if isinstance(value, list) else "",
 )

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from builders import manifest
-from situate.cli.commands.plan.apply import Applying, StoppedError
-from situate.cli.commands.plan.input import Asked, World, live_world
+from situate.cli.commands.plan.apply import PlanExecution, StoppedError
+from situate.cli.commands.plan.input import PlanInput, PlanOptions, read_live_input
 from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import build_frameworks
 from situate.core.plan.defrag import DefragPlan, defrag
@@ -18,7 +18,7 @@ from situate.core.plan.goals import NodeGoal
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
 
-ASKED = Asked((), None, False, None, "text", None, None)
+ASKED = PlanOptions((), None, False, None, "text", None, None)
 PROFILES = build_frameworks(default_configuration())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -81,10 +81,10 @@ def carried_out(server: Server, timeout_s: int = 5) -> DefragPlan:
     """Free n1; what was planned."""
 
     async def work() -> DefragPlan:
-        world: World = await live_world(server, ASKED, PROFILES)  # type: ignore[arg-type]
+        read: PlanInput = await read_live_input(server, ASKED, PROFILES)  # type: ignore[arg-type]
         goal = NodeGoal("n1")
-        plan = defrag(world.sandbox(), goal, DrainRules())
-        await Applying(server, ASKED, world, plan, goal, DrainRules(), timeout_s).run()  # type: ignore[arg-type]
+        plan = defrag(read.sandbox(), goal, DrainRules())
+        await PlanExecution(server, ASKED, read, plan, goal, DrainRules(), timeout_s).run()  # type: ignore[arg-type]
         return plan
 
     return asyncio.run(work())
@@ -113,8 +113,8 @@ def test_a_pod_that_comes_elsewhere_than_planned_is_told_and_the_rest_goes_on(
     server = two_on_n1(lambda server, pod: "n3" if pod["metadata"]["name"] == "a" else "n2")
     carried_out(server)
     told = capsys.readouterr().out
-    assert ", and not on n2 as planned" in told
-    assert "the cluster has changed; 1 other step will do" in told
+    assert " instead of n2" in told
+    assert "the cluster has changed; 1 other step will free it" in told
     assert {pod["spec"]["nodeName"] for pod in server.pods.values()} == {"n2", "n3"}
 
 
@@ -147,14 +147,16 @@ def forbids(server: Server, pod: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "again, line",
     [
-        pytest.param(crowds, "after 1 of 2 steps: the cluster has changed, and the other steps", id="others have come"),
         pytest.param(
-            refuses, "after 0 of 2 steps: default/a may not be evicted: Cannot evict pod", id="a budget says no"
+            crowds, "after 1 of 2 steps: the cluster has changed, and the remaining steps", id="others have come"
+        ),
+        pytest.param(
+            refuses, "after 0 of 2 steps: default/a cannot be evicted: Cannot evict pod", id="a budget says no"
         ),
         pytest.param(forbids, "after 0 of 2 steps: default/a cannot be evicted: you may not", id="we may not evict"),
         pytest.param(
             lambda server, pod: "",
-            "after 0 of 2 steps: default/a was evicted, and after 1 s default/a-again is not ready",
+            "after 0 of 2 steps: default/a was evicted, but after 1 s default/a-again is not ready",
             id="the new pod does not come to be",
         ),
     ],

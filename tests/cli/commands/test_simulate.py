@@ -158,10 +158,10 @@ def test_prices_of_a_configuration_make_money_an_hour_of_all(there: Path) -> Non
 def test_what_was_not_given_is_said_and_what_cannot_be_judged(there: Path) -> None:
     claims = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     result = simulate("-f", wrote("c.yaml", node("n1")), "-w", wrote("w.yaml", pod("a", volumes=claims)))
-    assert "note: no Pod was given: the nodes are taken for empty" in result.stderr
-    missing = "no PersistentVolumeClaim and no PersistentVolume and no StorageClass was given"
-    assert f"note: {missing}: claims are taken for missing" in result.stderr
-    assert "note: no CSINode was given: how many volumes a node may have cannot be judged" in result.stderr
+    assert "note: the input has no Pod: all nodes count as empty" in result.stderr
+    missing = "the input has no PersistentVolumeClaim, PersistentVolume or StorageClass"
+    assert f"note: {missing}: claims count as missing" in result.stderr
+    assert "note: the input has no CSINode: how many volumes a node may have is unknown" in result.stderr
 
 
 def test_yaml_says_what_json_says(there: Path) -> None:
@@ -283,7 +283,7 @@ def test_what_others_wrote_is_no_part_of_the_page(there: Path) -> None:
 
 def test_without_nodes_nothing_can_be_judged(there: Path) -> None:
     line = refused("-f", wrote("c.yaml", pod("web")))
-    assert line == "error: c.yaml: no Node was given: where pods could go cannot be judged; add `kubectl get nodes`"
+    assert line == "error: c.yaml: no Node found, so pods have nowhere to go; add `kubectl get nodes`"
 
 
 def test_a_trace_that_goes_back_in_time_is_one_line(there: Path) -> None:
@@ -296,9 +296,9 @@ def test_a_pod_that_is_named_twice_is_one_line(there: Path) -> None:
     Path("t.csv").write_text("time,name\n5,a\n6,a\n")
     cluster = wrote("c.yaml", node("n1"), pod("web", nodeName="n1"))
     assert "line 3: name: pod default/a is named twice" in refused("-f", cluster, "--trace", "t.csv")
-    assert "its pod default/web is in c.yaml already" in refused("-f", cluster, "-w", wrote("w.yaml", pod("web")))
+    assert "its pod default/web is already in c.yaml" in refused("-f", cluster, "-w", wrote("w.yaml", pod("web")))
     twice = refused("-f", cluster, "-w", wrote("v.yaml", pod("a"), pod("a")))
-    assert twice == "error: v.yaml: Pod default/a: is there twice: already in v.yaml"
+    assert twice == 'error: v.yaml: Pod a: metadata.name: Duplicate value: "a": already in v.yaml'
 
 
 @pytest.mark.parametrize(
@@ -307,18 +307,18 @@ def test_a_pod_that_is_named_twice_is_one_line(there: Path) -> None:
         pytest.param(["--duration", "ever"], '--duration: "ever" is no length of time', id="a duration"),
         pytest.param(["--arrivals", "often"], '--arrivals: "often" says not how pods come', id="arrivals"),
         pytest.param(["--until", "-5"], '--until: "-5" is no length of time', id="an end"),
-        pytest.param(["--pods", "5"], "--pods is how many come with --arrivals, which is not given", id="pods alone"),
+        pytest.param(["--pods", "5"], "--pods needs --arrivals", id="pods alone"),
         pytest.param(
             ["--arrivals", "every:1", "--pods", "5"], "there is no workload to draw pods from", id="no workload"
         ),
-        pytest.param([], "no pod comes: no workload (-w) and no trace (--trace) was given", id="nobody comes"),
+        pytest.param([], "no pod arrives: give a workload (-w) or a trace (--trace)", id="nobody comes"),
         pytest.param(["--trace", "no.csv"], "no.csv: No such file or directory", id="a trace that is not there"),
         pytest.param(["--config", "no.yaml"], "no.yaml: No such file or directory", id="a configuration"),
         pytest.param(
-            ["--context", "x"], "-f is for files, --kubeconfig and --context for a cluster", id="two clusters"
+            ["--context", "x"], "-f names files, --kubeconfig and --context name a cluster", id="two clusters"
         ),
         pytest.param(["--report", "no/page.html"], "--report no/page.html: there is no such folder", id="a folder"),
-        pytest.param(["-w", "c.yaml"], "Node default/n1: a node is part of the snapshot: give it with -f", id="a node"),
+        pytest.param(["-w", "c.yaml"], "Node n1: a node is part of the snapshot: give it with -f", id="a node"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(there: Path, arguments: list[str], line: str) -> None:

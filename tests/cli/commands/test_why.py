@@ -194,10 +194,10 @@ def test_ways_are_not_looked_for_if_nobody_wants_them() -> None:
         pytest.param(
             ["web", "-n", "a"],
             [pod("web")],
-            'error: -: pods "web" not found; there is one in default: say so with -n',
+            'error: -: pods "web" not found; there is one in default: choose it with -n',
             id="a pod of another namespace",
         ),
-        pytest.param(["a/b/c"], [pod("web")], 'error: "a/b/c" is no name of a pod', id="no name at all"),
+        pytest.param(["a/b/c"], [pod("web")], 'error: "a/b/c" is not the name of a pod', id="no name at all"),
         pytest.param(
             ["web", "--node", "n9"], [node("n1"), pod("web")], 'error: nodes "n9" not found', id="no such node"
         ),
@@ -211,7 +211,7 @@ def test_ways_are_not_looked_for_if_nobody_wants_them() -> None:
         pytest.param(
             ["web", "--context", "x"],
             [pod("web")],
-            "error: -f is for files, --kubeconfig and --context for a cluster: give one or the other",
+            "error: -f names files, --kubeconfig and --context name a cluster: give one or the other",
             id="files and a cluster",
         ),
     ],
@@ -225,8 +225,8 @@ def test_a_dump_with_missing_kinds_says_which_and_what_it_cannot_judge() -> None
     claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     stderr = why("web", node("n1"), pod("web", volumes=claim)).stderr
     assert stderr == (
-        "note: no PersistentVolumeClaim and no PersistentVolume and no StorageClass was given: its claims are taken "
-        "for missing, and which nodes reach its volumes cannot be judged\n"
+        "note: the input has no PersistentVolumeClaim, PersistentVolume or StorageClass: its claims count as missing, "
+        "and which nodes reach its volumes is unknown\n"
     )
 
 

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from builders import manifest
-from situate.cli.input import cluster as cluster_input
-from situate.cli.input import files
+from situate.cli.input import files, json_items
 from situate.cli.input.cluster import read_files
-from situate.cli.input.files import Mapped, mapped_sources
+from situate.cli.input.files import MappedFile, mapped_sources
 from situate.wire.objects import Source
 
 
@@ -42,7 +41,7 @@ def found(data: bytes) -> tuple[list[str], list[str]]:
 
 
 def test_the_objects_of_a_list_are_found_by_their_indentation() -> None:
-    split = cluster_input._items_of_kubectl(as_kubectl(ITEMS))
+    split = json_items._items_of_kubectl(as_kubectl(ITEMS))
     assert split is not None
     assert [msgspec.json.decode(one) for one in split] == ITEMS
 
@@ -57,7 +56,7 @@ def test_a_list_of_any_length_is_read_as_without_indentation(count: int) -> None
 @pytest.mark.parametrize("indent", [1, 2, 3, 8])
 def test_another_indentation_is_read_all_the_same(indent: int) -> None:
     data = json.dumps(json.loads(as_kubectl(ITEMS)), indent=indent).encode()
-    assert cluster_input._items_of_kubectl(data) is None
+    assert json_items._items_of_kubectl(data) is None
     assert found(data) == (["web", "bound"], ["n1", "n2"])
 
 
@@ -71,7 +70,7 @@ def test_another_indentation_is_read_all_the_same(indent: int) -> None:
     ],
 )
 def test_what_only_looks_like_it_is_not_taken_for_it(spoil: Any) -> None:
-    assert cluster_input._items_of_kubectl(spoil(as_kubectl(ITEMS))) is None
+    assert json_items._items_of_kubectl(spoil(as_kubectl(ITEMS))) is None
 
 
 def test_a_large_file_is_mapped_and_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,14 +80,14 @@ def test_a_large_file_is_mapped_and_reads_the_same(tmp_path: Path, monkeypatch: 
     assert isinstance(small, Source)
     monkeypatch.setattr(files, "MAP_FROM", 10)
     (large,) = mapped_sources([str(path)])
-    assert isinstance(large, Mapped)
+    assert isinstance(large, MappedFile)
     assert large.read() == small
     seen, cluster = read_files([large], "web")
     assert ([pod.metadata.name for pod in seen.pods], list(cluster.nodes.rows)) == found(small.data)
-    assert [one["metadata"]["name"] for one in seen.raw] == ["web"]
+    assert [one["metadata"]["name"] for one in seen.records] == ["web"]
     path.write_bytes(json.dumps(ITEMS[0]).encode())
     (other,) = mapped_sources([str(path)])
-    assert isinstance(other, Mapped)
+    assert isinstance(other, MappedFile)
     assert list(read_files([other], "web")[1].nodes.rows) == ["n1"]
 
 

@@ -1,4 +1,4 @@
-"""Which cluster a command is for: the one it was told, the one in this directory, or kubectl's own."""
+"""Which cluster a command talks to: the one that its options name, the one in this directory, or kubectl's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -16,29 +16,14 @@ if TYPE_CHECKING:
     from situate.kube.access import Access
     from situate.kube.client import Client
 
-__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "cluster_options", "loop_factory", "until_stopped", "with_client"]
+__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "loop_factory", "until_stopped", "with_client"]
 
 DIRECTORY: Final = Path(".situate")
-"""Where `situate up` keeps its cluster, unless told otherwise."""
+"""Where `situate up` keeps its cluster by default."""
 KUBECONFIG: Final = "kubeconfig"
 USER_AGENT: Final = "situate-cli"
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def cluster_options(command: F) -> F:
-    """The options of every command that speaks to a cluster."""
-    for option in (
-        click.option("--context", metavar="NAME", help="The context of the kubeconfig to use."),
-        click.option(
-            "--kubeconfig",
-            metavar="FILE",
-            help="How to reach the cluster. Default: that of `situate up` here (.situate/kubeconfig), else kubectl's.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def access_to(kubeconfig: str | None, context: str | None) -> Access:
@@ -52,8 +37,8 @@ def access_to(kubeconfig: str | None, context: str | None) -> Access:
 
 
 def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Do something with a cluster; what it refuses is one line and exit code 1."""
-    import asyncio  # commands that may have to do with a cluster mostly begin without it
+    """Run `work` with a client of the cluster. What the server refuses is one line and exit code 1."""
+    import asyncio  # slow to import, and not needed where a command reads files
 
     from situate.kube.client import Client
     from situate.kube.errors import ApiError
@@ -71,7 +56,7 @@ def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Cli
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """For whoever has thousands of requests a second; None: Python's own."""
+    """For a process with thousands of requests a second; None: Python's own loop."""
     if sys.platform != "linux":
         return None
     import uvloop
@@ -80,7 +65,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def until_stopped(work: Callable[[], Awaitable[None]]) -> None:
-    """Do it until it ends, or until a signal says that it is enough."""
+    """Run `work` until it ends, or until SIGTERM or SIGINT."""
     import asyncio
 
     stopping = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What an API server has, by the names that people type: `po`, `deploy/web`, `podgroups.scheduling.k8s.io`."""
+"""The resources that an API server serves, by the names that people type: `po`, `podgroups.scheduling.k8s.io`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from urllib.parse import quote
 
 import msgspec
 
+from situate.cli.cluster.objects import get_object
 from situate.wire.errors import InputError
 
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = ["Catalogue", "Entry", "read_catalogue"]
+__all__ = ["ApiResource", "ApiResources", "read_resources", "split_names"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ApiResource:
     """One resource in its preferred version."""
 
     api_version: str
@@ -47,33 +48,35 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
-    entries: Sequence[Entry]
+class ApiResources:
+    """Everything that a server serves."""
 
-    def find(self, said: str) -> Entry:
-        """The resource that is meant, or InputError."""
-        name, _, group = said.lower().partition(".")
-        for entry in self.entries:
-            if name in (entry.plural, entry.singular, *entry.short_names) and entry.group.startswith(group):
-                return entry
-        raise InputError(f'the server does not have a resource "{said}"; `situate get` lists those it has')
+    all: Sequence[ApiResource]
 
-    def find_all(self, said: str) -> list[Entry]:
-        """One resource, several parted by commas, or a category such as `all`."""
-        found: list[Entry] = []
-        for word in said.split(","):
-            in_category = [entry for entry in self.entries if word in entry.categories]
+    def find(self, word: str) -> ApiResource:
+        """The resource of this name or short name, with or without its group. Raises InputError."""
+        name, _, group = word.lower().partition(".")
+        for one in self.all:
+            if name in (one.plural, one.singular, *one.short_names) and one.group.startswith(group):
+                return one
+        raise InputError(f'the server does not have a resource "{word}"; `situate get` lists those it has')
+
+    def find_all(self, words: str) -> list[ApiResource]:
+        """One resource, several separated by commas, or a category such as `all`."""
+        found: list[ApiResource] = []
+        for word in words.split(","):
+            in_category = [one for one in self.all if word in one.categories]
             found += in_category or [self.find(word)]
         return found
 
-    def of_object(self, body: dict[str, Any], file: str = "") -> Entry:
-        """The resource of an object as it is written in a file."""
+    def of_object(self, body: dict[str, Any], file: str = "") -> ApiResource:
+        """The resource of a manifest. Raises InputError."""
         api_version, kind = body.get("apiVersion"), body.get("kind")
         if not isinstance(api_version, str) or not isinstance(kind, str):
             raise InputError("an object needs apiVersion and kind", file=file)
-        for entry in self.entries:
-            if (entry.api_version, entry.kind) == (api_version, kind):
-                return entry
+        for one in self.all:
+            if (one.api_version, one.kind) == (api_version, kind):
+                return one
         raise InputError(f'the server does not have kind "{kind}" in version "{api_version}"', file=file)
 
 
@@ -92,27 +95,15 @@ class _Resources(msgspec.Struct, frozen=True, rename="camel"):
     resources: tuple[_Resource, ...] = ()
 
 
-class _Version(msgspec.Struct, frozen=True, rename="camel"):
-    group_version: str = ""
-
-
-class _Group(msgspec.Struct, frozen=True):
-    versions: tuple[_Version, ...] = ()
-
-
-class _Groups(msgspec.Struct, frozen=True):
-    groups: tuple[_Group, ...] = ()
-
-
-async def read_catalogue(client: Client) -> Catalogue:
-    """Ask the server; the best version of each group comes first. Raises ApiError."""
-    groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
-    paths = ["/api/v1", *(f"/apis/{one.group_version}" for group in groups.groups for one in group.versions)]
-    entries: list[Entry] = []
-    for path in paths:
+async def read_resources(client: Client) -> ApiResources:
+    """Ask the server; the preferred version of each group comes first. Raises ApiError."""
+    groups = (await get_object(client, "/apis")).get("groups") or ()
+    versions = [version["groupVersion"] for group in groups for version in group.get("versions") or ()]
+    found: list[ApiResource] = []
+    for path in ("/api/v1", *(f"/apis/{version}" for version in versions)):
         listed = msgspec.json.decode(await client.request("GET", path), type=_Resources)
-        entries += [
-            Entry(
+        found += [
+            ApiResource(
                 listed.group_version,
                 one.name,
                 one.singular_name or one.kind.lower(),
@@ -125,4 +116,10 @@ async def read_catalogue(client: Client) -> Catalogue:
             for one in listed.resources
             if "/" not in one.name
         ]
-    return Catalogue(entries)
+    return ApiResources(found)
+
+
+def split_names(resource: str, names: Sequence[str]) -> tuple[str, list[str]]:
+    """The resource and the names of `pod/web`, or of `pod web api`."""
+    word, _, name = resource.partition("/")
+    return word, [*([name] if name else []), *names]

@@ -1,16 +1,16 @@
-"""`situate apply`: make a cluster's objects as files say, by server-side apply."""
+"""`situate apply`: create or update the objects in files, by server-side apply."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
-from situate.cli.cluster.connection import cluster_options, with_client
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import cluster_options
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import Entry
     from situate.kube.client import Client
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -21,9 +21,9 @@ MANAGER: Final = "situate"
 @click.option(
     "-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="A file, a directory, or -."
 )
-@click.option("-n", "--namespace", metavar="NAME", help="For objects that name none; default: that of the kubeconfig.")
+@click.option("-n", "--namespace", metavar="NAME", help="For objects without one; default: the kubeconfig's.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others manage.")
-@click.option("--dry-run", is_flag=True, help="Have the server check everything, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Let the server check everything, and change nothing.")
 @cluster_options
 def apply(
     files: tuple[str, ...],
@@ -33,7 +33,7 @@ def apply(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Create or change objects as FILEs say. All files are read before anything is changed."""
+    """Create or update the objects in FILEs. All files are read before anything is changed."""
     from situate.cli.input.manifests import read_manifests
 
     manifests = read_manifests(files)
@@ -45,48 +45,20 @@ def apply(
     }
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_catalogue
+        from situate.cli.cluster.discovery import read_resources
+        from situate.cli.cluster.objects import get_object, unless_refused
 
-        catalogue = await read_catalogue(client)
-        found = [(catalogue.of_object(body, file), file, body) for file, body in manifests]
-        for entry, file, body in found:
-            name = _name(body, file)
-            space = body.get("metadata", {}).get("namespace") or namespace or client.access.namespace
-            before = await _version(client, entry, space, name)
-            answer = await client.request(
-                "PATCH",
-                entry.path(space, name),
-                params=params,
-                body=msgspec.json.encode(body),
-                content_type=APPLY,
-            )
-            after = msgspec.json.decode(answer)["metadata"].get("resourceVersion")
-            what = "created" if before is None else "unchanged" if before == after else "configured"
-            click.echo(f"{entry.named(name)} {what}{' (server dry run)' if dry_run else ''}")
+        resources = await read_resources(client)
+        targets = [(resources.of_object(one.body, one.file), one) for one in manifests]
+        for resource, manifest in targets:
+            name = manifest.required_name()
+            path = resource.path(manifest.namespace or namespace or client.access.namespace, name)
+            before = await unless_refused(get_object(client, path), {}, forbidden=False)
+            body = msgspec.json.encode(manifest.body)
+            response = await client.request("PATCH", path, params=params, body=body, content_type=APPLY)
+            after = msgspec.json.decode(response)["metadata"].get("resourceVersion")
+            same = before and before["metadata"]["resourceVersion"] == after
+            what = "created" if not before else "unchanged" if same else "configured"
+            click.echo(f"{resource.named(name)} {what}{' (server dry run)' if dry_run else ''}")
 
     with_client(kubeconfig, context, work)
-
-
-def _name(body: dict[str, Any], file: str) -> str:
-    from situate.wire.errors import InputError
-
-    meta = body.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
-    if not isinstance(name, str) or not name:
-        raise InputError(
-            "metadata.name: an object that is applied needs a name", file=file, subject=str(body.get("kind"))
-        )
-    return name
-
-
-async def _version(client: Client, entry: Entry, space: str, name: str) -> str | None:
-    from situate.kube.errors import ApiError
-
-    try:
-        found = msgspec.json.decode(await client.request("GET", entry.path(space, name)))
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
-    version: str = found["metadata"]["resourceVersion"]
-    return version

@@ -7,7 +7,8 @@ from typing import Final
 
 import click
 
-from situate.cli.cluster.connection import access_to, cluster_options, until_stopped
+from situate.cli.cluster.connection import access_to, until_stopped
+from situate.cli.options import cluster_options, verbosity_option
 
 USER_AGENT: Final = "situate-controllers"
 
@@ -17,11 +18,11 @@ USER_AGENT: Final = "situate-controllers"
 @click.option(
     "--nodes",
     type=click.Choice(["kubernetes", "fast"]),
-    help="Look after nodes, too: as Kubernetes does, or as `situate up --fast-recovery`. Default: somebody else does.",
+    help="Run the node controllers, too: with Kubernetes' times, or those of `situate up --fast-recovery`.",
 )
-@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")
+@verbosity_option
 def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, verbosity: int) -> None:
-    """Look after Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage."""
+    """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage."""
     from situate.loop.logs import Logging, set_up
 
     set_up(Logging(verbosity=verbosity))

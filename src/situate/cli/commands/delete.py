@@ -1,4 +1,4 @@
-"""`situate delete`: have objects of a cluster deleted, and wait until they are gone."""
+"""`situate delete`: delete objects of a cluster, and wait until they are gone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from situate.cli.cluster.connection import cluster_options, with_client
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import cluster_options, namespace_option
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import Entry
+    from situate.cli.cluster.discovery import ApiResource
     from situate.kube.client import Client
 
 POLL_S: Final = 0.2
@@ -25,12 +26,12 @@ WAIT_S: Final = 120.0
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="FILE", help="The objects of a file, a directory, or -."
 )
-@click.option("-n", "--namespace", metavar="NAME", help="In this namespace; default: that of the kubeconfig.")
+@namespace_option
 @click.option("-l", "--selector", metavar="LABELS", help="All objects of RESOURCE with these labels.")
 @click.option("--all", "everything", is_flag=True, help="All objects of RESOURCE in the namespace.")
-@click.option("--grace-period", type=click.IntRange(0), metavar="SECONDS", help="Instead of the objects' own.")
-@click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
-@click.option("--wait/--no-wait", default=True, help="Come back when they are gone (for at most two minutes).")
+@click.option("--grace-period", type=click.IntRange(0), metavar="SECONDS", help="Overrides the objects' own.")
+@click.option("--ignore-not-found", is_flag=True, help="Do not fail on objects that do not exist.")
+@click.option("--wait/--no-wait", default=True, help="Wait until they are gone, for two minutes at most.")
 @cluster_options
 def delete(
     resource: str | None,
@@ -46,27 +47,25 @@ def delete(
     context: str | None,
 ) -> None:
     """Delete objects: RESOURCE NAME..., RESOURCE/NAME, or those of FILEs."""
-    said, _, name = (resource or "").partition("/")
-    asked = [*([name] if name else []), *names]
-    if bool(files) == bool(resource) or (resource and sum((bool(asked), bool(selector), everything)) != 1):
+    from situate.cli.cluster.discovery import read_resources, split_names
+
+    word, named = split_names(resource or "", names)
+    if bool(files) == bool(resource) or (resource and sum((bool(named), bool(selector), everything)) != 1):
         raise click.UsageError("say what to delete: RESOURCE and names, RESOURCE with -l or --all, or -f FILE")
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_catalogue
-
-        catalogue = await read_catalogue(client)
+        resources = await read_resources(client)
         space = namespace or client.access.namespace
         if files:
             from situate.cli.input.manifests import read_manifests
 
             found = [
-                (catalogue.of_object(body, file), body["metadata"].get("namespace") or space, body["metadata"]["name"])
-                for file, body in reversed(read_manifests(files))
+                (resources.of_object(one.body, one.file), one.namespace or space, one.required_name())
+                for one in reversed(read_manifests(files))
             ]
         else:
-            entry = catalogue.find(said)
-            wanted = asked or await _listed(client, entry, space, selector)
-            found = [(entry, space, one) for one in wanted]
+            kind = resources.find(word)
+            found = [(kind, space, name) for name in named or await _listed(client, kind, space, selector)]
         deleted = [one for one in found if await _delete(client, *one, grace_period, ignore_not_found=ignore_not_found)]
         if wait:
             await _until_gone(client, deleted)
@@ -74,14 +73,15 @@ def delete(
     with_client(kubeconfig, context, work)
 
 
-async def _listed(client: Client, entry: Entry, space: str, selector: str | None) -> list[str]:
-    params = {"labelSelector": selector} if selector else {}
-    listed = msgspec.json.decode(await client.request("GET", entry.path(space), params=params))
-    return [item["metadata"]["name"] for item in listed.get("items") or ()]
+async def _listed(client: Client, resource: ApiResource, space: str, selector: str | None) -> list[str]:
+    from situate.cli.cluster.objects import list_objects
+
+    params = {"labelSelector": selector} if selector else None
+    return [item["metadata"]["name"] for item in await list_objects(client, resource.path(space), params)]
 
 
 async def _delete(
-    client: Client, entry: Entry, space: str, name: str, grace_period: int | None, *, ignore_not_found: bool
+    client: Client, resource: ApiResource, space: str, name: str, grace_period: int | None, *, ignore_not_found: bool
 ) -> bool:
     from situate.kube.errors import ApiError
 
@@ -89,24 +89,24 @@ async def _delete(
     if grace_period is not None:
         options["gracePeriodSeconds"] = grace_period
     try:
-        await client.request("DELETE", entry.path(space, name), body=msgspec.json.encode(options))
+        await client.request("DELETE", resource.path(space, name), body=msgspec.json.encode(options))
     except ApiError as error:
         if not (error.not_found and ignore_not_found):
             raise
         return False
-    kind, _, rest = entry.named(name).partition("/")
+    kind, _, rest = resource.named(name).partition("/")
     click.echo(f'{kind} "{rest}" deleted')
     return True
 
 
-async def _until_gone(client: Client, deleted: list[tuple[Entry, str, str]]) -> None:
+async def _until_gone(client: Client, deleted: list[tuple[ApiResource, str, str]]) -> None:
     from situate.kube.errors import ApiError
 
     deadline = time.monotonic() + WAIT_S
-    for entry, space, name in deleted:
+    for resource, space, name in deleted:
         while time.monotonic() < deadline:
             try:
-                await client.request("GET", entry.path(space, name))
+                await client.request("GET", resource.path(space, name))
             except ApiError as error:
                 if error.not_found:
                     break
@@ -114,5 +114,5 @@ async def _until_gone(client: Client, deleted: list[tuple[Entry, str, str]]) -> 
             await asyncio.sleep(POLL_S)
         else:
             raise click.ClickException(
-                f"{entry.named(name)} is still there after {WAIT_S:.0f} s; it may have finalizers"
+                f"{resource.named(name)} still exists after {WAIT_S:.0f} s; it may have finalizers"
             )

@@ -1,18 +1,18 @@
-"""`situate describe`: an object in words: what it is, how it stands, why it is where it is, what happened to it."""
+"""`situate describe`: one object in detail: its fields, its placement and its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
-from situate.cli.cluster.connection import cluster_options, with_client
-from situate.cli.commands.get import columns
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import cluster_options, namespace_option
+from situate.cli.output.text import columns
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import Catalogue, Entry
+    from situate.cli.cluster.discovery import ApiResource, ApiResources
     from situate.kube.client import Client
 
 INDENT: Final = "  "
@@ -23,67 +23,61 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 @click.command()
 @click.argument("resource")
 @click.argument("names", nargs=-1)
-@click.option("-n", "--namespace", metavar="NAME", help="In this namespace; default: that of the kubeconfig.")
+@namespace_option
 @cluster_options
 def describe(
     resource: str, names: tuple[str, ...], namespace: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
     """Describe objects: RESOURCE NAME..., or RESOURCE/NAME; without a name, all in the namespace."""
-    said, _, name = resource.partition("/")
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_catalogue
+        from situate.cli.cluster.discovery import read_resources, split_names
+        from situate.cli.cluster.objects import list_objects
 
-        catalogue = await read_catalogue(client)
-        entry = catalogue.find(said)
+        word, named = split_names(resource, names)
+        resources = await read_resources(client)
+        kind = resources.find(word)
         space = namespace or client.access.namespace
-        asked = [*([name] if name else []), *names]
-        if not asked:
-            listed = msgspec.json.decode(await client.request("GET", entry.path(space)))
-            asked = [item["metadata"]["name"] for item in listed.get("items") or ()]
-        for number, one in enumerate(asked):
+        if not named:
+            named = [item["metadata"]["name"] for item in await list_objects(client, kind.path(space))]
+        for number, name in enumerate(named):
             if number:
                 click.echo("\n")
-            click.echo("\n".join([line async for line in _described(client, catalogue, entry, space, one)]))
+            click.echo("\n".join(await _described(client, resources, kind, space, name)))
 
     with_client(kubeconfig, context, work)
 
 
-async def _described(client: Client, catalogue: Catalogue, entry: Entry, space: str, name: str) -> Any:
-    found = msgspec.json.decode(await client.request("GET", entry.path(space, name)))
-    for line in _object_lines(found, entry):
-        yield line
-    if entry.kind == "Pod":
-        decision = await _maybe(client, catalogue, "placementdecisions.situate.dev", space, name)
-        if decision is not None:
-            yield "Placement:"
-            for line in _lines({**decision.get("spec", {}), **decision.get("status", {})}, 1):
-                yield line
-    for line in await _events(client, found):
-        yield line
+async def _described(
+    client: Client, resources: ApiResources, resource: ApiResource, space: str, name: str
+) -> list[str]:
+    from situate.cli.cluster.objects import get_object
+
+    found = await get_object(client, resource.path(space, name))
+    lines = list(_object_lines(found, resource))
+    if resource.kind == "Pod":
+        lines += await _placement(client, resources, space, name)
+    return lines + await _events(client, found)
 
 
-async def _maybe(client: Client, catalogue: Catalogue, said: str, space: str, name: str) -> dict[str, Any] | None:
-    from situate.kube.errors import ApiError
-    from situate.wire.errors import InputError
+async def _placement(client: Client, resources: ApiResources, space: str, name: str) -> list[str]:
+    """The pod's PlacementDecision, which only situate's own server has."""
+    from situate.cli.cluster.objects import get_object, unless_refused
 
-    try:
-        found: dict[str, Any] = msgspec.json.decode(await client.request("GET", catalogue.find(said).path(space, name)))
-    except InputError:
-        return None
-    except ApiError as error:
-        if error.not_found or error.forbidden:
-            return None
-        raise
-    return found
+    for one in resources.all:
+        if (one.group, one.plural) == ("situate.dev", "placementdecisions"):
+            decision = await unless_refused(get_object(client, one.path(space, name)), {})
+            if decision:
+                return ["Placement:", *_lines({**decision.get("spec", {}), **decision.get("status", {})}, 1)]
+    return []
 
 
-def _object_lines(found: Mapping[str, Any], entry: Entry) -> Iterator[str]:
+def _object_lines(found: Mapping[str, Any], resource: ApiResource) -> Iterator[str]:
     meta = found["metadata"]
     yield f"Name:         {meta['name']}"
-    if entry.namespaced:
+    if resource.namespaced:
         yield f"Namespace:    {meta.get('namespace', '')}"
-    yield f"Kind:         {entry.kind} ({entry.api_version})"
+    yield f"Kind:         {resource.kind} ({resource.api_version})"
     yield f"Created:      {meta.get('creationTimestamp', '')}"
     for title, values in (("Labels", meta.get("labels")), ("Annotations", meta.get("annotations"))):
         shown = [f"{key}={value}" for key, value in (values or {}).items() if key != LAST_APPLIED] or ["<none>"]
@@ -103,7 +97,7 @@ def _object_lines(found: Mapping[str, Any], entry: Entry) -> Iterator[str]:
 
 
 def _title(key: str) -> str:
-    """`podIPs` reads Pod IPs."""
+    """`podIPs` becomes `Pod IPs`."""
     words = "".join(
         f" {char}" if char.isupper() and not key[max(0, at - 1)].isupper() else char for at, char in enumerate(key)
     )
@@ -131,20 +125,19 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
             yield f"{pad}{_title(key)}: {inner}"
 
 
-async def _events(client: Client, found: Mapping[str, Any]) -> Sequence[str]:
+async def _events(client: Client, found: Mapping[str, Any]) -> list[str]:
+    from situate.cli.cluster.objects import list_objects
+
     meta = found["metadata"]
     selector = f"involvedObject.name={meta['name']},involvedObject.uid={meta.get('uid', '')}"
     space = meta.get("namespace")
     path = f"/api/v1/namespaces/{space}/events" if space else "/api/v1/events"
-    listed = msgspec.json.decode(await client.request("GET", path, params={"fieldSelector": selector}))
-    items = sorted(listed.get("items") or (), key=_when)
+    items = sorted(await list_objects(client, path, {"fieldSelector": selector}), key=_when)
     if not items:
         return ["Events: <none>"]
     rows = [[_when(one), one.get("type", ""), one.get("reason", ""), _who(one), _message(one)] for one in items]
-    return [
-        "Events:",
-        *(f"{INDENT}{line}" for line in columns(["LAST SEEN", "TYPE", "REASON", "FROM", "MESSAGE"], rows).split("\n")),
-    ]
+    table = columns(["LAST SEEN", "TYPE", "REASON", "FROM", "MESSAGE"], rows, gap=3)
+    return ["Events:", *(f"{INDENT}{line}" for line in table)]
 
 
 def _when(event: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`situate down`: stop the cluster of a directory, and keep or delete what it knows."""
+"""`situate down`: stop the cluster of a directory, and keep or delete what it stored."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ from typing import Final
 
 import click
 
-from situate.cli.cluster.connection import DIRECTORY
 from situate.cli.control_plane.state import read_state
+from situate.cli.options import directory_option
 
 STOP_S: Final = 20.0
 POLL_S: Final = 0.05
 OURS: Final = ("store.db", "pki", "kubeconfig", "server.log")
-"""A directory that has none of these is not ours to delete."""
+"""A directory without any of these is not ours to delete."""
 
 
 @click.command()
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DIRECTORY,
-    show_default=True,
-    help="Where the cluster keeps its things.",
-)
-@click.option("--delete", is_flag=True, help="Delete the directory too: all objects, keys and logs.")
+@directory_option("Where the cluster keeps its state.")
+@click.option("--delete", is_flag=True, help="Delete the directory, too: all objects, keys and logs.")
 def down(directory: Path, delete: bool) -> None:
-    """Stop the cluster that `situate up` started here. What was stored is there again at the next `up`."""
+    """Stop the cluster that `situate up` started here. The next `up` finds all objects again."""
     found = read_state(directory)
     if found is None and not (delete and directory.is_dir()):
         click.echo(f"No cluster is up in {directory}.")
@@ -41,7 +34,7 @@ def down(directory: Path, delete: bool) -> None:
         click.echo(f"The cluster at {found['url']} is down.")
     if delete:
         if not any((directory / name).exists() for name in OURS):
-            raise click.ClickException(f"{directory} has nothing of a cluster in it; it is not deleted")
+            raise click.ClickException(f"{directory} does not contain a cluster; it is not deleted")
         shutil.rmtree(directory)
         click.echo(f"{directory} is deleted.")
 
@@ -67,7 +60,7 @@ def _stop(pid: int) -> None:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Ended, and its parent has not looked: under a test, that is us."""
+    """Ended, but not yet reaped by its parent, which under a test is us."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -20,7 +20,8 @@ import click
 import msgspec
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import access_to, cluster_options
+from situate.cli.cluster.connection import access_to
+from situate.cli.options import cluster_options
 
 if TYPE_CHECKING:
     from situate.kube.client import Client

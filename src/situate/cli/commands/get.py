@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from situate.cli.cluster.connection import cluster_options, with_client
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import cluster_options, namespace_option
+from situate.cli.output.text import columns
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import Catalogue, Entry
+    from situate.cli.cluster.discovery import ApiResource, ApiResources
     from situate.kube.client import Client
 
 AS_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 GAP: Final = 3
 WATCH_IDLE_S: Final = 3_900.0
-"""A watch is quiet for as long as nothing happens; the server ends it within an hour."""
+"""A watch is silent while nothing happens; the server ends it within an hour."""
 
 
 @click.command()
 @click.argument("resource", required=False)
 @click.argument("names", nargs=-1)
-@click.option("-n", "--namespace", metavar="NAME", help="In this namespace; default: that of the kubeconfig.")
+@namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 @click.option("-l", "--selector", metavar="LABELS", help="Only objects with these labels: app=web,tier!=db.")
 @click.option("--field-selector", metavar="FIELDS", help="Only objects with these fields: spec.nodeName=node-1.")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="How to show them.")
-@click.option("-w", "--watch", is_flag=True, help="Go on showing what changes.")
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Format.")
+@click.option("-w", "--watch", is_flag=True, help="Then show what changes.")
 @cluster_options
 def get(
     resource: str | None,
@@ -42,54 +44,62 @@ def get(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Show objects. RESOURCE is pods, deploy, all, pod/NAME and the like; without it, what there is to ask for."""
+    """Show objects. RESOURCE is pods, deploy, all, pod/NAME and the like; without it, list the resources."""
     params = {key: value for key, value in (("labelSelector", selector), ("fieldSelector", field_selector)) if value}
     if watch and (output not in (None, "wide") or names):
         raise click.UsageError("--watch shows a table of one resource")
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_catalogue
+        from situate.cli.cluster.discovery import read_resources, split_names
 
-        catalogue = await read_catalogue(client)
+        resources = await read_resources(client)
         if resource is None:
-            _show_catalogue(catalogue)
+            _show_resources(resources)
             return
-        said, _, name = resource.partition("/")
-        asked = [*([name] if name else []), *names]
+        word, named = split_names(resource, names)
         space = "" if all_namespaces else namespace or client.access.namespace
-        entries = catalogue.find_all(said)
+        kinds = resources.find_all(word)
         if watch:
-            await _watch(client, entries, space, params, wide=output == "wide")
+            await _watch(client, kinds, space, params, wide=output == "wide")
         elif output in ("json", "yaml", "name"):
-            _show_objects(
-                await _objects(client, entries, space, asked, params), catalogue, output, single=len(asked) == 1
-            )
+            found = await _objects(client, kinds, space, named, params)
+            _show_objects(found, resources, output, single=len(named) == 1)
         else:
-            await _show_tables(client, entries, space, asked, params, wide=output == "wide")
+            await _show_tables(client, kinds, space, named, params, wide=output == "wide")
 
     with_client(kubeconfig, context, work)
 
 
-def _show_catalogue(catalogue: Catalogue) -> None:
+def _show_resources(resources: ApiResources) -> None:
     rows = [
-        [entry.plural, ",".join(entry.short_names), entry.api_version, str(entry.namespaced).lower(), entry.kind]
-        for entry in catalogue.entries
-        if "list" in entry.verbs
+        [one.plural, ",".join(one.short_names), one.api_version, str(one.namespaced).lower(), one.kind]
+        for one in resources.all
+        if "list" in one.verbs
     ]
-    click.echo(columns(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows))
+    _echo_table(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows)
+
+
+def _echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    click.echo("\n".join(columns(headings, rows, gap=GAP)))
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
 async def _show_tables(
-    client: Client, entries: Sequence[Entry], space: str, names: Sequence[str], params: Mapping[str, str], *, wide: bool
+    client: Client,
+    kinds: Sequence[ApiResource],
+    space: str,
+    names: Sequence[str],
+    params: Mapping[str, str],
+    *,
+    wide: bool,
 ) -> None:
     shown = 0
-    for entry in entries:
-        if "list" not in entry.verbs:
+    for kind in kinds:
+        if "list" not in kind.verbs:
             continue
-        paths = [entry.path(space, name) for name in names] or [entry.path(space)]
+        paths = [kind.path(space, name) for name in names] or [kind.path(space)]
         tables = [
             msgspec.json.decode(await client.request("GET", path, params=params, accept=AS_TABLE)) for path in paths
         ]
@@ -99,30 +109,36 @@ async def _show_tables(
         if shown:
             click.echo()
         shown += len(rows)
-        click.echo(_table(tables[0], rows, entry, space, wide=wide, prefixed=len(entries) > 1))
+        click.echo("\n".join(_table(tables[0], rows, kind, space, wide=wide, prefixed=len(kinds) > 1)))
     if not shown:
-        where = f" in {space} namespace" if space and any(entry.namespaced for entry in entries) else ""
+        where = f" in {space} namespace" if space and any(kind.namespaced for kind in kinds) else ""
         click.echo(f"No resources found{where}.", err=True)
 
 
 def _table(
-    table: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], entry: Entry, space: str, *, wide: bool, prefixed: bool
-) -> str:
+    table: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    kind: ApiResource,
+    space: str,
+    *,
+    wide: bool,
+    prefixed: bool,
+) -> list[str]:
     definitions = table["columnDefinitions"]
     kept = [number for number, one in enumerate(definitions) if wide or not one.get("priority")]
     headings = [definitions[number]["name"].upper() for number in kept]
-    lines = [_cells(row, kept, entry, prefixed=prefixed) for row in rows]
-    if entry.namespaced and not space:
+    lines = [_cells(row, kept, kind, prefixed=prefixed) for row in rows]
+    if kind.namespaced and not space:
         headings.insert(0, "NAMESPACE")
         for line, row in zip(lines, rows, strict=True):
             line.insert(0, row["object"]["metadata"]["namespace"])
-    return columns(headings, lines)
+    return columns(headings, lines, gap=GAP)
 
 
-def _cells(row: Mapping[str, Any], kept: Sequence[int], entry: Entry, *, prefixed: bool) -> list[str]:
+def _cells(row: Mapping[str, Any], kept: Sequence[int], kind: ApiResource, *, prefixed: bool) -> list[str]:
     cells = [_text(row["cells"][number]) for number in kept]
     if prefixed:
-        cells[0] = entry.named(cells[0])
+        cells[0] = kind.named(cells[0])
     return cells
 
 
@@ -132,24 +148,14 @@ def _text(cell: object) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text in columns, each as wide as its widest cell."""
-    lines = [list(headings), *(list(row) for row in rows)]
-    widths = [max(len(line[number]) for line in lines) for number in range(len(headings))]
-    gap = " " * GAP
-    return "\n".join(
-        gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
 async def _watch(
-    client: Client, entries: Sequence[Entry], space: str, params: Mapping[str, str], *, wide: bool
+    client: Client, kinds: Sequence[ApiResource], space: str, params: Mapping[str, str], *, wide: bool
 ) -> None:
-    if len(entries) != 1:
+    if len(kinds) != 1:
         raise click.UsageError("--watch is for one resource")
-    entry, asked = entries[0], {**params, "watch": "true"}
+    kind, asked = kinds[0], {**params, "watch": "true"}
     definitions: list[Mapping[str, Any]] = []
-    async with client.stream(entry.path(space), params=asked, accept=AS_TABLE, idle_s=WATCH_IDLE_S) as lines:
+    async with client.stream(kind.path(space), params=asked, accept=AS_TABLE, idle_s=WATCH_IDLE_S) as lines:
         async for line in lines:
             event = msgspec.json.decode(line)
             if event["type"] == "ERROR":
@@ -159,42 +165,39 @@ async def _watch(
             table = event["object"]
             begins = not definitions
             definitions = table.get("columnDefinitions") or definitions
-            text = _table({"columnDefinitions": definitions}, table["rows"], entry, space, wide=wide, prefixed=False)
-            click.echo(text if begins else text.split("\n", 1)[1])
+            whole = {"columnDefinitions": definitions}
+            shown = _table(whole, table["rows"], kind, space, wide=wide, prefixed=False)
+            click.echo("\n".join(shown if begins else shown[1:]))
 
 
 # -- objects ---------------------------------------------------------------------------------------------------------
 
 
 async def _objects(
-    client: Client, entries: Sequence[Entry], space: str, names: Sequence[str], params: Mapping[str, str]
+    client: Client, kinds: Sequence[ApiResource], space: str, names: Sequence[str], params: Mapping[str, str]
 ) -> list[dict[str, Any]]:
+    from situate.cli.cluster.objects import get_object, list_objects
+
     found: list[dict[str, Any]] = []
-    for entry in entries:
+    for kind in kinds:
         if names:
-            found += [
-                msgspec.json.decode(await client.request("GET", entry.path(space, name), params=params))
-                for name in names
-            ]
-        elif "list" in entry.verbs:
-            listed = msgspec.json.decode(await client.request("GET", entry.path(space), params=params))
-            for item in listed.get("items") or ():
-                found.append({"apiVersion": entry.api_version, "kind": entry.kind, **item})
+            found += [await get_object(client, kind.path(space, name), params) for name in names]
+        elif "list" in kind.verbs:
+            items = await list_objects(client, kind.path(space), params)
+            found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in items]
     return found
 
 
-def _show_objects(found: Sequence[dict[str, Any]], catalogue: Catalogue, output: str, *, single: bool) -> None:
+def _show_objects(found: Sequence[dict[str, Any]], resources: ApiResources, output: str, *, single: bool) -> None:
     if output == "name":
         for one in found:
-            click.echo(catalogue.of_object(one).named(one["metadata"]["name"]))
+            click.echo(resources.of_object(one).named(one["metadata"]["name"]))
         return
-    shown: object = (
-        found[0] if single and found else {"apiVersion": "v1", "kind": "List", "items": list(found), "metadata": {}}
-    )
-    click.echo(as_text(shown, output))
+    together = {"apiVersion": "v1", "kind": "List", "items": list(found), "metadata": {}}
+    click.echo(_as_text(found[0] if single and found else together, output))
 
 
-def as_text(shown: object, output: str) -> str:
+def _as_text(shown: object, output: str) -> str:
     """JSON or YAML as kubectl writes it: keys in order, managed fields left out."""
     plain = _without_managers(shown)
     if output == "json":

@@ -1,4 +1,4 @@
-"""`situate node`: bring nodes to a cluster, in a process of their own: hollow ones, or this machine."""
+"""`situate node`: add nodes to a cluster, in a process of their own: hollow ones, or this machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from situate.cli.cluster.connection import access_to, cluster_options, loop_factory, until_stopped
-from situate.cli.commands.server import checked_quantity
+from situate.cli.cluster.connection import access_to, loop_factory, until_stopped
+from situate.cli.options import (
+    cluster_options,
+    directory_option,
+    hollow_node_options,
+    hollow_shape,
+    verbosity_option,
+)
 
 if TYPE_CHECKING:
     from situate.agent.node_objects import NodeShape
@@ -24,23 +30,13 @@ PODS: Final = "pods"
 
 @click.command()
 @cluster_options
-@click.option("--process", is_flag=True, help="This machine is the node: its pods are processes here.")
-@click.option("--name", default="", help="Of this machine as a node; default: its host name.")
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DIRECTORY,
-    show_default=True,
-    help="Where this machine keeps its pods and their logs.",
-)
+@click.option("--process", is_flag=True, help="Make this machine a node: its pods are processes here.")
+@click.option("--name", default="", help="The node's name with --process; default: the host name.")
+@directory_option("Where this machine keeps its pods and their logs.", DIRECTORY)
 @click.option("--hollow", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many hollow nodes.")
 @click.option("--prefix", default="hollow", show_default=True, help="What their names begin with.")
-@click.option("--zones", type=click.IntRange(1, 1_000), default=1, help="Deal them out to so many zones.")
-@click.option("--node-cpu", default="4", show_default=True, help="Of each.")
-@click.option("--node-memory", default="16Gi", show_default=True, help="Of each.")
-@click.option("--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Of each.")
-@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")
+@hollow_node_options
+@verbosity_option
 def node(
     kubeconfig: str | None,
     context: str | None,
@@ -55,18 +51,16 @@ def node(
     node_pods: int,
     verbosity: int,
 ) -> None:
-    """Register nodes, keep them alive, and let the pods that are bound to them run: on paper, or as processes here.
+    """Register nodes, renew their leases, and run the pods bound to them: simulated, or as processes here.
 
-    With --process, pods go on when this command ends, and are found again when it is given again.
+    With --process, pods keep running when this command ends, and the next run finds them again.
     """
-    from situate.agent.node_objects import NodeShape, hollow_shapes
+    from situate.agent.node_objects import hollow_shapes
     from situate.kube.client import Client
     from situate.loop.logs import Logging, set_up
 
     set_up(Logging(verbosity=verbosity))
-    shape = NodeShape(
-        checked_quantity("--node-cpu", node_cpu), checked_quantity("--node-memory", node_memory), node_pods
-    )
+    shape = hollow_shape(node_cpu, node_memory, node_pods)
     access = access_to(kubeconfig, context)
 
     async def run() -> None:

@@ -162,7 +162,7 @@ def _effect(effect: Effect | None) -> str:
 
 
 def _table(shadow: ChoiceComparison | None) -> list[str]:
-    from situate.cli.commands.place.table import printable
+    from situate.cli.output.text import printable
 
     if shadow is None or not shadow.elsewhere:
         return []

@@ -1,4 +1,4 @@
-"""`situate status`: how the cluster is: its server, its nodes and what they hold, its pods and why some wait."""
+"""`situate status`: the state of a cluster: its server, its nodes and their load, its pods and why some wait."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
-from situate.cli.cluster.connection import DIRECTORY, cluster_options, with_client
-from situate.cli.commands.get import columns
+from situate.cli.cluster.connection import KUBECONFIG, with_client
 from situate.cli.control_plane.state import read_state
+from situate.cli.options import cluster_options, directory_option, output_option
+from situate.cli.output.text import columns
 
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
 MOST_WAITING: Final = 10
-"""Waiting pods that are shown; the rest are counted."""
+"""How many waiting pods are shown; the rest are counted."""
 MOST_NODES: Final = 20
+GAP: Final = 3
 MOST_WORKLOADS: Final = 20
 RESOURCES: Final = ("cpu", "memory", "pods")
 SNAPSHOTS: Final = "/apis/situate.dev/v1alpha1/nodesnapshots"
@@ -31,53 +32,33 @@ COUNTS: Final = ("running", "readyPods", "waiting", "failed")
 
 
 @click.command()
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DIRECTORY,
-    show_default=True,
-    help="Where the cluster keeps its things.",
-)
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="For people or programs.")
+@directory_option("Where the cluster keeps its state.")
+@output_option("table", "json")
 @cluster_options
 def status(directory: Path, output: str, kubeconfig: str | None, context: str | None) -> None:
-    """Say how the cluster is. Exit code 1 if it is not up."""
+    """Show the state of a cluster. Exits with 1 if it is not up."""
     state = read_state(directory)
-    own = directory / "kubeconfig"
     if kubeconfig is None and context is None:
         if state is None:
             raise click.ClickException(f"no cluster is up in {directory}; `situate up` starts one")
-        kubeconfig = str(own)
+        kubeconfig = str(directory / KUBECONFIG)
 
     async def work(client: Client) -> dict[str, Any]:
-        nodes = await _items(client, "/api/v1/nodes")
-        pods = await _items(client, "/api/v1/pods")
-        snapshots = await _maybe_items(client, SNAPSHOTS)
-        summary = _summary(state, nodes, pods, snapshots)
-        summary["workloads"] = [_workload(one) for one in await _maybe_items(client, WORKLOADS)]
-        summary["namespaces"] = [_namespace(one) for one in await _maybe_items(client, NAMESPACES)]
+        from situate.cli.cluster.objects import list_objects, unless_refused
+
+        async def views(path: str) -> list[dict[str, Any]]:
+            """What only situate's own server has."""
+            return await unless_refused(list_objects(client, path), [])
+
+        nodes = await list_objects(client, "/api/v1/nodes")
+        pods = await list_objects(client, "/api/v1/pods")
+        summary = _summary(state, nodes, pods, await views(SNAPSHOTS))
+        summary["workloads"] = [_workload(one) for one in await views(WORKLOADS)]
+        summary["namespaces"] = [_namespace(one) for one in await views(NAMESPACES)]
         return summary
 
     summary = with_client(kubeconfig, context, work)
-    click.echo(json.dumps(summary, indent=2) if output == "json" else _text(summary))
-
-
-async def _items(client: Client, path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = msgspec.json.decode(await client.request("GET", path)).get("items") or []
-    return found
-
-
-async def _maybe_items(client: Client, path: str) -> list[dict[str, Any]]:
-    """What only situate's own server has."""
-    from situate.kube.errors import ApiError
-
-    try:
-        return await _items(client, path)
-    except ApiError as error:
-        if error.not_found or error.forbidden:
-            return []
-        raise
+    click.echo(json.dumps(summary, indent=2) if output == "json" else "\n".join(_lines(summary)))
 
 
 def _summary(
@@ -127,7 +108,7 @@ def _node(node: Mapping[str, Any], held: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _short(amount: str) -> str:
-    """`536870912` reads better as `512Mi`."""
+    """`536870912` becomes `512Mi`."""
     number = int(amount) if amount.isdecimal() else 0
     for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
         if number >= size and number % size == 0:
@@ -137,7 +118,7 @@ def _short(amount: str) -> str:
 
 def _waiting(pod: Mapping[str, Any]) -> dict[str, str]:
     conditions = pod.get("status", {}).get("conditions", ())
-    why = next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "not looked at yet")
+    why = next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "not tried yet")
     meta = pod["metadata"]
     return {"pod": f"{meta['namespace']}/{meta['name']}", "why": why}
 
@@ -165,23 +146,26 @@ def _namespace(view: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _views(summary: Mapping[str, Any]) -> list[str]:
-    """Workloads, those first that want for something; and namespaces that have pods."""
+    """Workloads, first those with waiting or failed pods; and namespaces that have pods."""
     lines: list[str] = []
     wanting = sorted(summary["workloads"], key=lambda one: not (one["waiting"] or one["failed"]))
     shown = [one for one in wanting if one["workload"].split("/")[1] != "pod"][:MOST_WORKLOADS]
     if shown:
         rows = [[str(one[key]) for key in ("workload", "desired", *COUNTS, "nodes")] for one in shown]
-        lines += ["", columns(["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"], rows)]
+        lines += [
+            "",
+            *columns(["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"], rows, gap=GAP),
+        ]
     spaces = [one for one in summary["namespaces"] if one["pods"]]
     if spaces:
         keys = ("namespace", "workloads", "pods", *COUNTS, "cpu", "memory")
         rows = [[str(one[key]) for key in keys] for one in spaces[:MOST_WORKLOADS]]
         headings = ["NAMESPACE", "WORKLOADS", "PODS", "RUNNING", "READY", "WAITING", "FAILED", "CPU", "MEMORY"]
-        lines += ["", columns(headings, rows)]
+        lines += ["", *columns(headings, rows, gap=GAP)]
     return lines
 
 
-def _text(summary: Mapping[str, Any]) -> str:
+def _lines(summary: Mapping[str, Any]) -> list[str]:
     lines = []
     server, nodes, pods = summary["server"], summary["nodes"], summary["pods"]
     if server is not None:
@@ -196,16 +180,17 @@ def _text(summary: Mapping[str, Any]) -> str:
         rows = [
             [one["name"], "yes" if one["ready"] else "NO", *(one[resource] for resource in RESOURCES)] for one in shown
         ]
-        lines += ["", columns(["NODE", "READY", "CPU", "MEMORY", "PODS"], rows)]
+        lines += ["", *columns(["NODE", "READY", "CPU", "MEMORY", "PODS"], rows, gap=GAP)]
         if len(nodes["held"]) > len(shown):
             lines.append(f"... and {len(nodes['held']) - len(shown)} more")
     lines += _views(summary)
     waiting = summary["waiting"]
     if waiting:
-        lines += ["", columns(["WAITING", "WHY"], [[one["pod"], one["why"]] for one in waiting[:MOST_WAITING]])]
+        rows = [[one["pod"], one["why"]] for one in waiting[:MOST_WAITING]]
+        lines += ["", *columns(["WAITING", "WHY"], rows, gap=GAP)]
         if len(waiting) > MOST_WAITING:
             lines.append(f"... and {len(waiting) - MOST_WAITING} more")
-    return "\n".join(lines)
+    return lines
 
 
 def _time(seconds: int) -> str:

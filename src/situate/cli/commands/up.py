@@ -1,4 +1,4 @@
-"""`situate up`: a cluster in one command. Starts a control plane in the background, and says how to use it."""
+"""`situate up`: a cluster in one command. Starts a control plane in the background, and prints how to use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any, Final
 
 import click
 
-from situate.cli.commands.server import plane_options, settings_of
+from situate.cli.cluster.connection import KUBECONFIG
+from situate.cli.commands.server import control_plane_options, settings_of
+from situate.cli.control_plane.state import read_state
+from situate.cli.output.text import plural
 
 READY_S: Final = 30.0
 POLL_S: Final = 0.05
@@ -22,14 +25,14 @@ LAST_LINES: Final = 5
 
 
 @click.command()
-@plane_options
+@control_plane_options
 @click.option("--nodes", type=click.IntRange(0, 100_000), default=5, show_default=True, help="How many hollow nodes.")
-@click.option("--no-scheduler", is_flag=True, help="Without one inside: for a fleet, or a scheduler of your own.")
-@click.option("--foreground", is_flag=True, help="Stay here, and stop at Ctrl-C.")
+@click.option("--no-scheduler", is_flag=True, help="Start none: for a fleet, or a scheduler of your own.")
+@click.option("--foreground", is_flag=True, help="Run in the foreground; Ctrl-C stops it.")
 def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
-    """Start a cluster here: the API, a scheduler, controllers and hollow nodes. `situate down` stops it."""
+    """Start a cluster here: API server, scheduler, controllers and hollow nodes. `situate down` stops it."""
     directory: Path = flags["directory"]
-    found = running(directory)
+    found = read_state(directory)
     if found is not None:
         raise click.ClickException(
             f"a cluster is up already at {found['url']} (process {found['pid']}); `situate down` stops it"
@@ -40,16 +43,9 @@ def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
         sys.exit(run(settings_of(flags, scheduler=not no_scheduler, controllers=True)))
     begun = time.monotonic()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # What is wrong with the flags is said by the server, in one line: to know it here would take as long again.
+    # The server checks the flags, and says what is wrong in one line: checking here would take as long again.
     state = _start(directory, flags, scheduler=not no_scheduler)
     _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
-
-
-def running(directory: Path) -> dict[str, Any] | None:
-    """The state of the cluster in a directory, if its process is there."""
-    from situate.cli.control_plane.state import read_state
-
-    return read_state(directory)
 
 
 def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:
@@ -66,7 +62,7 @@ def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[s
     deadline = time.monotonic() + READY_S
     try:
         while time.monotonic() < deadline:
-            found = running(directory)
+            found = read_state(directory)
             if found is not None and found["pid"] == process.pid:
                 return found
             if process.poll() is not None:
@@ -81,7 +77,7 @@ def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[s
 
 
 def _failure(log: Path) -> str:
-    """What the server said last: it says what is wrong in one line."""
+    """The server's last error, which is one line."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-LAST_LINES:]
     said = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "nothing")
     return f"the control plane did not start: {said.removeprefix('error: ')} ({log})"
@@ -101,14 +97,13 @@ def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
 
 
 def _say(directory: Path, state: dict[str, Any], seconds: float, nodes: int, *, machine: bool) -> None:
-    kubeconfig = directory / "kubeconfig"
-    named = f"{nodes} hollow node{'' if nodes == 1 else 's'}"
+    named = plural(nodes, "hollow node")
     if machine:
         named = f"{named} and this machine" if nodes else "this machine as its node"
     click.echo(f"A cluster with {named} is up at {state['url']}, after {seconds:.1f} s.\n")
-    click.echo(f"  export KUBECONFIG={kubeconfig.resolve()}\n")
+    click.echo(f"  export KUBECONFIG={(directory / KUBECONFIG).resolve()}\n")
     click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
     click.echo("  situate apply -f examples/up/first-steps.yaml    run something")
     click.echo("  situate get pods -A -o wide                      see where it went")
     click.echo("  situate describe pod too-big                     and why something waits\n")
-    click.echo("`situate status` says how it is; `situate down` stops it, and keeps what it knows.")
+    click.echo("`situate status` shows its state; `situate down` stops it, and keeps what it stored.")

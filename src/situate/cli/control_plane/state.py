@@ -1,19 +1,22 @@
-"""Which control plane runs in a directory: what it wrote of itself, if its process is still there."""
+"""Which control plane runs in a directory: it writes its process and address there, and removes them when it ends."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["STATE", "read_state"]
+from situate import __version__
+
+__all__ = ["read_state", "remove_state", "write_state"]
 
 STATE: Final = "server.json"
 
 
 def read_state(directory: Path) -> dict[str, Any] | None:
-    """None: nothing runs there. A file that a killed process left behind says nothing."""
+    """None: nothing runs there. A file that a killed process left behind does not count."""
     try:
         found: Any = json.loads((directory / STATE).read_text())
     except (FileNotFoundError, ValueError):
@@ -24,7 +27,7 @@ def read_state(directory: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(pid: int) -> bool:
-    """A number may be another process's by now: it has to be one of ours."""
+    """Another program may have the process id by now, so its command line has to be ours."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):
@@ -34,3 +37,15 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True  # no /proc here
     return any(b"situate" in word for word in words)
+
+
+def write_state(directory: Path, url: str) -> None:
+    """Atomically: `situate up` waits for this file."""
+    state = {"pid": os.getpid(), "url": url, "version": __version__, "started": time.time()}
+    new = directory / f"{STATE}.new"
+    new.write_text(json.dumps(state))
+    new.replace(directory / STATE)
+
+
+def remove_state(directory: Path) -> None:
+    (directory / STATE).unlink(missing_ok=True)

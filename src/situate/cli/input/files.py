@@ -1,4 +1,4 @@
-"""Files as the command line names them: read whole, up to a limit. Understands nothing of what is in them."""
+"""Files as the command line names them: read whole, up to a limit. Knows nothing of their content."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 BOM: Final = b"\xef\xbb\xbf"
 MAP_FROM: Final = 16 << 20
-"""Files from so many bytes on are worth it."""
+"""Files of this many bytes and more are mapped."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""What a folder's files of objects end with."""
+"""The files of a folder that are read."""
 
 
 def read_file(path: Path | str) -> bytes:
-    """The bytes of a file; `-` is standard input. Raises InputError if there are too many, OSError as `open` does."""
+    """The bytes of a file; `-` is standard input. Raises InputError if it is too large, OSError as `open` does."""
     if path == STDIN:
         return _read(sys.stdin.buffer, "standard input")
     with Path(path).open("rb") as file:
@@ -35,15 +35,15 @@ def _read(file: BinaryIO, name: str) -> bytes:
     from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES
 
     most = MAX_JSON_BYTES if _looks_like_json(file) else MAX_BYTES
-    data = file.read(most + 1)  # not all there is: a device may never end
+    data = file.read(most + 1)  # not all of it: a device may never end
     if len(data) > most:
         raise InputError(f"larger than {most} bytes", file=name)
     return data
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """A large file of JSON that is not in memory but for the parts that are looked at."""
+class MappedFile:
+    """A large file of JSON, of which only the parts that are read are in memory."""
 
     name: str
     data: mmap
@@ -54,29 +54,29 @@ class Mapped:
         return Source(self.name, self.data[:])
 
 
-def mapped_sources(names: Iterable[str]) -> Iterator[Source | Mapped]:
-    """As `read_sources`, for who can do with parts of a large file: to copy hundreds of megabytes takes a while."""
+def mapped_sources(names: Iterable[str]) -> Iterator[Source | MappedFile]:
+    """As `read_sources`, but large files are mapped: copying hundreds of megabytes takes a while."""
     for name in names:
         found = None if name == STDIN or not Path(name).is_file() else _mapped(name)
         yield from read_sources([name]) if found is None else (found,)
 
 
-def _mapped(name: str) -> Mapped | None:
+def _mapped(name: str) -> MappedFile | None:
     from situate.wire.yaml import MAX_JSON_BYTES
 
     with Path(name).open("rb") as file:
         if not MAP_FROM <= os.fstat(file.fileno()).st_size <= MAX_JSON_BYTES or not _looks_like_json(file):
             return None
-        return Mapped(name, mmap(file.fileno(), 0, access=ACCESS_READ))
+        return MappedFile(name, mmap(file.fileno(), 0, access=ACCESS_READ))
 
 
 def _looks_like_json(file: BinaryIO) -> bool:
-    """By its first bytes, which stay to be read. JSON is read much faster than YAML, so more of it is taken."""
+    """By its first bytes, which are not consumed. JSON parses much faster than YAML, so its limit is higher."""
     return isinstance(file, BufferedReader) and file.peek(1).removeprefix(BOM).lstrip()[:1] == b"{"
 
 
 def read_sources(names: Iterable[str]) -> Iterator[Source]:
-    """Files of objects, in the order given; a folder stands for the files in it that end like one, by name."""
+    """Files of objects, in the order given; a folder stands for its YAML and JSON files, by name."""
     from situate.wire.errors import InputError
     from situate.wire.objects import Source
 

@@ -1,8 +1,8 @@
-"""What decides: profiles from a configuration file, with the plugins of others that it names.
+"""Scheduler profiles from a configuration file, with the third-party plugins that it names.
 
-A plugin of somebody else's comes in one of three ways: under the name of an entry point in the group `situate.plugins`;
-as `package.module:Class`; or as `path/to/file.py:Class`, the path being taken from the configuration file's folder.
-Such a plugin runs inside this process with all its rights: it is code that you chose to trust, not a sandbox.
+A configuration names a third-party plugin in one of three ways: by an entry point in the group `situate.plugins`, as
+`package.module:Class`, or as `path/to/file.py:Class`, relative to the configuration file. Such a plugin runs inside
+this process with all its rights: there is no sandbox.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ENTRY_POINT_GROUP = "situate.plugins"
 
 
 def read_config(path: Path | str) -> KubeSchedulerConfiguration:
-    """The configuration of a file, with what stands in other files that it names. Raises InputError, OSError."""
+    """The configuration of a file, with the content of other files that it names. Raises InputError, OSError."""
     from situate.wire.config import load_config
 
     return _with_tables(load_config(read_file(path), str(path)), Path(path).parent)
 
 
 def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedulerConfiguration:
-    """Latency tables as their files have them. Their names are whole from here on, wherever they are read again."""
+    """Fill in latency tables from their files, and make the file names absolute, so that they can be read again."""
     from msgspec.structs import replace
 
     from situate.core.plugins.latency import LatencyArgs
@@ -54,8 +54,8 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
     )
 
 
-def read_profiles(path: Path | None) -> dict[str, Framework]:
-    """Profiles by scheduler name: the file's, or the defaults where there is none. Raises InputError."""
+def read_profiles(file: Path | str | None) -> dict[str, Framework]:
+    """Profiles by scheduler name: the file's, or without one the default. Raises InputError."""
     from situate.core.config.defaults import default_configuration
     from situate.core.config.errors import ConfigError
     from situate.core.engine.framework import build_frameworks
@@ -63,9 +63,10 @@ def read_profiles(path: Path | None) -> dict[str, Framework]:
     from situate.wire.config import ConfigInputError
     from situate.wire.errors import InputError
 
-    if path is None:
+    if file is None:
         return build_frameworks(default_configuration())
-    config = read_config(path)
+    path = Path(file)
+    config = read_config(file)
     try:
         return build_frameworks(config, plugins_of_others(config, path))
     except ConfigError as error:
@@ -75,7 +76,7 @@ def read_profiles(path: Path | None) -> dict[str, Framework]:
 
 
 def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[str, type]:
-    """The classes of the plugins that the configuration enables and that are not built in."""
+    """The classes of the third-party plugins that the configuration enables. Raises InputError."""
     from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
     from situate.core.config.types import Plugins
 
@@ -92,14 +93,14 @@ def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[st
 
 
 def installed() -> dict[str, EntryPoint]:
-    """The plugins that installed packages offer, by name. Nothing is imported."""
+    """The plugins of installed packages, by name. Imports none of them."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _named(name: str, path: Path) -> type:
-    """The class that `package.module:Class` or `path/to/file.py:Class` stands for."""
+    """The class of `package.module:Class` or `path/to/file.py:Class`."""
     where, _, class_name = name.rpartition(":")
     module = _file_module(path.parent / where, name, path) if where.endswith(".py") else _module(where, name, path)
     return _class(getattr(module, class_name, None), name, path)
@@ -110,19 +111,19 @@ def _module(where: str, name: str, path: Path) -> Any:
 
 
 def _file_module(file: Path, name: str, path: Path) -> Any:
-    """The module of a lone file; the same one for each class that is asked of it."""
+    """The module of a single file; the same one for all its classes."""
     spec = importlib.util.spec_from_file_location(f"situate plugin {file.resolve()}", file)
     if spec is None or spec.loader is None or not file.is_file():
         raise _unusable(name, path, f"no such file: {file}")
     if spec.name in sys.modules:
         return sys.modules[spec.name]
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look up their module there
     _loaded(lambda: spec.loader.exec_module(module), name, path)  # type: ignore[union-attr]
     return module
 
 
 def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
-    """What somebody else's module gives when it is run; whatever it raises is the reason why it cannot be used."""
+    """The result of running third-party code. Whatever it raises becomes an InputError."""
     from situate.core.plugins.support.errors import describe
 
     try:

@@ -1,9 +1,11 @@
-"""Where text for people is drawn: as wide as asked for, in colour if asked for, the same on every machine."""
+"""A rich console that draws into text: as wide as the terminal, in colour if it has any, the same on every machine."""
 
 from __future__ import annotations
 
 from io import StringIO
 from typing import TYPE_CHECKING, Final
+
+from situate.cli.output.text import terminal_width, uses_colour
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -11,20 +13,21 @@ if TYPE_CHECKING:
 __all__ = ["NARROWEST", "WIDTH", "canvas", "drawn"]
 
 WIDTH: Final = 100
-"""In characters, where the output is not a terminal, which has a width of its own."""
+"""In characters, where the output is not a terminal."""
 NARROWEST: Final = 60
-"""A terminal that is narrower breaks the lines itself."""
+"""A narrower terminal breaks the lines itself."""
 
 
-def canvas(terminal_width: int | None, *, colour: bool, width: int = WIDTH) -> tuple[Console, StringIO]:
-    """To draw on, and where it is drawn. `terminal_width` is None where there is no terminal."""
+def canvas(width: int = WIDTH) -> tuple[Console, StringIO]:
+    """A console, and the text that it draws into."""
     from rich.console import Console
 
     text = StringIO()
+    colour = uses_colour()
     console = Console(
         file=text,
-        width=max(terminal_width or width, NARROWEST),
-        height=100,  # or it asks the environment for both
+        width=max(terminal_width() or width, NARROWEST),
+        height=100,  # or it reads both from the environment
         force_terminal=colour,
         color_system="standard" if colour else None,
         legacy_windows=False,
@@ -35,6 +38,6 @@ def canvas(terminal_width: int | None, *, colour: bool, width: int = WIDTH) -> t
     return console, text
 
 
-def drawn(text: StringIO) -> str:
-    """What was drawn, without blanks at the ends of lines."""
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+def drawn(text: StringIO) -> list[str]:
+    """The lines that were drawn, without blanks at their ends."""
+    return [line.rstrip() for line in text.getvalue().splitlines()]

@@ -1,46 +1,91 @@
-"""How plans are shown: columns for people, one object for programs. Writes to nothing but standard output."""
+"""Text for people: columns, colour, plurals, and nothing that a terminal would obey. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
 
-from situate.cli.commands.place.table import printable
-
-ROWS: Final = 20
-"""How many lines of one table people are shown; programs get all."""
-GAP: Final = "  "
+MOST_ROWS: Final = 20
+"""How many rows of a plan's table people see; programs get all."""
 
 
-def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> list[str]:
-    """A table, each column as wide as its widest cell; with too many rows, how many there are more."""
-    shown = [[printable(str(cell)) for cell in row] for row in rows[:ROWS]]
+def printable(text: str) -> str:
+    """The text without characters that control a terminal: plugins and files may say anything."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def uses_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int | None:
+    """None: the output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def headline(text: str, good: bool) -> str:
+    """The first line of an answer, in green or red."""
+    return click.style(printable(text), fg="green" if good else "red", bold=True) if uses_colour() else printable(text)
+
+
+def columns(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    gap: int = 2,
+    most: int | None = None,
+    numbers: bool = False,
+) -> list[str]:
+    """A table, each column as wide as its widest cell.
+
+    `most` limits the rows, and says how many more there are. `numbers` aligns all columns but the first to the right.
+    """
+    shown = [[printable(str(cell)) for cell in row] for row in rows[:most]]
     widths = [max(map(len, column)) for column in zip(headings, *shown, strict=True)]
-    lines = [
-        indent + GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [list(headings), *shown]
-    ]
-    return lines if len(rows) <= ROWS else [*lines, f"{indent}and {len(rows) - ROWS} more: -o json tells all"]
+    lines = []
+    for row in [list(headings), *shown]:
+        cells = [
+            cell.rjust(width) if numbers and at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * gap).join(cells).rstrip())
+    return lines if most is None or len(rows) <= most else [*lines, f"and {len(rows) - most} more: see -o json"]
 
 
-def styled(text: str, good: bool) -> str:
-    """The headline."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return click.style(printable(text), fg="green" if good else "red", bold=True) if colour else printable(text)
+def plan_columns(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    return columns(headings, rows, most=MOST_ROWS)
+
+
+def dump(values: Any, output: str) -> str:
+    """Plain values as JSON or YAML."""
+    from situate.wire.dump import dump_json, dump_yaml
+
+    return dump_json(values) if output == "json" else dump_yaml(values)
+
+
+def echo_lines(lines: Sequence[str]) -> None:
+    click.echo("".join(f"{line}\n" for line in lines), nl=False)
+
+
+def echo_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def show(lines: Sequence[str], values: Mapping[str, Any], notes: Sequence[str], output: str) -> None:
-    """Say it: as lines, with notes beside them, or as one object that has the notes in it."""
-    if output == "text":
-        click.echo("".join(f"{line}\n" for line in lines), nl=False)
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    """Print an answer: as text with notes on stderr, or as one object that contains the notes."""
+    if output in ("json", "yaml"):
+        click.echo(dump({**values, "notes": list(notes)}, output), nl=False)
         return
-    from situate.wire.dump import dump_json, dump_yaml
-
-    told = {**values, "notes": list(notes)}
-    click.echo(dump_json(told) if output == "json" else dump_yaml(told), nl=False)
+    echo_lines(lines)
+    echo_notes(notes)

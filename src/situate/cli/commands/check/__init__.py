@@ -1,22 +1,27 @@
-"""`situate check`: what is wrong with workloads, before a scheduler finds out. For pipelines; changes nothing."""
+"""`situate check`: find problems in workloads before the scheduler does. For pipelines; changes nothing."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import cluster_options, with_client
-from situate.cli.input.files import read_sources
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import (
+    cluster_options,
+    config_option,
+    files_option,
+    output_option,
+    require_one_scope,
+    require_one_source,
+)
 
 if TYPE_CHECKING:
+    from situate.cli.commands.check.input import CheckInput
     from situate.cli.commands.check.rules import Finding
-    from situate.cli.input.workloads import Checked
     from situate.core.place.profile import Profile
     from situate.kube.client import Client
 
@@ -26,19 +31,19 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 
 
 @click.command()
-@click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help="File, folder or - (repeatable).")
+@files_option
 @click.option("-n", "--namespace", metavar="NAME", help="Only workloads of this namespace.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Workloads of all namespaces of a cluster.")
-@click.option("--config", metavar="FILE", help="Scheduler configuration.")
-@click.option("--ignore", multiple=True, metavar="CODE", help="Leave out these findings: SIT002 (repeatable).")
+@config_option
+@click.option("--ignore", multiple=True, metavar="CODE", help="Ignore this rule: SIT002 (repeatable).")
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", NEVER]),
     default="error",
     show_default=True,
-    help="Exit with 1 if there is a finding as bad as this.",
+    help="Exit with 1 on findings of this severity or worse.",
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("table", "json")
 @cluster_options
 def check(
     names: tuple[str, ...],
@@ -51,33 +56,24 @@ def check(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Find what is wrong with workloads before a scheduler does.
+    """Find problems in workloads before the scheduler does.
 
-    Checks the workloads of some files against the nodes, budgets and priority classes that are there too; without -f,
-    those of a cluster. Exits with 1 if there are errors.
+    Checks the workloads of some files against the nodes, budgets and priority classes in them; without -f, those of a
+    cluster. Exits with 1 if there are errors.
     """
     from situate.cli.commands.check.rules import RULES, Severity
 
-    if names and (kubeconfig or context):
-        raise BadInput("-f is for files, --kubeconfig and --context for a cluster: give one or the other")
-    if namespace and all_namespaces:
-        raise BadInput("-n and -A: give one or the other")
+    require_one_source(names, kubeconfig, context)
+    require_one_scope(namespace, all_namespaces)
     ignored = _codes(ignore, [rule.code for rule in RULES])
     from situate.cli.input.profiles import read_profiles
+    from situate.cli.output.text import show
 
-    profile = next(iter(read_profiles(None if config is None else Path(config)).values())).profile
+    profile = next(iter(read_profiles(config).values())).profile
     read, space = _read(names, namespace, kubeconfig, context, everything=all_namespaces)
     found = [one for one in _findings(read, profile) if one.rule.code not in ignored and _in(one, space)]
     found.sort(key=lambda one: (-one.rule.severity, one.file, one.subject, one.rule.code, one.field))
-    notes = _notes(read)
-    if output == "json":
-        from situate.wire.dump import dump_json
-
-        click.echo(dump_json(_values(found, notes, read)), nl=False)
-    else:
-        click.echo(_table(found, read), nl=False)
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    show(_lines(found, read), _values(found, read), _notes(read), output)
     if fail_on != NEVER and any(one.rule.severity >= Severity[fail_on.upper()] for one in found):
         sys.exit(FOUND)
 
@@ -86,7 +82,7 @@ def _codes(said: Sequence[str], known: Sequence[str]) -> list[str]:
     codes = [code.strip().upper() for word in said for code in word.split(",") if code.strip()]
     for code in codes:
         if code not in known:
-            raise BadInput(f"--ignore {code}: there is no such code; there are {known[0]} to {known[-1]}")
+            raise BadInput(f"--ignore {code}: unknown code; use {known[0]} to {known[-1]}")
     return codes
 
 
@@ -96,24 +92,25 @@ def _in(finding: Finding, space: str | None) -> bool:
 
 def _read(
     names: tuple[str, ...], namespace: str | None, kubeconfig: str | None, context: str | None, *, everything: bool
-) -> tuple[Checked, str | None]:
-    """What is to be checked, and the namespace to keep to, if any."""
-    from situate.cli.input.workloads import read_files, read_live
+) -> tuple[CheckInput, str | None]:
+    """What to check, and the only namespace whose findings count, if any."""
+    from situate.cli.commands.check.input import read_files, read_live
+    from situate.cli.input.files import read_sources
 
     if names:
         read = read_files(read_sources(names))
-        if not read.names:
-            raise BadInput(f"{', '.join(names)}: no object in there")
+        if not read.count:
+            raise BadInput(f"{', '.join(names)}: no objects found")
         return read, namespace
 
-    async def work(client: Client) -> tuple[Checked, str | None]:
+    async def work(client: Client) -> tuple[CheckInput, str | None]:
         space = None if everything else namespace or client.access.namespace or "default"
         return await read_live(client), space
 
     return with_client(kubeconfig, context, work)
 
 
-def _findings(read: Checked, profile: Profile) -> list[Finding]:
+def _findings(read: CheckInput, profile: Profile) -> list[Finding]:
     from situate.cli.commands.check.budgets import check_budgets
     from situate.cli.commands.check.nodes import check_nodes
     from situate.cli.commands.check.pods import check_pods
@@ -121,28 +118,26 @@ def _findings(read: Checked, profile: Profile) -> list[Finding]:
     return [*check_pods(read), *check_nodes(read, profile), *check_budgets(read)]
 
 
-def _notes(read: Checked) -> list[str]:
-    """What could not be judged, because it was not there to read."""
-    notes = [f"cannot list {kind}: {why}" for kind, why in sorted(read.refused.items())]
+def _notes(read: CheckInput) -> list[str]:
+    from situate.cli.input.notes import refused_notes
+
+    notes = refused_notes(read.refused)
     if read.workloads and not read.nodes:
-        told = (
-            "whether nodes could take the workloads cannot be judged (SIT003, SIT006, SIT009, SIT011, part of SIT007)"
-        )
-        notes.append(f"no Node was given: {told}")
+        notes.append("the input has no Node: SIT003, SIT006, SIT009, SIT011 and part of SIT007 are not checked")
     named = sorted({one.pod.spec.priority_class_name for one in read.workloads if one.pod.spec.priority_class_name})
     if named and not read.priority_classes:
-        notes.append(f"no PriorityClass was given: whether {', '.join(named)} is there cannot be judged (SIT010)")
+        notes.append(f"the input has no PriorityClass: SIT010 is not checked for {', '.join(named)}")
     if read.budgets and not read.workloads:
-        notes.append("no workload was given: what minAvailable of a budget comes to cannot be judged (SIT008)")
+        notes.append("the input has no workload: minAvailable of budgets (SIT008) is not checked")
     if not read.workloads and not read.budgets:
-        notes.append("no workload was given: there is nothing to check")
+        notes.append("the input has no workload: there is nothing to check")
     return notes
 
 
 # -- what is printed -------------------------------------------------------------------------------------------------
 
 
-def _values(found: Sequence[Finding], notes: Sequence[str], read: Checked) -> dict[str, Any]:
+def _values(found: Sequence[Finding], read: CheckInput) -> dict[str, Any]:
     return {
         "summary": {"workloads": len(read.workloads), "nodes": len(read.nodes), **_counts(found)},
         "findings": [
@@ -158,7 +153,6 @@ def _values(found: Sequence[Finding], notes: Sequence[str], read: Checked) -> di
             }
             for one in found
         ],
-        "notes": list(notes),
     }
 
 
@@ -168,18 +162,15 @@ def _counts(found: Sequence[Finding]) -> dict[str, int]:
     return {f"{one.word}s": sum(finding.rule.severity is one for finding in found) for one in reversed(Severity)}
 
 
-def _table(found: Sequence[Finding], read: Checked) -> str:
-    from situate.cli.commands.place.table import printable
+def _lines(found: Sequence[Finding], read: CheckInput) -> list[str]:
+    from situate.cli.output.text import plural, printable, uses_colour
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     lines = []
     for one in found:
         word = one.rule.severity.word
-        shown = click.style(word, fg=COLOURS[word], bold=True) if colour else word
+        shown = click.style(word, fg=COLOURS[word], bold=True) if uses_colour() else word
         lines.append(f"{shown} {one.rule.code} {printable(one.subject)} {printable(one.field)} ({printable(one.file)})")
         lines.append(f"    {printable(one.problem)}")
         lines.append(f"    → {printable(one.change)}")
     counts = ", ".join(f"{count} {word if count != 1 else word[:-1]}" for word, count in _counts(found).items())
-    workloads = f"{len(read.workloads)} workload{'' if len(read.workloads) == 1 else 's'}"
-    lines.append(f"{workloads}: {counts}")
-    return "".join(f"{line}\n" for line in lines)
+    return [*lines, f"{plural(len(read.workloads), 'workload')}: {counts}"]

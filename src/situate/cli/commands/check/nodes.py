@@ -1,4 +1,4 @@
-"""What can be said of workloads when the nodes are known: asked of the engine's filters, as if all nodes were empty."""
+"""Checks of workloads against nodes, as if all nodes were empty. The engine's own filters decide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from situate.cli.commands.check.input import CheckInput
 from situate.cli.commands.check.pods import found, terms_of
 from situate.cli.commands.check.rules import IMPOSSIBLE, NO_SPREAD, NOWHERE, ONE_NODE, TOO_LARGE, Finding
-from situate.cli.input.workloads import REPLICATED, Checked, Workload
+from situate.cli.input.workloads import REPLICATED, PodWorkload
 from situate.core.explain.formatting import quantity, roughly
 from situate.core.model.pod import Pod
 from situate.core.place.diagnosis import diagnose
@@ -27,24 +28,24 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 JUDGED: Final = (
     "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodePorts", "NodeDeclaredFeatures",
 )  # fmt: skip
-"""Filters whose answer on an empty node does not depend on objects that may not have been read."""
+"""Filters whose answer for an empty node does not depend on objects that may be missing from the input."""
 
 
-def check_nodes(read: Checked, profile: Profile) -> Iterator[Finding]:
-    """Of every workload: could its pods be placed on these nodes if nobody else were there?"""
+def check_nodes(read: CheckInput, profile: Profile) -> Iterator[Finding]:
+    """Could the pods of each workload be placed on these nodes if the nodes were empty?"""
     if not read.nodes:
         return
     cluster = Cluster()
     cluster.load(read.nodes, read.namespaces, ())
     judging = replaced(profile, filters=tuple(plugin for plugin in profile.filters if plugin.name in JUDGED))
     for one in read.workloads:
-        told = [*_too_large(one, cluster), *_where(one, cluster), *_shunned(one, cluster), *_spread(one, cluster)]
-        yield from told
-        if not any(finding.rule in (TOO_LARGE, IMPOSSIBLE) for finding in told):
+        all_found = [*_too_large(one, cluster), *_where(one, cluster), *_apart(one, cluster), *_spread(one, cluster)]
+        yield from all_found
+        if not any(finding.rule in (TOO_LARGE, IMPOSSIBLE) for finding in all_found):
             yield from _nowhere(one, cluster, judging)
 
 
-def _kind(one: Workload, cluster: Cluster) -> PodClass:
+def _kind(one: PodWorkload, cluster: Cluster) -> PodClass:
     return cluster.class_of(_unbound(one.pod))
 
 
@@ -52,7 +53,7 @@ def _unbound(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=""))
 
 
-def _too_large(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+def _too_large(one: PodWorkload, cluster: Cluster) -> Iterator[Finding]:
     view = View(cluster)
     kind = _kind(one, cluster)
     for column, amount in kind.asks:
@@ -67,13 +68,13 @@ def _too_large(one: Workload, cluster: Cluster) -> Iterator[Finding]:
             TOO_LARGE,
             one,
             f"{field}.{name}",
-            f"asks for {roughly(name, amount)} {name} in all; the most that a node has is {roughly(name, most)}{where}",
-            f"ask for at most {quantity(name, most)}, or add a larger node",
+            f"requests {roughly(name, amount)} {name} in all; the largest node has {roughly(name, most)}{where}",
+            f"request at most {quantity(name, most)}, or add a larger node",
         )
 
 
-def _where(one: Workload, cluster: Cluster) -> Iterator[Finding]:
-    """How many nodes its selector and its required affinity leave."""
+def _where(one: PodWorkload, cluster: Cluster) -> Iterator[Finding]:
+    """How many nodes match its selector and its required affinity."""
     view = View(cluster)
     mask = required_affinity_mask(_kind(one, cluster), view)
     if mask is None:
@@ -90,13 +91,13 @@ def _where(one: Workload, cluster: Cluster) -> Iterator[Finding]:
             ONE_NODE,
             one,
             field,
-            f"of {view.node_count} nodes only {name} matches it: when that node is gone, nothing runs",
+            f"of {view.node_count} nodes only {name} matches it: without that node, nothing runs",
             "label more nodes for it, or require less",
         )
 
 
-def _shunned(one: Workload, cluster: Cluster) -> Iterator[Finding]:
-    """Replicas that shun each other need as many domains as there are of them."""
+def _apart(one: PodWorkload, cluster: Cluster) -> Iterator[Finding]:
+    """Replicas with required anti-affinity to each other need a domain each."""
     if one.kind not in REPLICATED or one.replicas < 2:
         return
     view = View(cluster)
@@ -112,19 +113,19 @@ def _shunned(one: Workload, cluster: Cluster) -> Iterator[Finding]:
                 one,
                 f"affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]",
                 f"keeps its {one.replicas} replicas apart by {term.topology_key}, of which there are {domains}",
-                "prefer it instead, run fewer replicas, or add nodes",
+                "prefer it instead of requiring it, run fewer replicas, or add nodes",
             )
 
 
-def _domains(one: Workload, view: View, key: str) -> int:
-    """How many domains of a key have a node that its selector and its required affinity allow."""
+def _domains(one: PodWorkload, view: View, key: str) -> int:
+    """How many domains of a key have a node that matches its selector and its required affinity."""
     ids, _ = view.label(key)
     allowed = required_affinity_mask(_kind(one, view.cluster), view)
     rows = view.present if allowed is None else view.present & allowed
     return len(np.unique(ids[rows & (ids >= 0)]))
 
 
-def _spread(one: Workload, cluster: Cluster) -> Iterator[Finding]:
+def _spread(one: PodWorkload, cluster: Cluster) -> Iterator[Finding]:
     view = View(cluster)
     for number, constraint in enumerate(one.pod.spec.topology_spread_constraints):
         if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
@@ -136,7 +137,7 @@ def _spread(one: Workload, cluster: Cluster) -> Iterator[Finding]:
                 NO_SPREAD,
                 one,
                 f"{field}.topologyKey",
-                f"spreads by {key}, and no node that it may run on has that label",
+                f"spreads by {key}, but no node that it may run on has that label",
                 f"label the nodes, or spread by another key than {key}",
             )
         elif constraint.min_domains and domains < constraint.min_domains:
@@ -146,20 +147,20 @@ def _spread(one: Workload, cluster: Cluster) -> Iterator[Finding]:
                     NO_SPREAD,
                     one,
                     f"{field}.minDomains",
-                    f"wants {constraint.min_domains} domains of {key}, and there are {domains}: "
+                    f"wants {constraint.min_domains} domains of {key}, but there are {domains}: "
                     f"no more than {most} of its {one.replicas} replicas can be placed",
                     f"set minDomains to {domains} or less, or add nodes in other domains",
                 )
 
 
-def _nowhere(one: Workload, cluster: Cluster, profile: Profile) -> Iterator[Finding]:
+def _nowhere(one: PodWorkload, cluster: Cluster, profile: Profile) -> Iterator[Finding]:
     view = View(cluster)
     kind = _kind(one, cluster)
     filtered = run_filters(profile, kind, view)
     if filtered.feasible.any() or filtered.failed is not None:
         return
     diagnosis = diagnose(profile, kind, view, filtered)
-    change = "`situate why` says of each node what it lacks, and what would help"
+    change = "`situate why` explains each node, and what would help"
     if "TaintToleration" in diagnosis.plugins:
-        change = "tolerate the taints of the nodes that it is meant for"
-    yield found(NOWHERE, one, "tolerations", f"even if all were empty, {diagnosis.message()}", change)
+        change = "tolerate the taints of the nodes that it should run on"
+    yield found(NOWHERE, one, "tolerations", f"even if all nodes were empty: {diagnosis.message()}", change)

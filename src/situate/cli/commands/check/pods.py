@@ -1,10 +1,11 @@
-"""What can be said of workloads by themselves, without knowing a single node."""
+"""Checks of workloads by themselves, without nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from situate.cli.commands.check.input import CheckInput
 from situate.cli.commands.check.rules import (
     IMPOSSIBLE,
     NO_LIMITS,
@@ -12,10 +13,10 @@ from situate.cli.commands.check.rules import (
     NO_REQUESTS,
     NODE_NAME,
     TOGETHER,
+    CheckRule,
     Finding,
-    Rule,
 )
-from situate.cli.input.workloads import REPLICATED, Checked, Workload
+from situate.cli.input.workloads import REPLICATED, PodWorkload
 from situate.core.explain.formatting import requirement_text, term_text
 from situate.core.explain.node_details import required_terms, selector_entries
 from situate.core.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
@@ -29,7 +30,7 @@ CPU_AND_MEMORY: Final = ("cpu", "memory")
 FIXED: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
-def check_pods(read: Checked) -> Iterator[Finding]:
+def check_pods(read: CheckInput) -> Iterator[Finding]:
     classes = priority_classes(read.priority_classes).by_name if read.priority_classes else None
     for one in read.workloads:
         yield from _resources(one)
@@ -41,14 +42,14 @@ def check_pods(read: Checked) -> Iterator[Finding]:
             yield from _priority(one, classes)
 
 
-def found(rule: Rule, one: Workload, field: str, problem: str, change: str) -> Finding:
+def found(rule: CheckRule, one: PodWorkload, field: str, problem: str, change: str) -> Finding:
     return Finding(rule, one.subject, one.file, f"{one.path}.{field}", problem, change)
 
 
 # -- resources -------------------------------------------------------------------------------------------------------
 
 
-def _resources(one: Workload) -> Iterator[Finding]:
+def _resources(one: PodWorkload) -> Iterator[Finding]:
     spec = one.pod.spec
     pod_level = spec.resources.requests if spec.resources is not None else {}
     pod_limits = spec.resources.limits if spec.resources is not None else {}
@@ -56,12 +57,11 @@ def _resources(one: Workload) -> Iterator[Finding]:
         asked, limits = container.resources.requests, container.resources.limits
         missing = [name for name in CPU_AND_MEMORY if name not in asked and name not in pod_level]
         if missing:
-            told = " and ".join(missing)
             yield found(
                 NO_REQUESTS,
                 one,
                 f"{where}.resources.requests",
-                f"asks for no {told}: the scheduler takes that for next to nothing, whatever it will use",
+                f"requests no {' and '.join(missing)}: the scheduler assumes next to nothing, whatever it uses",
                 f"set {', '.join(f'requests.{name}' for name in missing)} to what it uses",
             )
         if "memory" not in limits and "memory" not in pod_limits:
@@ -69,13 +69,13 @@ def _resources(one: Workload) -> Iterator[Finding]:
                 NO_LIMITS,
                 one,
                 f"{where}.resources.limits",
-                "has no memory limit: it can take the memory of every other pod on its node",
+                "has no memory limit: it can use up the memory of all other pods on its node",
                 "set limits.memory",
             )
 
 
-def _containers(one: Workload) -> Iterator[tuple[Container, str]]:
-    """Those that run on: init containers are over soon, unless they are sidecars."""
+def _containers(one: PodWorkload) -> Iterator[tuple[Container, str]]:
+    """Those that keep running: init containers end, unless they are sidecars."""
     for container in one.pod.spec.containers:
         yield container, f"containers[{container.name}]"
     for container in one.pod.spec.init_containers:
@@ -83,28 +83,28 @@ def _containers(one: Workload) -> Iterator[tuple[Container, str]]:
             yield container, f"initContainers[{container.name}]"
 
 
-def _node_name(one: Workload) -> Iterator[Finding]:
+def _node_name(one: PodWorkload) -> Iterator[Finding]:
     name = one.pod.spec.node_name
-    if name and one.manifest:
+    if name and not one.from_server:
         yield found(
             NODE_NAME,
             one,
             "nodeName",
-            f"is set to {name}: no scheduler is asked, whether there is room there or not",
+            f"is set to {name}: no scheduler checks whether it fits there",
             "remove it; to prefer or require nodes, use affinity.nodeAffinity",
         )
 
 
-# -- several of a kind -----------------------------------------------------------------------------------------------
+# -- replicas -----------------------------------------------------------------------------------------------
 
 
-def terms_of(one: Workload) -> tuple[AffinityTerm, ...]:
+def terms_of(one: PodWorkload) -> tuple[AffinityTerm, ...]:
     """The (anti-)affinity terms of its pods, compiled."""
     group = LabelGroup(one.namespace, one.pod.metadata.labels)
     return compile_class(0, b"", one.pod, group, Vocab(FIXED)).terms
 
 
-def _apart(one: Workload) -> Iterator[Finding]:
+def _apart(one: PodWorkload) -> Iterator[Finding]:
     if one.kind not in REPLICATED or one.replicas < 2 or one.pod.spec.topology_spread_constraints:
         return
     labels = one.pod.metadata.labels
@@ -115,7 +115,7 @@ def _apart(one: Workload) -> Iterator[Finding]:
         TOGETHER,
         one,
         "topologySpreadConstraints",
-        f"nothing of its own keeps its {one.replicas} replicas apart: all may be on one node, and go down with it",
+        f"nothing spreads its {one.replicas} replicas: all may be on one node, and fail with it",
         "add a topologySpreadConstraint by kubernetes.io/hostname or topology.kubernetes.io/zone for its own labels",
     )
 
@@ -123,7 +123,7 @@ def _apart(one: Workload) -> Iterator[Finding]:
 # -- contradictions --------------------------------------------------------------------------------------------------
 
 
-def _contradictions(one: Workload) -> Iterator[Finding]:
+def _contradictions(one: PodWorkload) -> Iterator[Finding]:
     """Terms that no node of any cluster could match."""
     terms = required_terms(one.pod.spec)
     entries = selector_entries(one.pod.spec)
@@ -133,14 +133,14 @@ def _contradictions(one: Workload) -> Iterator[Finding]:
     read = parse_terms(terms)
     clashes = [_clash((*entries, *term.labels)) for term in read]
     if not read:
-        yield found(IMPOSSIBLE, one, field, "no term of it can match a node", "correct or remove it")
+        yield found(IMPOSSIBLE, one, field, "none of its terms can match a node", "correct or remove it")
     elif all(clashes):
-        told = "; ".join(f"{requirement_text(a)} and {requirement_text(b)}" for a, b in filter(None, clashes))
-        yield found(IMPOSSIBLE, one, field, f"contradicts itself: {told}", "remove one of each two")
+        pairs = "; ".join(f"{requirement_text(a)} and {requirement_text(b)}" for a, b in filter(None, clashes))
+        yield found(IMPOSSIBLE, one, field, f"contradicts itself: {pairs}", "remove one of each pair")
 
 
 def _clash(requirements: Sequence[Requirement]) -> tuple[Requirement, Requirement] | None:
-    """Two requirements that no set of labels meets."""
+    """Two requirements that no set of labels satisfies."""
     for at, one in enumerate(requirements):
         for other in requirements[at + 1 :]:
             if one.key == other.key and _exclude(one, other):
@@ -162,43 +162,43 @@ def _exclude(one: Requirement, other: Requirement) -> bool:
     return False
 
 
-def _company(one: Workload, read: Checked) -> Iterator[Finding]:
-    """A required affinity to pods that nothing makes, and terms that want and shun the same."""
+def _company(one: PodWorkload, read: CheckInput) -> Iterator[Finding]:
+    """Required affinity to pods that do not exist, and affinity and anti-affinity to the same pods."""
     spaces = {space.metadata.name: space.metadata.labels for space in read.namespaces}
     terms = terms_of(one)
     for number, term in enumerate(term for term in terms if term.kind is TermKind.REQUIRED_AFFINITY):
         field = f"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]"
-        if not any(_speaks(term, other, spaces) for other in read.workloads):
+        if not any(_selects(term, other, spaces) for other in read.workloads):
             yield found(
                 IMPOSSIBLE,
                 one,
                 field,
-                f"wants to be near {term_text(term.pods)}, and no pod or template that was read is that",
+                f"requires {term_text(term.pods)} nearby, but no pod or template in the input matches",
                 "correct the selector, or deploy those pods first",
             )
-        for shunned in terms:
-            same = (shunned.pods, shunned.topology_key) == (term.pods, term.topology_key)
-            if shunned.kind is TermKind.REQUIRED_ANTI_AFFINITY and same:
+        for other in terms:
+            same = (other.pods, other.topology_key) == (term.pods, term.topology_key)
+            if other.kind is TermKind.REQUIRED_ANTI_AFFINITY and same:
                 yield found(
                     IMPOSSIBLE,
                     one,
                     field,
-                    f"wants to be near {term_text(term.pods)} by {term.topology_key}, and shuns the same",
+                    f"requires {term_text(term.pods)} nearby by {term.topology_key}, and excludes the same",
                     "remove the affinity or the anti-affinity",
                 )
 
 
-def _speaks(term: AffinityTerm, other: Workload, spaces: Mapping[str, Mapping[str, str]]) -> bool:
+def _selects(term: AffinityTerm, other: PodWorkload, spaces: Mapping[str, Mapping[str, str]]) -> bool:
     return term.pods.matches(other.namespace, other.pod.metadata.labels, spaces)
 
 
-def _priority(one: Workload, classes: Iterable[str]) -> Iterator[Finding]:
+def _priority(one: PodWorkload, classes: Iterable[str]) -> Iterator[Finding]:
     name = one.pod.spec.priority_class_name
     if name and name not in classes:
         yield found(
             NO_PRIORITY,
             one,
             "priorityClassName",
-            f"no PriorityClass with name {name} was found: the API server refuses its pods",
-            f"create the PriorityClass {name}, or name one of {', '.join(sorted(classes))}",
+            f"no PriorityClass has the name {name}: the API server refuses its pods",
+            f"create the PriorityClass {name}, or use one of {', '.join(sorted(classes))}",
         )

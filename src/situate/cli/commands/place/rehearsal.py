@@ -1,8 +1,8 @@
-"""The rehearsal: the waiting pods are decided one after the other, each on the cluster that those before it left.
+"""The rehearsal: pending pods are decided one after another, each on the cluster that the earlier ones left.
 
-A cluster of our own plays the real one, and what a decision asks for is done there at once: the pod is on its node, its
-claims have their volumes, victims are gone and what their budgets allow is less. No controller plays along: nobody
-makes a victim again, and no volume is provisioned, only spoken for.
+Every decision is carried out at once on a copy of the cluster: the pod is on its node, its claims have their volumes,
+victims are gone, and their budgets allow fewer disruptions. There are no controllers: nothing replaces a victim, and
+no volume is provisioned, only reserved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from situate.cli.commands.place.summary import Detail, Finding, summarise
+from situate.cli.commands.place.summary import DetailLevel, PodSummary, summarise
 from situate.cli.output.money import price_list
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
@@ -33,45 +33,44 @@ from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
-from situate.wire.objects import Objects
 
 LATEST: Final = 1 << 63
-"""When a pod that does not say when it was created began to wait: after all that do."""
+"""The creation time of a pod without one: after all others."""
 
 Progress = Callable[[int, int], None]
-"""Told how many pods of how many were decided."""
+"""Receives how many pods are decided, of how many."""
 
 
 @unique
-class Outcome(Enum):
-    """What became of a waiting pod."""
+class PlacementOutcome(Enum):
+    """What became of a pending pod."""
 
     PLACED = "placed"
     PREEMPTING = "preempting"
-    """It has a node, because others were evicted from it."""
+    """It has a node, from which others were evicted."""
     REFUSED = "refused"
     GATED = "gated"
     LEAVING = "leaving"
-    """It is being deleted, and was not looked at."""
+    """It is being deleted, and was not tried."""
     FOREIGN = "foreign"
-    """Another scheduler's."""
+    """Another scheduler places it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A waiting pod and what became of it."""
+    """A pending pod and what became of it."""
 
     pod: Pod
-    outcome: Outcome
+    outcome: PlacementOutcome
     node: str = ""
     evicted: tuple[str, ...] = ()
     """The victims, by namespace/name."""
     message: str = ""
-    """Why there was no node for it at first, or why it was not looked at."""
-    finding: Finding | None = None
-    """None if it was not looked at."""
+    """Why no node fitted at first, or why it was not tried."""
+    summary: PodSummary | None = None
+    """None if it was not tried."""
     annotations: BindAnnotations = ()
-    """What was written on it with its bind."""
+    """What its bind adds to it."""
 
     @property
     def key(self) -> str:
@@ -80,35 +79,38 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """Every waiting pod, in the order in which they were decided."""
+    """Every pending pod, in the order in which they were decided."""
 
     placements: tuple[Placement, ...]
     node_count: int
-    homeless: int
-    """How many bound pods are on nodes that are not there: they count nowhere."""
     money: tuple[Bill, Bill] | None = None
-    """What the nodes in use cost before and after; None where nobody configured prices."""
+    """What the nodes in use cost before and after; None without configured prices."""
 
 
-def rehearse(objects: Objects, profiles: Mapping[str, Framework], *, detail: Detail, progress: Progress) -> Rehearsed:
-    """Place the waiting pods of these objects on their nodes."""
-    cluster = Cluster()
-    cluster.load(objects.nodes, objects.named(), objects.pods)
-    homeless = sum(len(pods) for pods in cluster.homeless.values())
+def rehearse(
+    pods: Iterable[Pod],
+    cluster: Cluster,
+    profiles: Mapping[str, Framework],
+    *,
+    detail: DetailLevel,
+    progress: Progress,
+) -> Rehearsed:
+    """Place the pending ones of these pods on the cluster."""
+    nodes = len(cluster.nodes.rows)
     stage = _Stage(cluster, profiles, detail)
     prices = price_list(profiles)
     before = None if prices is None else hourly(prices, View(cluster))
-    waiting = in_order(objects.pods)
+    waiting = in_order(pods)
     placements = []
     for count, pod in enumerate(waiting, 1):
         placements.append(stage.place(pod))
         progress(count, len(waiting))
     money = None if prices is None or before is None else (before, hourly(prices, View(cluster)))
-    return Rehearsed(tuple(placements), len(objects.nodes), homeless, money)
+    return Rehearsed(tuple(placements), nodes, money)
 
 
 def in_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Those that wait, as the queue would order them; among equals, as they came."""
+    """The pending pods, in the order of the scheduling queue; equals in the order given."""
     waiting = [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in FINISHED_PHASES]
     return sorted(waiting, key=lambda pod: PrioritySort().key(pod.spec.priority or 0, _since_ms(pod)))
 
@@ -123,59 +125,61 @@ def _key(pod: Pod) -> str:
 
 
 class _Stage:
-    """The cluster that is played on."""
+    """The cluster on which decisions are carried out."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], detail: Detail) -> None:
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], detail: DetailLevel) -> None:
         self._cluster = cluster
         self._profiles = profiles
         self._detail = detail
-        self._in_vain: dict[PodClass, Finding] = {}
-        """What was found about classes that fit nowhere, since something last changed: pods often wait in hundreds."""
+        self._unplaceable: dict[PodClass, PodSummary] = {}
+        """Classes that fit nowhere since the last change: pending pods are often hundreds of one class."""
 
     def place(self, pod: Pod) -> Placement:
-        """Decide about one pod, and do what was decided."""
+        """Decide about one pod, and carry the decision out."""
         deciding = self._profiles.get(pod.spec.scheduler_name)
         if deciding is None:
-            return Placement(pod, Outcome.FOREIGN, message=f"waits for scheduler {pod.spec.scheduler_name}")
+            return Placement(pod, PlacementOutcome.FOREIGN, message=f"waits for scheduler {pod.spec.scheduler_name}")
         gated = SchedulingGates().admit(pod.spec)
         if gated is not None:
-            return Placement(pod, Outcome.GATED, message=gated.text)
+            return Placement(pod, PlacementOutcome.GATED, message=gated.text)
         if pod.metadata.deletion_timestamp is not None:
-            return Placement(pod, Outcome.LEAVING, message=f"skip schedule deleting pod: {_key(pod)}")
+            return Placement(pod, PlacementOutcome.LEAVING, message=f"skip schedule deleting pod: {_key(pod)}")
         kind = self._cluster.class_of(pod)
         nominated = pod.status.nominated_node_name
-        if not nominated and (known := self._in_vain.get(kind)) is not None:
-            return Placement(pod, Outcome.REFUSED, message=known.message, finding=known)
+        if not nominated and (known := self._unplaceable.get(kind)) is not None:
+            return Placement(pod, PlacementOutcome.REFUSED, message=known.message, summary=known)
         decision = decide(deciding, kind, View(self._cluster), nominated_node=nominated)
         return self._carry_out(pod, kind, decision)
 
     def _carry_out(self, pod: Pod, kind: PodClass, decision: Decision) -> Placement:
         names = self._cluster.nodes.names
         row = self._chosen(pod, decision)
-        finding = summarise(decision, names, row, self._detail)
+        summary = summarise(decision, names, row, self._detail)
         if row is not None:
             said = self._put(pod, kind, row)
-            return Placement(pod, Outcome.PLACED, names[row], finding=finding, annotations=said)
+            return Placement(pod, PlacementOutcome.PLACED, names[row], summary=summary, annotations=said)
         remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
             if not pod.status.nominated_node_name:
-                self._in_vain[kind] = finding
-            return Placement(pod, Outcome.REFUSED, message=finding.message, finding=finding)
+                self._unplaceable[kind] = summary
+            return Placement(pod, PlacementOutcome.REFUSED, message=summary.message, summary=summary)
         self._evict(remedy.victims)
         self._let_leave(remedy.node_row, kind.priority)
         said = self._put(pod, kind, remedy.node_row)
         victims = tuple(sorted(victim.key for victim in remedy.victims))
-        return Placement(pod, Outcome.PREEMPTING, names[remedy.node_row], victims, finding.message, finding, said)
+        return Placement(
+            pod, PlacementOutcome.PREEMPTING, names[remedy.node_row], victims, summary.message, summary, said
+        )
 
     def _chosen(self, pod: Pod, decision: Decision) -> int | None:
-        """The best node; but a node that is nominated for the pod goes first, if it fits."""
+        """The node nominated for the pod, if it fits; else the best one."""
         nominated = self._cluster.nodes.rows.get(pod.status.nominated_node_name)
         if nominated is not None and decision.filtered.feasible[nominated]:
             return nominated
         return decision.chosen
 
     def _put(self, pod: Pod, kind: PodClass, row: int) -> BindAnnotations:
-        self._in_vain.clear()
+        self._unplaceable.clear()
         self._claim_volumes(kind, row)
         said = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
         self._cluster.put(with_annotations(pod, said), kind, row)
@@ -185,24 +189,24 @@ class _Stage:
         cluster = self._cluster
         for victim in victims:
             for budget in list(cluster.objects.budgets.values()):
-                if _speaks_of(budget, victim):
+                if _covers(budget, victim):
                     allowed = max(0, budget.status.disruptions_allowed - 1)
                     cluster.put_object(replace(budget, status=replace(budget.status, disruptions_allowed=allowed)))
             cluster.remove_pod(victim.key)
 
     def _let_leave(self, row: int, priority: int) -> None:
-        """Pods that are being deleted are no victims, and the room that they leave was counted on all the same."""
+        """Remove pods that are being deleted: they are no victims, but preemption counted their room as free."""
         for pod in View(self._cluster).pods_on(row):
             if pod.leaving and pod.kind.priority < priority:
                 self._cluster.remove_pod(pod.key)
 
     def _claim_volumes(self, kind: PodClass, row: int) -> None:
-        """Give the pod's claims the volumes that they get on this node, or have them wait for one to be made there."""
+        """Bind the pod's claims to volumes on this node, or mark them to be provisioned there."""
         if not kind.spec.volumes:
             return
         volumes = volume_binding.decide(kind, View(self._cluster), row)
         if volumes is None:
-            return  # the profile let it through unasked
+            return  # the profile does not check volumes
         storage = self._cluster.objects.storage
         for claim_name, volume_name in volumes.bindings:
             claim, volume = storage.claims[kind.namespace, claim_name], storage.volumes[volume_name]
@@ -222,8 +226,8 @@ def _annotated(claim: PersistentVolumeClaim, key: str, value: str) -> Persistent
     return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
 
 
-def _speaks_of(budget: PodDisruptionBudget, pod: BoundPod) -> bool:
-    """Whether the pod's leaving counts in a budget, as preemption sees it: an empty selector speaks of nobody."""
+def _covers(budget: PodDisruptionBudget, pod: BoundPod) -> bool:
+    """Whether evicting the pod counts in a budget, as preemption sees it: an empty selector selects nothing."""
     if budget.metadata.namespace != pod.namespace or pod.name in budget.status.disrupted_pods:
         return False
     try:

@@ -1,7 +1,4 @@
-"""What was found about one pod, in a few words: a decision without its columns, which thousands of pods could not keep.
-
-Reads a decision; decides nothing.
-"""
+"""A short summary of one pod's decision, without its columns: thousands of those would not fit in memory."""
 
 from __future__ import annotations
 
@@ -17,15 +14,15 @@ from situate.core.engine.decision import Decision
 from situate.core.place.diagnosis import Diagnosis
 
 EXAMPLES: Final = 3
-"""How many of the nodes that were refused for one reason are named."""
+"""How many nodes are named that were refused for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusalSummary:
     """The nodes that one plugin refused for one reason. A node that lacks two things is in two of these."""
 
     plugin: str
-    """Empty for nodes that were ruled out before anybody looked at them."""
+    """Empty for nodes that were ruled out before any plugin ran."""
     reason: str
     code: str
     count: int
@@ -33,8 +30,8 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A node that fits: its weighed scores by plugin, and their sum."""
+class NodeScore:
+    """A node that fits: its weighted scores by plugin, and their sum."""
 
     node: str
     total: int
@@ -42,8 +39,8 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRefused:
-    """A node that does not: who refused it first, and why."""
+class NodeRefusal:
+    """A node that does not fit: which plugin refused it first, and why."""
 
     node: str
     plugin: str
@@ -52,56 +49,56 @@ class NodeRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Which nodes fit, which is best, and what speaks against the others."""
+class PodSummary:
+    """Which nodes fit, which is best, and why the others are refused."""
 
     node_count: int
     feasible: int
-    chosen: Ranked | None
-    runner_up: Ranked | None
-    refused: tuple[Refused, ...]
-    """Empty where nobody asked for it, too."""
+    chosen: NodeScore | None
+    runner_up: NodeScore | None
+    refused: tuple[RefusalSummary, ...]
+    """Empty, too, at a lower level of detail."""
     message: str
-    """The text of the FailedScheduling event; empty where a node was found."""
+    """The text of the FailedScheduling event; empty if a node fits."""
     remedy: str
-    """What preemption had to say: the end of the message."""
-    every_node: tuple[Ranked | NodeRefused, ...] | None
-    """In node order; None where nobody asked for it."""
+    """What preemption found: the end of the message."""
+    every_node: tuple[NodeScore | NodeRefusal, ...] | None
+    """In node order; None at a lower level of detail."""
 
 
 @unique
-class Detail(Enum):
-    """How much is kept of a decision. What nobody is going to look at takes time at thousands of nodes."""
+class DetailLevel(Enum):
+    """How much of a decision the summary has: more takes time on thousands of nodes."""
 
     PLACE = 0
     REASONS = 1
     EVERY_NODE = 2
 
 
-def summarise(decision: Decision, names: Sequence[str], row: int | None, detail: Detail) -> Finding:
-    """`names` are the node names by row, `row` that of the node that the pod takes, if one was feasible."""
+def summarise(decision: Decision, names: Sequence[str], row: int | None, detail: DetailLevel) -> PodSummary:
+    """`names` are the node names by row; `row` is the node that the pod takes, if one fits."""
     feasible = np.flatnonzero(decision.filtered.feasible).tolist()
-    return Finding(
+    return PodSummary(
         node_count=decision.diagnosis.node_count,
         feasible=len(feasible),
         chosen=None if row is None else _ranked(decision, names, row),
         runner_up=None if row is None else _runner_up(decision, names, row),
-        refused=() if detail is Detail.PLACE else _refused(decision.diagnosis, names),
+        refused=() if detail is DetailLevel.PLACE else _refused(decision.diagnosis, names),
         message=decision.message,
         remedy="" if decision.post_filter is None else decision.post_filter.message,
-        every_node=_every_node(decision, names, feasible) if detail is Detail.EVERY_NODE else None,
+        every_node=_every_node(decision, names, feasible) if detail is DetailLevel.EVERY_NODE else None,
     )
 
 
-def _ranked(decision: Decision, names: Sequence[str], row: int) -> Ranked:
+def _ranked(decision: Decision, names: Sequence[str], row: int) -> NodeScore:
     scored = decision.scored
     if scored is None:
         raise LookupError(f"node row {row} has no score")
     scores = {plugin: int(column[row]) for plugin, column in scored.by_plugin.items()}
-    return Ranked(names[row], int(scored.total[row]), scores)
+    return NodeScore(names[row], int(scored.total[row]), scores)
 
 
-def _runner_up(decision: Decision, names: Sequence[str], row: int) -> Ranked | None:
+def _runner_up(decision: Decision, names: Sequence[str], row: int) -> NodeScore | None:
     """The best of the others, the first in node order among equals."""
     others = decision.filtered.feasible.copy()
     others[row] = False
@@ -111,14 +108,16 @@ def _runner_up(decision: Decision, names: Sequence[str], row: int) -> Ranked | N
     return _ranked(decision, names, int(rows[decision.scored.total[rows].argmax()]))
 
 
-def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[Refused, ...]:
-    """By reason, what refuses most first."""
+def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[RefusalSummary, ...]:
+    """By reason, the most frequent first."""
     helps = diagnosis.eviction_helps
     told = [(one.plugin, one.text, one.rows) for one in diagnosis.rejections]
     if diagnosis.absent_text:
         told.append(("", diagnosis.absent_text, diagnosis.absent))
     found = [
-        Refused(plugin, text, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist()))
+        RefusalSummary(
+            plugin, text, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist())
+        )
         for plugin, text, mask in told
         for may_help in (True, False)
         if (rows := np.flatnonzero(mask & (helps if may_help else ~helps))).size
@@ -126,12 +125,12 @@ def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[Refused, ...]:
     return tuple(sorted(found, key=lambda one: (-one.count, one.plugin, one.reason, one.code)))
 
 
-def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[Ranked | NodeRefused, ...]:
+def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[NodeScore | NodeRefusal, ...]:
     diagnosis = decision.diagnosis
-    found: dict[int, Ranked | NodeRefused] = {row: _ranked(decision, names, row) for row in feasible}
+    found: dict[int, NodeScore | NodeRefusal] = {row: _ranked(decision, names, row) for row in feasible}
     for row, refusal in diagnosis.refusals.items():
-        found[row] = NodeRefused(names[row], refusal.plugin, refusal.code, refusal.reasons)
+        found[row] = NodeRefusal(names[row], refusal.plugin, refusal.code, refusal.reasons)
     for row in np.flatnonzero(diagnosis.absent).tolist():
         code = status_code(eviction_helps=False)
-        found[row] = NodeRefused(names[row], "", code, (diagnosis.absent_text,))
+        found[row] = NodeRefusal(names[row], "", code, (diagnosis.absent_text,))
     return tuple(found[row] for row in sorted(found))

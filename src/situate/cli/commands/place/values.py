@@ -1,32 +1,32 @@
-"""A rehearsal as plain values for programs: what `-o json` and `-o yaml` print. docs/COMMANDS.md lists the keys."""
+"""A rehearsal as plain values for programs. docs/COMMANDS.md lists the keys."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from situate.cli.commands.place.rehearsal import Outcome, Placement, Rehearsed
-from situate.cli.commands.place.summary import Finding, NodeRefused, Ranked, Refused
+from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
+from situate.cli.commands.place.summary import NodeRefusal, NodeScore, PodSummary, RefusalSummary
 from situate.cli.output import money
 
 
 def as_values(rehearsed: Rehearsed) -> dict[str, Any]:
     """Every key is always there; what does not apply is null or empty."""
     placements = rehearsed.placements
-    counts = {outcome.value: sum(one.outcome is outcome for one in placements) for outcome in Outcome}
+    counts = {outcome.value: sum(one.outcome is outcome for one in placements) for outcome in PlacementOutcome}
     evicted = sum(len(one.evicted) for one in placements)
     spent = None
     if rehearsed.money is not None:
         spent = dict(zip(("before", "after"), map(money.as_values, rehearsed.money), strict=True))
-    summary = {"nodes": rehearsed.node_count, "pods": len(placements), **counts, "evicted": evicted, "money": spent}
+    totals = {"nodes": rehearsed.node_count, "pods": len(placements), **counts, "evicted": evicted, "money": spent}
     return {
-        "summary": summary,
+        "summary": totals,
         "pods": [_pod(placement) for placement in placements],
     }
 
 
 def _pod(placement: Placement) -> dict[str, Any]:
-    pod, finding = placement.pod, placement.finding
-    ranked = finding.chosen if finding is not None else None
+    pod, summary = placement.pod, placement.summary
+    ranked = summary.chosen if summary is not None else None
     values: dict[str, Any] = {
         "pod": placement.key,
         "schedulerName": pod.spec.scheduler_name,
@@ -43,27 +43,27 @@ def _pod(placement: Placement) -> dict[str, Any]:
     }
     if placement.annotations:
         values["annotations"] = dict(placement.annotations)
-    if finding is not None:
-        values |= _found(finding)
+    if summary is not None:
+        values |= _found(summary)
     return values
 
 
-def _found(finding: Finding) -> dict[str, Any]:
+def _found(summary: PodSummary) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "runnerUp": None if finding.runner_up is None else _ranked(finding.runner_up),
-        "feasible": finding.feasible,
-        "refusals": [_refused(one) for one in finding.refused],
+        "runnerUp": None if summary.runner_up is None else _ranked(summary.runner_up),
+        "feasible": summary.feasible,
+        "refusals": [_refused(one) for one in summary.refused],
     }
-    if finding.every_node is not None:
-        values["nodes"] = [_ranked(one) if isinstance(one, Ranked) else _node(one) for one in finding.every_node]
+    if summary.every_node is not None:
+        values["nodes"] = [_ranked(one) if isinstance(one, NodeScore) else _node(one) for one in summary.every_node]
     return values
 
 
-def _ranked(ranked: Ranked) -> dict[str, Any]:
+def _ranked(ranked: NodeScore) -> dict[str, Any]:
     return {"node": ranked.node, "score": ranked.total, "scores": dict(ranked.scores)}
 
 
-def _refused(refused: Refused) -> dict[str, Any]:
+def _refused(refused: RefusalSummary) -> dict[str, Any]:
     return {
         "reason": refused.reason,
         "plugin": refused.plugin or None,
@@ -73,7 +73,7 @@ def _refused(refused: Refused) -> dict[str, Any]:
     }
 
 
-def _node(refused: NodeRefused) -> dict[str, Any]:
+def _node(refused: NodeRefusal) -> dict[str, Any]:
     return {
         "node": refused.node,
         "plugin": refused.plugin or None,

@@ -17,7 +17,7 @@ from situate.cli.commands.plan.survive import survive
 
 @click.group()
 def plan() -> None:
-    """Say how much more fits, how many nodes it takes, what a loss or a drain would do, and what makes room."""
+    """Answer capacity questions: what fits, how many nodes, losses, drains, defragmentation."""
 
 
 for command in (defrag, drain, fit, nodes, survive):

@@ -1,11 +1,10 @@
-"""Carries a defragmentation plan out on a cluster: one eviction at a time, each looked after before the next.
+"""Carries a defragmentation plan out on a cluster: one eviction at a time, each checked before the next.
 
-The node that is freed is cordoned all along, so that nobody comes back to it; for a step, so are the nodes that the
-scheduler would otherwise prefer. A pod is evicted through the eviction API, which asks its budget; what makes it again
-is its controller, and what places it the cluster's own scheduler. So after each step the cluster is read again, and
-the rest of the plan walked through on it; where that is no longer possible, other steps are looked for, and if there
-are none, nothing more is done. Whatever was cordoned here is not any more at the end, come what may; only a node that
-was to be freed as a whole stays so.
+The freed node is cordoned all the time, so that no pod returns to it; during a step, so are the nodes that the
+scheduler would otherwise prefer. The eviction API respects budgets; the pod's controller creates it again, and the
+cluster's own scheduler places it. So after each step the plan reads the cluster again, and tries the rest of its
+steps on a copy. If they are no longer possible, it searches for others, and stops if there are none. At the end, come
+what may, it uncordons what it cordoned; only a node that was to be freed as a whole stays cordoned.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from situate.cli.commands.plan.input import live_world
-from situate.core.explain.formatting import counted
+from situate.cli.commands.plan.input import read_live_input
+from situate.cli.output.text import plural
 from situate.core.model.meta import controller_of, key_of
 from situate.core.plan.defrag import DefragPlan, defrag, rehearsed
 from situate.core.plan.eviction_rules import node_pod_verdict
@@ -31,33 +30,33 @@ from situate.kube.errors import ApiError
 from situate.wire.patches import MERGE
 
 if TYPE_CHECKING:
-    from situate.cli.commands.plan.input import Asked, World
+    from situate.cli.commands.plan.input import PlanInput, PlanOptions
     from situate.core.model.pod import Pod
     from situate.core.plan.eviction_rules import DrainRules
     from situate.core.plan.sandbox import Sandbox
     from situate.kube.client import Client
 
 POLL_S: Final = 0.25
-"""How long between two looks at a pod that is on its way."""
+"""How often to look at a pod that is being replaced."""
 REFUSED_S: Final = 2.0
-"""How long until a budget is asked again."""
+"""How long to wait before trying an eviction again that a budget refused."""
 TOO_MANY: Final = 429
 SLACK: Final = 2
-"""How many times as many steps as were planned may be taken, where the cluster has others do."""
+"""If the cluster changes, the execution may take this many times the planned steps."""
 
 
 class StoppedError(Exception):
-    """The plan cannot be carried out further: one line that says why, and how far it came."""
+    """The plan cannot go on: why, and how far it came, in one line."""
 
 
-class Applying:
+class PlanExecution:
     """One plan, on one cluster."""
 
     def __init__(
         self,
         client: Client,
-        asked: Asked,
-        world: World,
+        asked: PlanOptions,
+        read: PlanInput,
         plan: DefragPlan,
         goal: Goal,
         rules: DrainRules,
@@ -65,7 +64,7 @@ class Applying:
     ) -> None:
         self._client = client
         self._asked = asked
-        self._world = world
+        self._read = read
         self._plan = plan
         self._goal = goal
         self._rules = rules
@@ -75,7 +74,7 @@ class Applying:
         self._left = len(plan.moves)
 
     async def run(self) -> None:
-        """Raises StoppedError, and ApiError where the server will not have it."""
+        """Raises StoppedError, and ApiError."""
         freed = self._plan.node
         try:
             await self._cordon(freed)
@@ -83,13 +82,13 @@ class Applying:
             while moves:
                 await self._step(moves[0])
                 self._done, self._left = self._done + 1, self._left - 1
-                self._world = await live_world(self._client, self._asked, self._world.profiles, local=True)
+                self._read = await read_live_input(self._client, self._asked, self._read.profiles, local=True)
                 moves = self._rest(moves[1:])
                 self._left = len(moves)
             self._check_reached()
             if not isinstance(self._goal, ShapeGoal) and freed in self._cordoned:
                 self._cordoned.remove(freed)
-                self._say(f"{freed} is free, and stays cordoned: kubectl uncordon {freed} gives it back")
+                self._say(f"{freed} is free, and stays cordoned; to use it again: kubectl uncordon {freed}")
             else:
                 self._say(f"{freed} has room now")
         finally:
@@ -99,7 +98,7 @@ class Applying:
 
     async def _step(self, move: Move) -> None:
         pod = self._pod(move)
-        before = {one.metadata.uid: None for one in self._siblings(self._world.seen.pods, pod)}
+        before = {one.metadata.uid: None for one in self._siblings(self._read.objects.pods, pod)}
         held = [name for name in move.holds if name not in self._cordoned]
         for name in held:
             await self._cordon(name)
@@ -111,10 +110,10 @@ class Applying:
         self._tell(move, landed)
 
     def _pod(self, move: Move) -> Pod:
-        """The pod as it was last read: still where the plan has it."""
-        found = next((pod for pod in self._world.seen.pods if key_of(pod.metadata) == move.key), None)
+        """The pod as it was last read. Raises StoppedError if it is not where the plan expects it."""
+        found = next((pod for pod in self._read.objects.pods if key_of(pod.metadata) == move.key), None)
         if found is None or found.spec.node_name != move.source:
-            raise self._stopped(f"{move.key} is not on {move.source} any more")
+            raise self._stopped(f"{move.key} is no longer on {move.source}")
         return found
 
     def _siblings(self, pods: Sequence[Pod], pod: Pod) -> Iterator[Pod]:
@@ -127,7 +126,7 @@ class Applying:
                     yield one
 
     async def _evict(self, pod: Pod, deadline: float) -> None:
-        """Until the budget lets it go."""
+        """Retry until the budget allows it."""
         space, name = quote(pod.metadata.namespace, safe=""), quote(pod.metadata.name, safe="")
         body = msgspec.json.encode(
             {
@@ -145,11 +144,11 @@ class Applying:
                 if error.status != TOO_MANY:
                     raise self._stopped(f"{key_of(pod.metadata)} cannot be evicted: {error.message}") from None
                 if asyncio.get_running_loop().time() + REFUSED_S > deadline:
-                    raise self._stopped(f"{key_of(pod.metadata)} may not be evicted: {error.message}") from None
+                    raise self._stopped(f"{key_of(pod.metadata)} cannot be evicted: {error.message}") from None
             await asyncio.sleep(REFUSED_S)
 
     async def _wait(self, pod: Pod, before: Mapping[str, None], deadline: float) -> Pod:
-        """Until the pod is gone and one that replaces it runs elsewhere."""
+        """Wait until the pod is gone and its replacement is ready."""
         from situate.wire.objects import decode_pod
 
         path = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/pods"
@@ -163,8 +162,8 @@ class Applying:
             if gone and running is not None:
                 return running
             await asyncio.sleep(POLL_S)
-        where = f"{key_of(new[0].metadata)} is not ready" if new else "nothing replaces it"
-        raise self._stopped(f"{key_of(pod.metadata)} was evicted, and after {self._timeout_s} s {where}")
+        where = f"{key_of(new[0].metadata)} is not ready" if new else "there is no replacement"
+        raise self._stopped(f"{key_of(pod.metadata)} was evicted, but after {self._timeout_s} s {where}")
 
     @contextmanager
     def _within(self, move: Move) -> Iterator[float]:
@@ -174,47 +173,47 @@ class Applying:
     def _tell(self, move: Move, landed: Pod) -> None:
         key, to = key_of(landed.metadata), landed.spec.node_name
         as_ = "" if key == move.key else f" as {key}"
-        other = "" if to == move.to else f", and not on {move.to} as planned"
-        self._say(f"{move.key} moved from {move.source} to {to}{as_}{other}")
+        other = "" if to == move.to else f" instead of {move.to}"
+        self._say(f"{move.key} moved from {move.source} to {to}{other}{as_}")
 
     def _say(self, line: str) -> None:
-        """Not among what programs read."""
+        """To standard error, if standard output is for programs."""
         click.echo(line, err=self._asked.output != "text")
 
-    # -- is it still so? -----------------------------------------------------------------------------------------
+    # -- is the plan still right? -----------------------------------------------------------------------------------
 
     def _rest(self, moves: Sequence[Move]) -> Sequence[Move]:
-        """The rest of the plan on the cluster as it is now, with what has to be held today; or another one for it."""
+        """The rest of the plan on the cluster as it is now, or other steps. Raises StoppedError."""
         if not moves:
             return ()
-        sandbox = self._world.sandbox()
+        sandbox = self._read.sandbox()
         where = {key: pod.spec.node_name for key, pod in sandbox.pods.items()}
         if all(where.get(move.key) == move.source for move in moves):
             found = rehearsed(sandbox, self._plan.node, moves)
             if found is not None:
                 return found
-        self._give_back(sandbox)
-        plan = defrag(sandbox, self._goal, replace(self._rules, local=self._world.local), self._plan.node)
+        self._uncordon_freed(sandbox)
+        plan = defrag(sandbox, self._goal, replace(self._rules, local=self._read.local), self._plan.node)
         if not plan.found or self._done + len(plan.moves) > SLACK * len(self._plan.moves):
-            raise self._stopped("the cluster has changed, and the other steps are not possible any more")
-        self._say(f"the cluster has changed; {counted(len(plan.moves), 'other step')} will do")
+            raise self._stopped("the cluster has changed, and the remaining steps are no longer possible")
+        self._say(f"the cluster has changed; {plural(len(plan.moves), 'other step')} will free it")
         return plan.moves
 
-    def _give_back(self, sandbox: Sandbox) -> None:
-        """The freed node as it will be: whoever planned for it cordoned would find nothing."""
+    def _uncordon_freed(self, sandbox: Sandbox) -> None:
+        """On the copy, uncordon the freed node: no plan can be found for a cordoned one."""
         if self._plan.node in self._cordoned:
             sandbox.uncordon(self._plan.node)
 
     def _check_reached(self) -> None:
-        sandbox = self._world.sandbox()
-        self._give_back(sandbox)
+        sandbox = self._read.sandbox()
+        self._uncordon_freed(sandbox)
         name = self._plan.node
         if isinstance(self._goal, ShapeGoal):
             reached = self._goal.reached(sandbox, DefragTarget(sandbox.row(name), name, 0, (), {}, all_go=False))
         else:
             reached = all(node_pod_verdict(sandbox.pods[key]) is not None for key in sandbox.pods_on(name))
         if not reached:
-            raise self._stopped(f"every pod has moved, and {name} is still not free: others have come")
+            raise self._stopped(f"every pod has moved, but {name} is not free: other pods arrived")
 
     def _stopped(self, why: str) -> StoppedError:
         return StoppedError(f"stopped after {self._done} of {self._done + self._left} steps: {why}")
@@ -222,8 +221,8 @@ class Applying:
     # -- cordons -------------------------------------------------------------------------------------------------
 
     async def _cordon(self, name: str) -> None:
-        """Unless it is cordoned already, by somebody who will not want it otherwise."""
-        node = next(node for node in self._world.seen.nodes if node.metadata.name == name)
+        """Unless somebody else has cordoned it: then it stays cordoned at the end."""
+        node = next(node for node in self._read.objects.nodes if node.metadata.name == name)
         if node.spec.unschedulable or name in self._cordoned:
             return
         self._cordoned.append(name)

@@ -1,4 +1,4 @@
-"""`situate plan defrag`: the fewest moves that free a shape or a node. Shown; carried out only with `--apply`."""
+"""`situate plan defrag`: the fewest moves that free a node, or room for a pod. Carried out only with `--apply`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from situate.cli import BadInput
+from situate.cli.cluster.connection import with_client
 from situate.cli.commands.plan.input import (
-    Asked,
-    World,
-    named_workload,
-    notes_of,
-    parse_reference,
-    read_world,
-    to_copy,
-    workloads_of,
-    world_options,
+    PlanInput,
+    PlanOptions,
+    WorkloadName,
+    copied_pod,
+    one_workload,
+    parse_workload,
+    plan_notes,
+    plan_options,
+    read_input,
+    workload_file_option,
 )
-from situate.cli.output.text import columns, show, styled
+from situate.cli.output.text import headline, plan_columns, plural, show
 
 if TYPE_CHECKING:
     from situate.core.plan.defrag import DefragPlan
     from situate.core.plan.eviction_rules import DrainRules
     from situate.core.plan.goals import Goal
+    from situate.kube.client import Client
 
 NO_PLAN: Final = 1
 TIMEOUT_S: Final = 300
@@ -33,12 +36,10 @@ ROOM: Final = "room for"
 
 @click.command()
 @click.argument("workload", required=False)
-@click.option(
-    "-w", "--workload", "files", multiple=True, metavar="FILE", help="A manifest with the pod or its template."
-)
+@workload_file_option
 @click.option("--node", metavar="NAME", help="Free this node of all pods but its own.")
 @click.option("--any-node", is_flag=True, help="Free the node that takes the fewest moves.")
-@click.option("--delete-emptydir-data", is_flag=True, help="Pods with local storage may move; what is there is lost.")
+@click.option("--delete-emptydir-data", is_flag=True, help="Move pods with local storage, too; their data is lost.")
 @click.option("--apply", is_flag=True, help="Carry the plan out, one step at a time.")
 @click.option(
     "--timeout",
@@ -48,9 +49,9 @@ ROOM: Final = "room for"
     metavar="SECONDS",
     help="How long one step may take.",
 )
-@world_options
+@plan_options
 def defrag(
-    asked: Asked,
+    asked: PlanOptions,
     workload: str | None,
     files: tuple[str, ...],
     node: str | None,
@@ -59,67 +60,61 @@ def defrag(
     apply: bool,
     timeout: int,
 ) -> None:
-    """Find the fewest moves of pods that free a shape or a node, each step legal when it is taken.
+    """Find the fewest moves of pods that free a node, or room for a pod. Each step is legal when it is taken.
 
-    The shape is that of WORKLOAD (a pod, or deploy/NAME), or of the file -w. Nothing is moved without --apply. Exits
-    with 1 if there is no plan, or it could not be carried out.
+    The pod is one of WORKLOAD (a pod, or deploy/NAME), or of the file -w. Nothing moves without --apply. Exits with 1
+    if there is no plan, or it could not be carried out.
     """
     if sum((bool(workload), bool(files), node is not None, any_node)) != 1:
-        raise BadInput("say what to free: WORKLOAD, -w FILE, --node NAME or --any-node, one of them")
+        raise BadInput("say what to free: give one of WORKLOAD, -w FILE, --node NAME and --any-node")
     if apply and asked.names:
-        raise BadInput("--apply is for a cluster, and -f are files: nothing can be moved in them")
-    named = parse_reference(workload, asked) if workload else None
-    world = read_world(asked, named, local=True)
-    goal, subject = _goal(world, asked, workload, files, node)
+        raise BadInput("--apply needs a cluster: it cannot move pods in files (-f)")
+    named = parse_workload(workload, asked) if workload else None
+    read = read_input(asked, named, local=True)
+    goal, subject = _goal(read, asked, named, files, node)
     from situate.core.plan.defrag import defrag as search
     from situate.core.plan.eviction_rules import DrainRules
 
-    rules = DrainRules(world.local, delete_emptydir_data=delete_emptydir_data, honours_annotation=True)
-    told = search(world.sandbox(), goal, rules)
-    notes = notes_of(world, budgets=True)
-    show(_lines(told, subject, world), _values(told, subject, world), notes, asked.output)
-    if not told.found:
+    rules = DrainRules(read.local, delete_emptydir_data=delete_emptydir_data, honours_annotation=True)
+    found = search(read.sandbox(), goal, rules)
+    price = read.hourly_price([found.node] if found.node else [])
+    notes = plan_notes(read, budgets=True)
+    show(_lines(found, subject, price), _values(found, subject, price), notes, asked.output)
+    if not found.found:
         sys.exit(NO_PLAN)
-    if apply and told.moves:
-        _carry_out(asked, world, goal, told, rules, timeout)
-    elif told.moves and asked.output == "text":
-        click.echo("nothing was moved: --apply does it", err=True)
+    if apply and found.moves:
+        _carry_out(asked, read, goal, found, rules, timeout)
+    elif found.moves and asked.output == "text":
+        click.echo("nothing was moved: --apply carries the plan out", err=True)
 
 
 def _goal(
-    world: World, asked: Asked, workload: str | None, files: tuple[str, ...], node: str | None
+    read: PlanInput, asked: PlanOptions, named: WorkloadName | None, files: tuple[str, ...], node: str | None
 ) -> tuple[Goal, str]:
     from situate.core.plan.goals import NodeGoal, ShapeGoal
     from situate.core.plan.sandbox import recreated
 
     if node is not None:
-        if node not in world.cluster.nodes.rows:
-            raise BadInput(f'{world.where}: nodes "{node}" not found')
+        read.node(node)
         return NodeGoal(node), f"node {node}"
-    if not workload and not files:
+    if named is None and not files:
         return NodeGoal(), "a node"
-    if files:
-        found = workloads_of(files, world)
-        if len(found) > 1:
-            raise BadInput(f"{', '.join(files)}: there are {len(found)} workloads in there: give one")
-        one = found[0]
-    else:
-        one = named_workload(world, parse_reference(workload or "", asked), asked)
-    made = recreated(to_copy(one)[0])
-    if made.metadata.name in {pod.metadata.name for pod in world.seen.pods if pod.spec.node_name}:
+    one, subject = one_workload(read, asked, named, files)
+    made = recreated(copied_pod(one.pod)[0])
+    if made.metadata.name in {pod.metadata.name for pod in read.objects.pods if pod.spec.node_name}:
         from msgspec.structs import replace
 
         made = replace(made, metadata=replace(made.metadata, name=f"{made.metadata.name}-one-more"))
-    return ShapeGoal(made), f"{ROOM} {one.subject}"
+    return ShapeGoal(made), f"{ROOM} {subject}"
 
 
-def _carry_out(asked: Asked, world: World, goal: Goal, told: DefragPlan, rules: DrainRules, timeout: int) -> None:
-    from situate.cli.cluster.connection import with_client
-    from situate.cli.commands.plan.apply import Applying, StoppedError
-    from situate.kube.client import Client
+def _carry_out(
+    asked: PlanOptions, read: PlanInput, goal: Goal, plan: DefragPlan, rules: DrainRules, timeout: int
+) -> None:
+    from situate.cli.commands.plan.apply import PlanExecution, StoppedError
 
     async def work(client: Client) -> None:
-        await Applying(client, asked, world, told, goal, rules, timeout).run()
+        await PlanExecution(client, asked, read, plan, goal, rules, timeout).run()
 
     try:
         with_client(asked.kubeconfig, asked.context, work)
@@ -127,55 +122,44 @@ def _carry_out(asked: Asked, world: World, goal: Goal, told: DefragPlan, rules: 
         raise click.ClickException(str(error)) from None
 
 
-def _lines(told: DefragPlan, subject: str, world: World) -> list[str]:
-    if not told.found:
-        lines = [styled(f"no plan was found that frees {subject}", False)]
-        lines += [f"  {key} cannot move: {why}" for key, why in told.stuck[:10]]
-        if not told.stuck and told.bound:
-            limit = "" if told.complete else ", and the search came to its limit"
-            tried = f"none of {told.attempts} choices tried would do{limit}"
-            lines.append(f"  it takes {told.bound} moves at least, and {tried}")
+def _lines(found: DefragPlan, subject: str, price: dict[str, str] | None) -> list[str]:
+    if not found.found:
+        lines = [headline(f"no plan frees {subject}", False)]
+        lines += [f"  {key} cannot move: {why}" for key, why in found.stuck[:10]]
+        if not found.stuck and found.bound:
+            limit = "" if found.complete else ", and the search reached its limit"
+            tried = f"none of {found.attempts} tried choices works{limit}"
+            lines.append(f"  it takes at least {plural(found.bound, 'move')}, and {tried}")
         return lines
-    if not told.moves:
-        return [styled(f"{subject}: there is one already, {told.node}", True)]
-    count = f"{len(told.moves)} move{'' if len(told.moves) == 1 else 's'}"
-    bound = "and no plan has fewer" if told.fewest else f"and it takes {told.bound} at least"
-    freed = f"{subject} on {told.node}" if subject.startswith(ROOM) else told.node
-    lines = [styled(f"{count} free{'s' if len(told.moves) == 1 else ''} {freed}, {bound}", True)]
+    if not found.moves:
+        return [headline(f"{subject}: {found.node} already has it", True)]
+    bound = "and no plan has fewer" if found.fewest else f"and it takes at least {found.bound}"
+    freed = f"{subject} on {found.node}" if subject.startswith(ROOM) else found.node
+    verb = "frees" if len(found.moves) == 1 else "free"
+    lines = [headline(f"{plural(len(found.moves), 'move')} {verb} {freed}, {bound}", True)]
     rows = [
         (number, move.key, move.source, move.to, ", ".join(move.holds) or "-")
-        for number, move in enumerate(told.moves, 1)
+        for number, move in enumerate(found.moves, 1)
     ]
-    lines += ["", *columns(("STEP", "POD", "FROM", "TO", "HELD MEANWHILE"), rows)]
-    money = _price(told, world)
-    if money is not None and not subject.startswith(ROOM):
-        lines += ["", f"{told.node} costs {money[0]} {money[1]} an hour"]
+    lines += ["", *plan_columns(("STEP", "POD", "FROM", "TO", "CORDONED MEANWHILE"), rows)]
+    if price is not None and not subject.startswith(ROOM):
+        lines += ["", f"{found.node} costs {price['amount']} {price['currency']} an hour"]
     return lines
 
 
-def _price(told: DefragPlan, world: World) -> tuple[str, str] | None:
-    from situate.core.plugins.support.prices import UNKNOWN, money
-
-    node = next((node for node in world.seen.nodes if node.metadata.name == told.node), None)
-    if world.prices is None or node is None or world.prices.of(node) == UNKNOWN:
-        return None
-    return money(world.prices.of(node)), world.prices.currency
-
-
-def _values(told: DefragPlan, subject: str, world: World) -> dict[str, Any]:
-    money = _price(told, world)
+def _values(found: DefragPlan, subject: str, price: dict[str, str] | None) -> dict[str, Any]:
     return {
         "frees": subject,
-        "node": told.node or None,
+        "node": found.node or None,
         "moves": [
             {"step": number, "pod": move.key, "from": move.source, "to": move.to, "holds": list(move.holds)}
-            for number, move in enumerate(told.moves, 1)
+            for number, move in enumerate(found.moves, 1)
         ],
-        "found": told.found,
-        "atLeast": told.bound,
-        "fewest": told.fewest,
-        "searchedAll": told.complete,
-        "attempts": told.attempts,
-        "stuck": [{"pod": key, "why": why} for key, why in told.stuck],
-        "anHour": None if money is None else {"amount": money[0], "currency": money[1]},
+        "found": found.found,
+        "atLeast": found.bound,
+        "fewest": found.fewest,
+        "searchedAll": found.complete,
+        "attempts": found.attempts,
+        "stuck": [{"pod": key, "why": why} for key, why in found.stuck],
+        "anHour": price,
     }

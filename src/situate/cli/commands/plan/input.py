@@ -1,55 +1,51 @@
-"""What a plan is made for: a cluster, from files or from an API server that lets us list it; and a workload.
+"""What a plan is made for: a cluster, from files or live, and a workload. Changes nothing.
 
-A workload is named as kubectl does (`web-0`, `deploy/web`), or comes from a file of its own. Changes nothing.
+A workload is named as kubectl does (`web-0`, `deploy/web`), or comes from a manifest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import msgspec
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import cluster_options, with_client
-from situate.cli.input.files import read_sources
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import (
+    cluster_options,
+    combined,
+    config_option,
+    files_option,
+    namespace_option,
+    output_option,
+    require_one_scope,
+    require_one_source,
+)
 
 if TYPE_CHECKING:
-    from situate.cli.input.cluster import Seen
+    from situate.cli.input.cluster import ClusterObjects
+    from situate.cli.input.manifests import Manifest
+    from situate.cli.input.workloads import PodWorkload
     from situate.core.engine.framework import Framework
+    from situate.core.model.node import Node
     from situate.core.model.pod import Pod
     from situate.core.model.volumes import Volume
     from situate.core.plan.sandbox import Sandbox
     from situate.core.plugins.support.prices import PriceList
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
-    from situate.wire.objects import Source
 
 DEFAULT: Final = "default"
-NOBODY: Final = "\x00"
-"""No object has this name: nothing is to be kept as it was written."""
-KINDS: Final[Mapping[str, tuple[str, str]]] = {
-    **dict.fromkeys(("deploy", "deployment", "deployments"), ("Deployment", "/apis/apps/v1")),
-    **dict.fromkeys(("rs", "replicaset", "replicasets"), ("ReplicaSet", "/apis/apps/v1")),
-    **dict.fromkeys(("sts", "statefulset", "statefulsets"), ("StatefulSet", "/apis/apps/v1")),
-    **dict.fromkeys(("ds", "daemonset", "daemonsets"), ("DaemonSet", "/apis/apps/v1")),
-    **dict.fromkeys(("job", "jobs"), ("Job", "/apis/batch/v1")),
-    **dict.fromkeys(("cj", "cronjob", "cronjobs"), ("CronJob", "/apis/batch/v1")),
-    **dict.fromkeys(("rc", "replicationcontroller", "replicationcontrollers"), ("ReplicationController", "/api/v1")),
-}
-"""What makes pods, by the names that kubectl understands: the kind, and where the API server has it."""
-PODS: Final = ("pod", "pods", "po")
+EMPTY_DIR: Final = b"emptyDir"
+NOT_FINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the options said."""
-
+class PlanOptions:
     names: tuple[str, ...]
     namespace: str | None
     all_namespaces: bool
@@ -60,8 +56,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A workload by name. Without a kind, a pod."""
+class WorkloadName:
+    """A workload as the command line names it. Without a kind, a pod."""
 
     text: str
     kind: str
@@ -70,24 +66,24 @@ class Reference:
 
 
 @dataclass(slots=True, repr=False)
-class World:
-    """All that was read. Without a repr, as asyncio would make one of it all."""
+class PlanInput:
+    """All that was read. Without a repr: asyncio would format all of it for a task's result."""
 
-    seen: Seen
+    objects: ClusterObjects
     cluster: Cluster
     profiles: Mapping[str, Framework]
     where: str
     space: str
-    """The namespace of what does not say its own."""
+    """The namespace of a workload without one."""
     local: dict[str, None] = field(default_factory=dict)
     """Pods with local storage, by namespace/name."""
-    found: list[dict[str, Any]] = field(default_factory=list)
-    """The named workload as it is written, if it is no pod."""
+    manifests: list[Manifest] = field(default_factory=list)
+    """The named workload, if it is not a pod."""
 
     def sandbox(self) -> Sandbox:
         from situate.core.plan.sandbox import Sandbox
 
-        return Sandbox(self.cluster, self.profiles, self.seen.pods)
+        return Sandbox(self.cluster, self.profiles, self.objects.pods)
 
     @property
     def prices(self) -> PriceList | None:
@@ -95,279 +91,260 @@ class World:
 
         return price_list(self.profiles)
 
+    def node(self, name: str) -> Node:
+        """Raises BadInput."""
+        for node in self.objects.nodes:
+            if node.metadata.name == name:
+                return node
+        raise BadInput(f'{self.where}: nodes "{name}" not found')
 
-def world_options(command: F) -> F:
-    """The options of every plan. They come in as one argument, `asked`."""
+    def hourly_price(self, names: Sequence[str]) -> dict[str, str] | None:
+        """What these nodes cost an hour; None if the price of one is unknown."""
+        from situate.core.plugins.support.prices import UNKNOWN, money
+
+        if self.prices is None or not names:
+            return None
+        found = [self.prices.of(self.node(name)) for name in names]
+        return None if UNKNOWN in found else {"amount": money(sum(found)), "currency": self.prices.currency}
+
+    def pending_pods(self) -> list[Pod]:
+        """Pods that wait for a node, and could be placed."""
+        from situate.core.state.cluster import FINISHED_PHASES
+
+        return [
+            pod
+            for pod in self.objects.pods
+            if not pod.spec.node_name
+            and pod.status.phase not in FINISHED_PHASES
+            and not pod.spec.scheduling_gates
+            and pod.metadata.deletion_timestamp is None
+        ]
+
+
+def plan_options(command: F) -> F:
+    """The options of every plan. The command gets them as one argument, `asked`."""
 
     def gathered(**options: Any) -> Any:
-        chosen = {name: options.pop(name) for name in Asked.__slots__}
-        asked = Asked(**chosen)
-        if asked.names and (asked.kubeconfig or asked.context):
-            raise BadInput("-f is for files, --kubeconfig and --context for a cluster: give one or the other")
-        if asked.namespace and asked.all_namespaces:
-            raise BadInput("-n and -A: give one or the other")
+        asked = PlanOptions(**{name: options.pop(name) for name in PlanOptions.__slots__})
+        require_one_source(asked.names, asked.kubeconfig, asked.context)
+        require_one_scope(asked.namespace, asked.all_namespaces)
         return command(asked=asked, **options)
 
     gathered.__doc__ = command.__doc__
     gathered.__name__ = command.__name__
     gathered.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    made: Any = gathered
-    for option in (
-        click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True),
-        click.option("--config", metavar="FILE", help="Scheduler configuration."),
-        click.option("-A", "--all-namespaces", is_flag=True, help="Look for what is named in all namespaces."),
-        click.option("-n", "--namespace", metavar="NAME", help="Namespace; default: that of the kubeconfig."),
-        click.option(
-            "-f", "--filename", "names", multiple=True, metavar="FILE", help="File, folder or - (repeatable)."
-        ),
-    ):
-        made = option(made)
-    result: F = cluster_options(made)
+    made: Any = combined(
+        cluster_options,
+        files_option,
+        namespace_option,
+        click.option("-A", "--all-namespaces", is_flag=True, help="Look for the workload in all namespaces."),
+        config_option,
+        output_option("text", "json", "yaml"),
+    )(gathered)
+    result: F = made
     return result
 
 
-def parse_reference(text: str, asked: Asked) -> Reference:
-    """`web-0`, `pod/web-0`, `shop/web-0` and `deploy/web` are all understood."""
-    before, slash, name = text.partition("/")
-    if not slash:
-        before, name = "", text
-    kind = ""
-    if before.lower() in KINDS:
-        kind, before = KINDS[before.lower()][0], ""
-    elif before.lower() in PODS:
-        before = ""
-    if not name or "/" in name:
-        raise BadInput(f'"{text}" is no name of a pod or workload: NAME, NAMESPACE/NAME or KIND/NAME')
+def workload_file_option(command: F) -> F:
+    text = "A manifest with the pod or its template."
+    return click.option("-w", "--workload", "files", multiple=True, metavar="FILE", help=text)(command)
+
+
+def parse_workload(text: str, asked: PlanOptions) -> WorkloadName:
+    """Parse `web-0`, `pod/web-0`, `shop/web-0` or `deploy/web`."""
+    from situate.cli.input.workloads import KIND_NAMES
+
+    before, _, name = text.rpartition("/")
+    kind = KIND_NAMES.get(before.lower(), "")
+    if kind:
+        before, kind = "", kind if kind != "Pod" else ""
+    if not name or "/" in before:
+        raise BadInput(f'"{text}" does not name a pod or workload: NAME, NAMESPACE/NAME or KIND/NAME')
     if before and asked.namespace and before != asked.namespace:
         raise BadInput(f"{text} and -n {asked.namespace} name two namespaces")
-    return Reference(text, kind, before or asked.namespace, name)
+    return WorkloadName(text, kind, before or asked.namespace, name)
 
 
-# -- a cluster ---------------------------------------------------------------------------------------------------------
+# ── the cluster ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_world(asked: Asked, named: Reference | None = None, *, local: bool = False) -> World:
-    """`local`: find out which pods have local storage, too. Raises InputError; what a cluster refuses ends it."""
+def read_input(asked: PlanOptions, named: WorkloadName | None = None, *, local: bool = False) -> PlanInput:
+    """`local`: find out which pods have local storage, too. Raises InputError."""
     from situate.cli.input.profiles import read_profiles
 
-    profiles = read_profiles(None if asked.config is None else Path(asked.config))
+    profiles = read_profiles(asked.config)
     if not asked.names:
-        return _live(asked, named, profiles, local=local)
+
+        async def work(client: Client) -> PlanInput:
+            return await read_live_input(client, asked, profiles, named, local=local)
+
+        return with_client(asked.kubeconfig, asked.context, work)
     from situate.cli.input.cluster import read_files
+    from situate.cli.input.files import read_sources
+    from situate.cli.input.json_items import objects_containing
+    from situate.cli.input.manifests import Manifest
 
     sources = list(read_sources(asked.names))
-    seen, cluster = read_files(sources, NOBODY)
-    if not seen.pods and not seen.nodes and not seen.named:
-        raise BadInput(f"{', '.join(asked.names)}: no node and no pod in there")
-    world = World(seen, cluster, profiles, ", ".join(asked.names), asked.namespace or DEFAULT)
+    objects, cluster = read_files(sources)
+    where = ", ".join(asked.names)
+    if not objects.pods and not objects.nodes and not objects.named:
+        raise BadInput(f"{where}: no Node and no Pod found")
+    read = PlanInput(objects, cluster, profiles, where, asked.namespace or DEFAULT)
     if named is not None and named.kind:
-        world.found = [one for source in sources for one in _written(source, named)]
+        found = [
+            Manifest(source.name, "", one)
+            for source in sources
+            for one in objects_containing(source, named.name.encode())
+        ]
+        read.manifests = [one for one in found if (one.kind, one.name) == (named.kind, named.name)]
     if local:
-        world.local = dict.fromkeys(key for source in sources for key in _local_in(source))
-    return world
+        read.local = _with_empty_dirs(one for source in sources for one in objects_containing(source, EMPTY_DIR))
+    return read
 
 
-def _live(asked: Asked, named: Reference | None, profiles: Mapping[str, Framework], *, local: bool) -> World:
-    async def work(client: Client) -> World:
-        return await live_world(client, asked, profiles, named, local=local)
-
-    return with_client(asked.kubeconfig, asked.context, work)
-
-
-async def live_world(
+async def read_live_input(
     client: Client,
-    asked: Asked,
+    asked: PlanOptions,
     profiles: Mapping[str, Framework],
-    named: Reference | None = None,
+    named: WorkloadName | None = None,
     *,
     local: bool = False,
-) -> World:
-    """What a cluster has now. Raises ApiError."""
-    from situate.cli.input.cluster import read_live
+) -> PlanInput:
+    """A live cluster as it is now. Raises ApiError."""
+    from situate.cli.cluster.objects import list_objects
+    from situate.cli.input.live import read_live
+    from situate.cli.input.workloads import list_workloads
     from situate.core.config.defaults import default_configuration
     from situate.kube.kinds import ALL_KINDS, needed_kinds
 
     kinds = list(ALL_KINDS) if asked.config is not None else list(needed_kinds(default_configuration()))
     kinds += [kind for kind in ALL_KINDS if kind.resource == "poddisruptionbudgets" and kind not in kinds]
-    seen = await read_live(client, kinds)
+    objects = await read_live(client, kinds, priority_classes=True)
     space = asked.namespace or client.access.namespace or DEFAULT
-    world = World(seen, seen.cluster(), profiles, client.access.server, space)
-    await _add_priorities(client, seen)
+    read = PlanInput(objects, objects.cluster(), profiles, client.access.server, space)
     if named is not None and named.kind:
-        world.found = await _listed(client, named, None if asked.all_namespaces else named.namespace or space)
+        within = None if asked.all_namespaces else named.namespace or space
+        read.manifests = await list_workloads(client, named.kind, within, named.name)
     if local:
-        world.local = await _local_live(client)
-    return world
+        params = {"fieldSelector": NOT_FINISHED}
+        pods = await list_objects(client, "/api/v1/pods", params, containing=EMPTY_DIR)
+        read.local = _with_empty_dirs({**pod, "kind": "Pod"} for pod in pods)
+    return read
 
 
-async def _add_priorities(client: Client, seen: Seen) -> None:
-    """The classes that manifests may name. Whoever may not list them still knows those of pods that are there."""
-    from situate.core.model.policy import PriorityClass
-    from situate.kube.errors import ApiError
+def _with_empty_dirs(objects: Iterable[Mapping[str, Any]]) -> dict[str, None]:
+    """The pods among these objects with local storage."""
+    from situate.cli.input.manifests import at_path
 
-    try:
-        answer = _pods(await client.request("GET", "/apis/scheduling.k8s.io/v1/priorityclasses"))
-    except ApiError as error:
-        if not (error.forbidden or error.not_found):
-            raise
-        return
-    seen.priority_classes = [msgspec.json.decode(item, type=PriorityClass) for item in answer.items or ()]
-
-
-async def _listed(client: Client, named: Reference, space: str | None) -> list[dict[str, Any]]:
-    from urllib.parse import quote
-
-    resource, root = next(
-        (word, at) for word, (kind, at) in KINDS.items() if kind == named.kind and word == f"{kind.lower()}s"
-    )
-    where = f"/namespaces/{quote(space, safe='')}" if space else ""
-    params = {"fieldSelector": f"metadata.name={named.name}"}
-    answer = msgspec.json.decode(await client.request("GET", f"{root}{where}/{resource}", params=params))
-    version = root.removeprefix("/apis/").removeprefix("/api/")
-    return [{**item, "kind": named.kind, "apiVersion": version} for item in answer.get("items") or ()]
-
-
-# -- local storage -----------------------------------------------------------------------------------------------------
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-    namespace: str = DEFAULT
-
-
-class _Volume(msgspec.Struct, rename="camel"):
-    empty_dir: dict[str, Any] | None = None
-
-
-class _Spec(msgspec.Struct):
-    volumes: list[_Volume] | None = None
-
-
-class _Pod(msgspec.Struct):
-    kind: str = "Pod"
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-class _Pods(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
-    metadata: dict[str, Any] = {}
-
-
-_pod = msgspec.json.Decoder(_Pod).decode
-_pods = msgspec.json.Decoder(_Pods).decode
-_EMPTY_DIR: Final = b"emptyDir"
-_NOT_SO = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
-
-
-def _local_in(source: Source) -> list[str]:
-    """The pods of a file that have local storage."""
-    if _EMPTY_DIR not in source.data:
-        return []
-    return _with_empty_dirs(_items(source, _EMPTY_DIR))
-
-
-def _with_empty_dirs(items: Iterable[bytes | msgspec.Raw]) -> list[str]:
-    found = []
-    for item in items:
-        if _EMPTY_DIR in bytes(item):
-            pod = _pod(item)
-            if pod.kind == "Pod" and any(volume.empty_dir is not None for volume in pod.spec.volumes or ()):
-                found.append(f"{pod.metadata.namespace or DEFAULT}/{pod.metadata.name}")
-    return found
-
-
-async def _local_live(client: Client) -> dict[str, None]:
-    from situate.cli.input.cluster import PAGE
-
-    params = {"limit": str(PAGE), "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
     found: dict[str, None] = {}
-    while True:
-        page = _pods(await client.request("GET", "/api/v1/pods", params=params))
-        found |= dict.fromkeys(_with_empty_dirs(page.items or ()))
-        more = page.metadata.get("continue")
-        if not more:
-            return found
-        params = {**params, "continue": str(more)}
-
-
-def _items(source: Source, needle: bytes) -> list[bytes | msgspec.Raw]:
-    """The objects of a file that has been read before, as JSON; those without the needle may be left out."""
-    from situate.wire.yaml import load_yaml
-
-    data = source.data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        listed = _pods(data)
-        return [item for item in listed.items if needle in bytes(item)] if listed.items is not None else [data]
-    except _NOT_SO:
-        documents = [one for one in load_yaml(data, source.name) if isinstance(one, dict)]
-    found: list[bytes | msgspec.Raw] = []
-    for document in documents:
-        items = document.get("items")
-        found += [msgspec.json.encode(one) for one in (items if isinstance(items, list) else [document])]
+    for one in objects:
+        volumes = at_path(one, "spec", "volumes") if one.get("kind") == "Pod" else None
+        if isinstance(volumes, list) and any(at_path(volume, "emptyDir") is not None for volume in volumes):
+            space, name = at_path(one, "metadata", "namespace"), at_path(one, "metadata", "name")
+            found[f"{space or DEFAULT}/{name}"] = None
     return found
 
 
-def _written(source: Source, named: Reference) -> list[dict[str, Any]]:
-    if named.name.encode() not in source.data:
-        return []
-    values = [msgspec.json.decode(item) for item in _items(source, named.name.encode())]
-    return [
-        one
-        for one in values
-        if isinstance(one, dict) and one.get("kind") == named.kind and _meta(one).get("name") == named.name
-    ]
+# ── workloads ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _meta(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = value.get("metadata")
-    return found if isinstance(found, dict) else {}
+def one_workload(
+    read: PlanInput, asked: PlanOptions, named: WorkloadName | None, files: Sequence[str]
+) -> tuple[PodWorkload, str]:
+    """The named workload, or the only one of the files; and its name for people. Raises BadInput, InputError."""
+    if named is not None:
+        return named_workload(read, named, asked)
+    found = workloads_in(files, read)
+    if len(found) > 1:
+        subjects = ", ".join(each.subject for each in found[:5])
+        raise BadInput(f"{', '.join(files)}: has {len(found)} workloads ({subjects}): give one")
+    return found[0], found[0].subject
 
 
-# -- workloads ---------------------------------------------------------------------------------------------------------
+def named_workload(read: PlanInput, named: WorkloadName, asked: PlanOptions) -> tuple[PodWorkload, str]:
+    """Raises BadInput if there is none, or more than one."""
+    from situate.cli.input.workloads import pod_workload
 
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Pods that are made alike."""
-
-    subject: str
-    kind: str
-    pod: Pod
-    copies: int
-
-
-def named_workload(world: World, named: Reference, asked: Asked) -> Workload:
-    """Raises BadInput where there is none, or more than one."""
-    space = None if asked.all_namespaces and named.namespace is None else named.namespace or world.space
+    space = None if asked.all_namespaces and named.namespace is None else named.namespace or read.space
     if named.kind:
-        found = [one for one in world.found if space in (None, _meta(one).get("namespace") or DEFAULT)]
-        spaces = [str(_meta(one).get("namespace") or DEFAULT) for one in found]
-        _one_of(world, named, f"{named.kind} {named.name}", spaces, space)
-        return _workload(found[0], world.where, world)
+        found = [one for one in read.manifests if space in (None, one.namespace or DEFAULT)]
+        _require_one(read, f"{named.kind} {named.name}", [one.namespace or DEFAULT for one in found], space)
+        made = _workload(found[0], read)
+        return made, made.subject
     pods = [
-        pod for pod in world.seen.pods if pod.metadata.name == named.name and space in (None, pod.metadata.namespace)
+        pod for pod in read.objects.pods if pod.metadata.name == named.name and space in (None, pod.metadata.namespace)
     ]
-    _one_of(world, named, f'pods "{named.name}"', [pod.metadata.namespace for pod in pods], space)
-    return Workload(f"{pods[0].metadata.namespace}/{named.name}", "Pod", pods[0], 1)
+    _require_one(read, f'pods "{named.name}"', [pod.metadata.namespace for pod in pods], space)
+    return pod_workload(pods[0]), f"{pods[0].metadata.namespace}/{named.name}"
 
 
-def to_copy(one: Workload) -> tuple[Pod, list[str]]:
-    """The pod that more of it are copies of, and what was changed for that.
+def _require_one(read: PlanInput, what: str, spaces: Sequence[str], space: str | None) -> None:
+    if not spaces:
+        inside = f" in namespace {space}" if space else ""
+        raise BadInput(f"{read.where}: {what} not found{inside}")
+    if len(spaces) > 1:
+        several = ", ".join(sorted(spaces))
+        raise BadInput(f"{read.where}: {what} is in several namespaces: {several}; choose one with -n")
 
-    Claims that each pod has for itself are made anew for each; where their volumes come from is not known here.
+
+def workloads_in(files: Sequence[str], read: PlanInput) -> list[PodWorkload]:
+    """All workloads of some files. Raises BadInput, InputError."""
+    from situate.cli.input.manifests import read_manifests, unique
+    from situate.cli.input.workloads import WORKLOADS
+
+    found = [_workload(one, read) for one in unique(read_manifests(files)) if one.group_and_kind in WORKLOADS]
+    if not found:
+        raise BadInput(f"{', '.join(files)}: no Pod and no workload found")
+    return found
+
+
+def _workload(manifest: Manifest, read: PlanInput) -> PodWorkload:
+    from situate.cli.input.workloads import workload_of
+
+    body = {**manifest.body, "metadata": {"namespace": read.space, **manifest.metadata}}
+    made = workload_of(replace(manifest, body=body))
+    if made.kind == "ReplicaSet":
+        made = replace(made, at_once=made.replicas or 1)  # a rollout may have scaled it down
+    return replace(made, pod=_with_priority(made.pod, read, made.file))
+
+
+def _with_priority(pod: Pod, read: PlanInput, file: str) -> Pod:
+    """As the API server would: by the classes that were read, else by those of existing pods."""
+    from situate.core.model.meta import ObjectMeta, key_of
+    from situate.core.model.policy import PriorityClass
+    from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
+    from situate.wire.errors import InputError
+
+    known = {one.metadata.name: one for one in read.objects.priority_classes}
+    wanted = pod.spec.priority_class_name
+    if wanted and wanted not in known:
+        alike = (one.spec.priority for one in read.objects.pods if one.spec.priority_class_name == wanted)
+        value = next((value for value in alike if value is not None), None)
+        if value is not None:
+            known[wanted] = PriorityClass(metadata=ObjectMeta(name=wanted), value=value)
+    try:
+        return with_priority(pod, priority_classes(known.values()))
+    except UnknownPriorityClassError as error:
+        subject = f"Pod {key_of(pod.metadata)}"
+        raise InputError(str(error), file=file, subject=subject, path="spec.priorityClassName") from None
+
+
+def copied_pod(pod: Pod) -> tuple[Pod, list[str]]:
+    """The pod that further pods of a workload are copies of, with notes on what was changed for that.
+
+    Each copy gets its own claims, whose volumes are unknown here.
     """
     from msgspec.structs import replace
 
-    kept = tuple(volume for volume in one.pod.spec.volumes if not _own_claim(one.pod, volume))
-    if len(kept) == len(one.pod.spec.volumes):
-        return one.pod, []
-    note = "claims that each pod has for itself are taken to be provisioned wherever it goes"
-    return replace(one.pod, spec=replace(one.pod.spec, volumes=kept)), [note]
+    kept = tuple(volume for volume in pod.spec.volumes if not _is_own_claim(pod, volume))
+    if len(kept) == len(pod.spec.volumes):
+        return pod, []
+    note = "assumes that claims of a pod's own are provisioned wherever it goes"
+    return replace(pod, spec=replace(pod.spec, volumes=kept)), [note]
 
 
-def _own_claim(pod: Pod, volume: Volume) -> bool:
-    """Of an ephemeral volume, or by the template of a StatefulSet."""
+def _is_own_claim(pod: Pod, volume: Volume) -> bool:
+    """Whether each pod has its own: of an ephemeral volume, or of a StatefulSet's template."""
     from situate.core.model.meta import controller_of
 
     if volume.ephemeral is not None:
@@ -377,102 +354,13 @@ def _own_claim(pod: Pod, volume: Volume) -> bool:
     return of_set and claim is not None and claim.claim_name == f"{volume.name}-{pod.metadata.name}"
 
 
-def _one_of(world: World, named: Reference, what: str, spaces: Sequence[str], space: str | None) -> None:
-    if not spaces:
-        inside = f" in namespace {space}" if space else ""
-        raise BadInput(f"{world.where}: {what} not found{inside}")
-    if len(spaces) > 1:
-        raise BadInput(
-            f"{world.where}: {what} is in several namespaces: {', '.join(sorted(spaces))}; say which with -n"
-        )
+def plan_notes(read: PlanInput, *, budgets: bool) -> list[str]:
+    from situate.cli.input.notes import notes_on
 
-
-def workloads_of(files: Sequence[str], world: World) -> list[Workload]:
-    """All that files say is to run, with how many of each. Raises InputError."""
-    from situate.cli.input.manifests import read_manifests
-    from situate.cli.input.workloads import TEMPLATES
-    from situate.wire.errors import InputError
-
-    found = []
-    seen: dict[tuple[str, str, str], str] = {}
-    for file, value in read_manifests(files):
-        if not isinstance(value, dict):
-            raise InputError("a document that is no object", file=file)
-        kind = str(value.get("kind") or "")
-        group = str(value.get("apiVersion") or "").rpartition("/")[0]
-        if (group, kind) not in TEMPLATES:
-            continue
-        made = _workload(value, file, world)
-        key = (kind, made.pod.metadata.namespace, made.pod.metadata.name)
-        if key in seen:
-            raise InputError(f"is there twice: already in {seen[key]}", file=file, subject=made.subject)
-        seen[key] = file
-        found.append(made)
-    if not found:
-        raise BadInput(f"{', '.join(files)}: no pod and no workload in there")
-    return found
-
-
-def _workload(value: Mapping[str, Any], file: str, world: World) -> Workload:
-    from situate.cli.input.workloads import read_files
-    from situate.wire.objects import Source
-
-    alone = {**value, "metadata": {key: one for key, one in _meta(value).items() if key != "ownerReferences"}}
-    alone["metadata"].setdefault("namespace", world.space)
-    if value.get("kind") == "ReplicaSet" and isinstance(alone.get("spec"), dict):
-        alone["spec"] = {**alone["spec"], "replicas": alone["spec"].get("replicas") or 1}
-    read = read_files([Source(file, msgspec.json.encode(alone))])
-    one = read.workloads[0]
-    return Workload(one.subject, one.kind, _with_priority(one.pod, world, file), _copies(value, one.replicas))
-
-
-def _copies(value: Mapping[str, Any], replicas: int) -> int:
-    """How many pods there are at once."""
-    spec: Any = value.get("spec") or {}
-    if value.get("kind") == "CronJob":
-        spec = ((spec.get("jobTemplate") or {}).get("spec")) or {}
-    if value.get("kind") not in ("Job", "CronJob"):
-        return replicas
-    at_once, in_all = spec.get("parallelism"), spec.get("completions")
-    at_once = at_once if isinstance(at_once, int) else 1
-    return min(at_once, in_all) if isinstance(in_all, int) else at_once
-
-
-def _with_priority(pod: Pod, world: World, file: str) -> Pod:
-    """As the API server would: by the classes that were read, else by those of pods that are there."""
-    from situate.core.model.meta import ObjectMeta
-    from situate.core.model.policy import PriorityClass
-    from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
-    from situate.wire.errors import InputError
-
-    known = {one.metadata.name: one for one in world.seen.priority_classes}
-    wanted = pod.spec.priority_class_name
-    if wanted and wanted not in known:
-        alike = (one.spec.priority for one in world.seen.pods if one.spec.priority_class_name == wanted)
-        value = next((value for value in alike if value is not None), None)
-        if value is not None:
-            known[wanted] = PriorityClass(metadata=ObjectMeta(name=wanted), value=value)
-    try:
-        return with_priority(pod, priority_classes(known.values()))
-    except UnknownPriorityClassError as error:
-        subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
-        raise InputError(str(error), file=file, subject=subject, path="spec.priorityClassName") from None
-
-
-def notes_of(world: World, *, budgets: bool) -> list[str]:
-    """What could not be judged, because it was not there to read."""
-    seen = world.seen
-    notes = [f"cannot list {name}: {why}" for name, why in sorted(seen.refused.items())]
-    if not seen.nodes:
-        notes.append("no Node was given: there is nowhere to go")
-    if budgets and "PodDisruptionBudget" not in seen.kinds and not seen.refused:
-        notes.append("no PodDisruptionBudget was given: whom budgets protect cannot be judged")
-    if not seen.refused and any(volume.persistent_volume_claim for pod in seen.pods for volume in pod.spec.volumes):
-        missing = [kind for kind in ("PersistentVolumeClaim", "PersistentVolume") if kind not in seen.kinds]
-        if missing:
-            notes.append(f"no {' and no '.join(missing)} was given: pods with claims are taken to fit nowhere")
-    homeless = sum(len(pods) for pods in world.cluster.homeless.values())
-    if homeless:
-        pods, are = ("pod", "is") if homeless == 1 else ("pods", "are")
-        notes.append(f"{homeless} bound {pods} {are} on nodes that are not there, and count nowhere")
-    return notes
+    needed = [("Node", "pods have nowhere to go")]
+    if budgets:
+        needed.append(("PodDisruptionBudget", "which pods budgets protect is unknown"))
+    if any(volume.persistent_volume_claim for pod in read.objects.pods for volume in pod.spec.volumes):
+        claims = "pods with claims count as fitting nowhere"
+        needed += [("PersistentVolumeClaim", claims), ("PersistentVolume", claims)]
+    return notes_on(read.objects, needed)

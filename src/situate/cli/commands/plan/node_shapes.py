@@ -1,6 +1,6 @@
-"""The shapes of nodes that can be had: from a file, like nodes that are there, or one for each value of a label.
+"""The shapes of new nodes: from a file, like existing nodes, or one for each value of a label.
 
-A file has Node objects, or a list `shapes` of name, allocatable, and where need be labels, taints and a price an hour.
+A file has Node objects, or a list `shapes` of name, allocatable, and optionally labels, taints and a price an hour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from situate.wire.objects import decode_checked
 from situate.wire.yaml import load_yaml
 
 if TYPE_CHECKING:
-    from situate.cli.commands.plan.input import World
+    from situate.cli.commands.plan.input import PlanInput
     from situate.core.model.node import Node
     from situate.core.plan.sizing import NodeTemplate
     from situate.core.plugins.support.prices import PriceList
@@ -26,31 +26,29 @@ if TYPE_CHECKING:
 ZONE: Final = "topology.kubernetes.io/zone"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 MOST: Final = 60
-"""How many shapes are looked at, zones counted; beyond, it would take too long."""
+"""How many shapes are tried, zones counted; more would take too long."""
 KNOWN: Final = ("allocatable", "labels", "name", "price", "taints")
 
 
 def shapes_for(
-    world: World, file: str | None, like: Sequence[str], group_by: str | None, zones: Sequence[str]
+    read: PlanInput, file: str | None, like: Sequence[str], group_by: str | None, zones: Sequence[str]
 ) -> list[NodeTemplate]:
     """Raises BadInput and InputError."""
     if sum((file is not None, bool(like), group_by is not None)) > 1:
         raise BadInput("--shapes, --like and --group-by: give one of them")
     if file is not None:
-        found = _from_file(file, world.prices)
+        found = _from_file(file, read.prices)
     elif like:
-        found = [_like(world, name) for name in dict.fromkeys(like)]
+        found = [_like(read, name) for name in dict.fromkeys(like)]
     elif group_by is not None:
-        found = _by_label(world, group_by)
+        found = _by_label(read, group_by)
     else:
-        found = _all(world)
+        found = _all(read)
     if not found:
-        raise BadInput(f"{world.where}: no node to take a shape from: give --shapes FILE")
+        raise BadInput(f"{read.where}: no node to take a shape from: give --shapes FILE")
     found = [one for shape in found for one in _in_zones(shape, zones)]
     if len(found) > MOST:
-        raise BadInput(
-            f"{len(found)} shapes are too many, zones counted: {MOST} are looked at; choose some with --like"
-        )
+        raise BadInput(f"{len(found)} shapes are too many, zones counted: the limit is {MOST}; choose some with --like")
     return found
 
 
@@ -66,36 +64,33 @@ def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
     return made or [shape]
 
 
-# -- like those there are ----------------------------------------------------------------------------------------------
+# -- like existing nodes ----------------------------------------------------------------------------------------------
 
 
-def _like(world: World, name: str) -> NodeTemplate:
-    found = next((node for node in world.seen.nodes if node.metadata.name == name), None)
-    if found is None:
-        raise BadInput(f'{world.where}: nodes "{name}" not found')
-    return _shape_of(f"{name}-like", found, world.prices)
+def _like(read: PlanInput, name: str) -> NodeTemplate:
+    return _shape_of(f"{name}-like", read.node(name), read.prices)
 
 
-def _by_label(world: World, label: str) -> list[NodeTemplate]:
+def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
     first: dict[str, Node] = {}
-    for node in world.seen.nodes:
+    for node in read.objects.nodes:
         value = node.metadata.labels.get(label)
         if value:
             first.setdefault(value, node)
     if not first:
-        raise BadInput(f"{world.where}: no node has the label {label}")
-    return [_shape_of(value, node, world.prices) for value, node in sorted(first.items())]
+        raise BadInput(f"{read.where}: no node has the label {label}")
+    return [_shape_of(value, node, read.prices) for value, node in sorted(first.items())]
 
 
-def _all(world: World) -> list[NodeTemplate]:
+def _all(read: PlanInput) -> list[NodeTemplate]:
     from situate.core.explain.node_shapes import shapes
 
-    nodes = {node.metadata.name: node for node in world.seen.nodes}
-    return [_shape_of(f"{like}-like", nodes[like], world.prices) for _, like in shapes(world.seen.nodes)]
+    nodes = {node.metadata.name: node for node in read.objects.nodes}
+    return [_shape_of(f"{like}-like", nodes[like], read.prices) for _, like in shapes(read.objects.nodes)]
 
 
 def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
-    """A new node like this one: nobody cordoned it, and nothing ails it."""
+    """A new node like this one: not cordoned, and healthy."""
     from situate.core.explain.node_shapes import shapes
     from situate.core.plan.sizing import NodeTemplate
 
@@ -119,7 +114,7 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
         if document is None:
             continue
         if not isinstance(document, dict):
-            raise InputError("a document that is no object", file=file)
+            raise InputError("expected an object", file=file)
         if isinstance(document.get("shapes"), list):
             found += [_written(one, number, file, prices) for number, one in enumerate(document["shapes"])]
         else:
@@ -131,7 +126,7 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
             raise InputError(f'Duplicate value: "{shape.name}"', file=file, path="shapes")
         names[shape.name] = None
     if not found:
-        raise InputError("no shape in there: a list `shapes`, or Node objects", file=file)
+        raise InputError("has no shapes: expected a list `shapes`, or Node objects", file=file)
     return found
 
 
@@ -154,7 +149,7 @@ def _written(value: Any, number: int, file: str, prices: PriceList | None) -> No
         raise InputError("expected an object", file=file, path=path)
     for key in value:
         if key not in KNOWN:
-            raise InputError(f"unknown field; there are {', '.join(KNOWN)}", file=file, path=f"{path}.{key}")
+            raise InputError(f"unknown field; known are {', '.join(KNOWN)}", file=file, path=f"{path}.{key}")
     name = value.get("name")
     if not isinstance(name, str) or not name:
         raise InputError("Required value", file=file, path=f"{path}.name")

@@ -1,12 +1,10 @@
-"""`situate simulate`: what would become of workloads on a cluster, under several configurations. Changes nothing.
+"""`situate simulate`: what becomes of workloads on a cluster, under several configurations. Changes nothing.
 
-The figures go to the standard output and are the same for the same input; how fast it went goes to the standard error.
+The figures on standard output are the same for the same input; how fast it went is on standard error.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,12 +14,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import cluster_options, with_client
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import cluster_options, output_option, require_one_source
 
 if TYPE_CHECKING:
-    from situate.cli.commands.simulate.input import Configuration
+    from situate.cli.commands.simulate.input import NamedConfiguration
     from situate.cli.commands.simulate.values import Simulated
-    from situate.cli.input.cluster import Seen
+    from situate.cli.input.cluster import ClusterObjects
     from situate.core.model.pod import Pod
     from situate.kube.client import Client
     from situate.sim.whatif.arrivals import ArrivalOptions
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_PODS: Final = 10_000_000
 SLOW_S: Final = 2.0
-"""A run that takes longer says on the standard error how long, where somebody is watching."""
+"""A run that takes longer says so on standard error, if that is a terminal."""
 
 T = TypeVar("T")
 
@@ -41,20 +40,20 @@ T = TypeVar("T")
 @click.option("-w", "--workload", "workloads", multiple=True, metavar="FILE", help="Workloads to come: file or folder.")
 @click.option("--trace", metavar="FILE", help="Pods that come and go: CSV or JSON lines.")
 @click.option("--config", "configs", multiple=True, metavar="FILE", help="Scheduler configuration (repeatable).")
-@click.option("--arrivals", metavar="HOW", help="How workloads' pods come: poisson:5 (a second), every:10s.")
-@click.option("--pods", type=click.IntRange(1, MOST_PODS), help="With --arrivals: how many pods, drawn by lot.")
+@click.option("--arrivals", metavar="HOW", help="How workloads' pods arrive: poisson:5 (a second), every:10s.")
+@click.option("--pods", type=click.IntRange(1, MOST_PODS), help="With --arrivals: how many pods, drawn at random.")
 @click.option("--duration", metavar="TIME", help="How long pods run: 10m, exp:10m, uniform:5m..15m.")
 @click.option("--until", metavar="TIME", help="End at this time; default: when nothing more happens.")
-@click.option("--grace", metavar="TIME", default="0s", show_default=True, help="How long an evicted pod takes to go.")
+@click.option("--grace", metavar="TIME", default="0s", show_default=True, help="How long an evicted pod takes to end.")
 @click.option(
     "--evicted",
     type=click.Choice(["owned", "all", "none"]),
     default="owned",
     show_default=True,
-    help="Which evicted pods are made again: those with a controller, all, or none.",
+    help="Which evicted pods are created again: those with a controller, all, or none.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="What is drawn by lot follows it.")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices.")
+@output_option("table", "json", "yaml")
 @click.option("--report", metavar="FILE", help="Write a page with plots: one HTML file.")
 @cluster_options
 def simulate(
@@ -74,70 +73,69 @@ def simulate(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Simulate what becomes of workloads on a cluster, and compare configurations.
+    """Simulate workloads on a cluster, and compare scheduler configurations.
 
-    The cluster is what -f says, as `kubectl get -o json` prints it; without -f, a live one is read. Nothing is changed
-    anywhere. Time is virtual: a day takes seconds.
+    -f names the cluster, as `kubectl get -o json` prints it; without -f, the command reads a live one. It changes
+    nothing. Time is virtual: a day takes seconds.
     """
     began = monotonic()
-    if names and (kubeconfig or context):
-        raise BadInput("-f is for files, --kubeconfig and --context for a cluster: give one or the other")
+    require_one_source(names, kubeconfig, context)
     if pods is not None and arrivals is None:
-        raise BadInput("--pods is how many come with --arrivals, which is not given")
+        raise BadInput("--pods needs --arrivals")
     if report is not None and not Path(report).parent.is_dir():
         raise BadInput(f"--report {report}: there is no such folder")
-    from situate.cli.commands.simulate.input import read_configurations, read_snapshot
+    from situate.cli.commands.simulate.input import read_configurations
+    from situate.cli.commands.simulate.table import table
+    from situate.cli.commands.simulate.values import as_values
+    from situate.cli.output.text import show
     from situate.sim.whatif.arrivals import ArrivalOptions
     from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
     from situate.sim.whatif.world import Remade, SimulationSettings
 
-    run_time, rate = _said("--duration", duration, parse_distribution), _said("--arrivals", arrivals, parse_rate)
-    until_ms, grace_ms = _said("--until", until, parse_span), _said("--grace", grace, parse_span) or 0
+    run_time, rate = _parsed("--duration", duration, parse_distribution), _parsed("--arrivals", arrivals, parse_rate)
+    until_ms, grace_ms = _parsed("--until", until, parse_span), _parsed("--grace", grace, parse_span) or 0
     configurations = read_configurations(configs)
-    seen = read_snapshot(names) if names else _ask(kubeconfig, context)
+    objects = _read(names, kubeconfig, context)
     where = ", ".join(names) or "the cluster"
-    if not seen.nodes:
-        raise BadInput(f"{where}: no Node was given: where pods could go cannot be judged; add `kubectl get nodes`")
+    if not objects.nodes:
+        raise BadInput(f"{where}: no Node found, so pods have nowhere to go; add `kubectl get nodes`")
     coming = ArrivalOptions(rate, pods, run_time)
-    snapshot, script, notes = _play(seen, where, workloads, trace, coming, seed, configurations)
-    settings = SimulationSettings(until_ms, grace_ms, Remade(evicted), _begins(seen))
+    snapshot, script, notes = _script(objects, where, workloads, trace, coming, seed, configurations)
+    settings = SimulationSettings(until_ms, grace_ms, Remade(evicted), _begins(objects))
     simulated = _simulate(snapshot, script, configurations, settings)
     if report is not None:
         from situate.cli.commands.simulate.report import page
 
         Path(report).write_text(page(simulated, seed=seed, notes=notes), encoding="utf-8")
-    click.echo(_shown(simulated, seed, notes, output), nl=False)
-    if output == "table":
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    show(table(simulated) if output == "table" else [], as_values(simulated, seed=seed), notes, output)
     _how_fast(simulated, monotonic() - began)
 
 
-def _play(
-    seen: Seen,
+def _script(
+    objects: ClusterObjects,
     where: str,
     workloads: Sequence[str],
     trace: str | None,
     coming: ArrivalOptions,
     seed: int,
-    configurations: Sequence[Configuration],
+    configurations: Sequence[NamedConfiguration],
 ) -> tuple[ClusterSnapshot, Script, list[str]]:
-    """The cluster at the beginning, what happens then, and what cannot be judged."""
+    """The cluster at the beginning, what happens then, and notes."""
     from situate.cli.commands.simulate.input import (
-        notes_on,
         read_trace_file,
         read_workloads,
+        require_free_names,
+        simulation_notes,
         snapshot_of,
         taken_names,
-        without_clashes,
     )
     from situate.sim.whatif.arrivals import add_trace, script_of, with_duration
 
-    found, classes = read_workloads(workloads, seen)
-    snapshot, waiting = snapshot_of(seen)
+    found, classes = read_workloads(workloads, objects)
+    snapshot, waiting = snapshot_of(objects)
     groups = [with_duration(group, coming.duration) for group in found.groups]
-    taken = taken_names(seen, where)
-    without_clashes(groups, taken)
+    taken = taken_names(objects, where)
+    require_free_names(groups, taken)
     try:
         script = script_of(waiting, groups, found.named, coming, seed)
     except ValueError as error:
@@ -150,8 +148,8 @@ def _play(
         )
         add_trace(script, read)
     if not script.arrivals:
-        raise BadInput("no pod comes: no workload (-w) and no trace (--trace) was given, and none waits")
-    return snapshot, script, notes_on(seen, found, _each_kind(script), configurations)
+        raise BadInput("no pod arrives: give a workload (-w) or a trace (--trace); none is pending")
+    return snapshot, script, simulation_notes(objects, found, _each_kind(script), configurations)
 
 
 def _how_fast(simulated: Sequence[Simulated], took_s: float) -> None:
@@ -163,7 +161,7 @@ def _how_fast(simulated: Sequence[Simulated], took_s: float) -> None:
     click.echo(told, err=True)
 
 
-def _said(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
+def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
     if text is None:
         return None
     try:
@@ -172,22 +170,29 @@ def _said(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
         raise BadInput(f"{option}: {error}") from None
 
 
-def _ask(kubeconfig: str | None, context: str | None) -> Seen:
-    from situate.cli.commands.simulate.input import read_cluster
+def _read(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> ClusterObjects:
+    if names:
+        from situate.cli.input.cluster import read_files
+        from situate.cli.input.files import mapped_sources
 
-    async def work(client: Client) -> Seen:
-        return await read_cluster(client)
+        return read_files(list(mapped_sources(names)))[0]
+
+    async def work(client: Client) -> ClusterObjects:
+        from situate.cli.input.live import read_live
+        from situate.kube.kinds import ALL_KINDS
+
+        return await read_live(client, ALL_KINDS, priority_classes=True)
 
     return with_client(kubeconfig, context, work)
 
 
-def _begins(seen: Seen) -> int:
-    """The latest moment that the snapshot knows of: what happens in the simulation happens after it."""
+def _begins(objects: ClusterObjects) -> int:
+    """The latest time in the snapshot: the simulation begins then."""
     from situate.core.model.timestamp import epoch_ms
 
     texts = [
         text
-        for pod in seen.pods
+        for pod in objects.pods
         for text in (pod.metadata.creation_timestamp, pod.status.start_time)
         if text is not None
     ]
@@ -195,12 +200,15 @@ def _begins(seen: Seen) -> int:
 
 
 def _each_kind(script: Script) -> list[Pod]:
-    """One pod of each specification that comes."""
+    """One pod of each spec that arrives."""
     return list({id(one.pod.spec): one.pod for one in script.arrivals}.values())
 
 
 def _simulate(
-    snapshot: ClusterSnapshot, script: Script, configurations: Sequence[Configuration], settings: SimulationSettings
+    snapshot: ClusterSnapshot,
+    script: Script,
+    configurations: Sequence[NamedConfiguration],
+    settings: SimulationSettings,
 ) -> list[Simulated]:
     import gc
 
@@ -211,7 +219,7 @@ def _simulate(
 
     went = []
     gc.collect()
-    gc.freeze()  # what was read stays: looking through it again and again would only take time
+    gc.freeze()  # what was read stays: collecting would only take time
     prices = _prices(snapshot, configurations)
     with Bar([one.name for one in configurations]) as bar:
         for one in configurations:
@@ -223,8 +231,8 @@ def _simulate(
     ]
 
 
-def _prices(snapshot: ClusterSnapshot, configurations: Sequence[Configuration]) -> Prices | None:
-    """Of the first configuration that has prices, for all of them: the nodes are the same."""
+def _prices(snapshot: ClusterSnapshot, configurations: Sequence[NamedConfiguration]) -> Prices | None:
+    """Of the first configuration that has prices, for all: the nodes are the same."""
     from situate.cli.output.money import price_list
     from situate.sim.whatif.figures import Prices
 
@@ -232,18 +240,3 @@ def _prices(snapshot: ClusterSnapshot, configurations: Sequence[Configuration]) 
     if not lists:
         return None
     return Prices(lists[0].currency, tuple(lists[0].of(node) for node in snapshot.nodes))
-
-
-def _shown(simulated: Sequence[Simulated], seed: int, notes: Sequence[str], output: str) -> str:
-    if output != "table":
-        from situate.cli.commands.simulate.values import as_values
-        from situate.wire.dump import dump_json, dump_yaml
-
-        values = as_values(simulated, seed=seed, notes=notes)
-        return dump_json(values) if output == "json" else dump_yaml(values)
-    from situate.cli.commands.simulate.table import table
-
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return table(simulated, terminal_width=width, colour=colour)

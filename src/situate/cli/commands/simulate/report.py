@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from situate.cli.commands.simulate.plots import Curve, bars, curves, heat_map, nice, ramp, stacked
 from situate.cli.commands.simulate.style import STYLE
-from situate.cli.commands.simulate.table import count, money_text, rows_of, share, span
+from situate.cli.commands.simulate.table import rows_of
 from situate.cli.commands.simulate.values import Simulated
+from situate.cli.output.numbers import count, money_text, share, span
 
 if TYPE_CHECKING:
     from situate.sim.whatif.figures import Figures, PendingPods

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from situate.cli.commands.place.table import printable
 from situate.cli.commands.simulate.values import Simulated
 from situate.cli.output.console import canvas, drawn
+from situate.cli.output.numbers import NONE, count, money_text, quantity, share, span
+from situate.cli.output.text import printable
 
 if TYPE_CHECKING:
-    from situate.core.changes import Millis
-    from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
+    from situate.sim.whatif.figures import Figures, ResourceUsage, SpreadFigures
 
-__all__ = ["count", "money_text", "quantity", "rows_of", "share", "span", "table"]
-
-NONE: Final = "-"
-_BYTES: Final = ("memory", "ephemeral-storage")
+__all__ = ["rows_of", "table"]
 
 Row = tuple[str, list[str]]
-"""What it is, and its value for each configuration; no values: a heading."""
+"""A label and its value for each configuration; without values, a heading."""
 
 
-def table(simulated: Sequence[Simulated], *, terminal_width: int | None, colour: bool = False) -> str:
+def table(simulated: Sequence[Simulated]) -> list[str]:
     from rich.table import Table
 
-    console, text = canvas(terminal_width, colour=colour)
+    console, text = canvas()
     grid = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     grid.add_column("", overflow="fold")
     for one in simulated:
@@ -51,7 +48,7 @@ def _pending(say: Callable[..., None], one: Simulated, *, several: bool) -> None
 
 
 def rows_of(figures: Sequence[Figures]) -> Iterator[Row]:
-    """All figures, in the order in which one reads them."""
+    """All figures, in reading order."""
 
     def each(say: Callable[[Figures], str]) -> list[str]:
         return [say(one) for one in figures]
@@ -66,7 +63,7 @@ def rows_of(figures: Sequence[Figures]) -> Iterator[Row]:
     yield "finished", each(lambda one: count(one.counts.finished))
     if any(one.counts.deleted for one in figures):
         yield "deleted", each(lambda one: count(one.counts.deleted))
-    yield "evicted, and made again", each(lambda one: f"{count(one.counts.evicted)}, {count(one.counts.remade)}")
+    yield "evicted, and created again", each(lambda one: f"{count(one.counts.evicted)}, {count(one.counts.remade)}")
     yield "Wait for a node", []
     yield "p50", each(lambda one: span(one.wait.p50_ms))
     yield "p99", each(lambda one: span(one.wait.p99_ms))
@@ -97,48 +94,6 @@ def _resource_rows(figures: Sequence[Figures]) -> Iterator[Row]:
 
 def _of(one: ResourceUsage | None, say: Callable[[ResourceUsage], str]) -> str:
     return NONE if one is None else say(one)
-
-
-# -- words for numbers -----------------------------------------------------------------------------------------------
-
-
-def count(number: int) -> str:
-    return f"{number:,}"
-
-
-def share(value: float | None) -> str:
-    return NONE if value is None else f"{value * 100:.1f} %"
-
-
-def span(ms: Millis | None) -> str:
-    """`0 s`, `1.5 s`, `3 m 20 s`, `2 h 5 m`."""
-    if ms is None:
-        return NONE
-    if ms < 60_000:
-        return f"{ms / 1_000:g} s" if ms < 10_000 else f"{ms / 1_000:.1f} s"
-    seconds = round(ms / 1_000)
-    if seconds < 3_600:
-        return f"{seconds // 60} m {seconds % 60} s"
-    if seconds < 86_400 * 2:
-        return f"{seconds // 3_600} h {seconds % 3_600 // 60} m"
-    return f"{seconds / 86_400:.1f} d"
-
-
-def quantity(name: str, amount: int) -> str:
-    if name == "cpu":
-        return f"{amount / 1_000:,g} cores" if amount % 1_000 else f"{amount // 1_000:,} cores"
-    if name not in _BYTES:
-        return f"{amount:,}"
-    value, unit = float(amount), "B"
-    for following in ("Ki", "Mi", "Gi", "Ti", "Pi"):
-        if value < 1_024:
-            break
-        value, unit = value / 1_024, following
-    return f"{value:,.1f} {unit}".replace(".0 ", " ")
-
-
-def money_text(one: Money | None, which: str) -> str:
-    return NONE if one is None else f"{getattr(one, which):,.3f} {one.currency}"
 
 
 def _spread(one: SpreadFigures) -> str:

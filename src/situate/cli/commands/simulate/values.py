@@ -1,4 +1,4 @@
-"""A simulation as plain values for programs: what `-o json` and `-o yaml` print. docs/SIMULATE.md lists the keys."""
+"""A simulation as plain values for programs. docs/SIMULATE.md lists the keys."""
 
 from __future__ import annotations
 
@@ -25,13 +25,9 @@ class Simulated:
     figures: Figures
 
 
-def as_values(simulated: Sequence[Simulated], *, seed: int, notes: Sequence[str]) -> dict[str, Any]:
-    """Every key is always there; what is not known is null."""
-    return {
-        "seed": seed,
-        "configurations": [_values(one) for one in simulated],
-        "notes": list(notes),
-    }
+def as_values(simulated: Sequence[Simulated], *, seed: int) -> dict[str, Any]:
+    """Every key is always there; what is unknown is null."""
+    return {"seed": seed, "configurations": [_values(one) for one in simulated]}
 
 
 def _values(one: Simulated) -> dict[str, Any]:

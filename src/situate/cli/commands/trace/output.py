@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.cli.commands.place.table import printable
+from situate.cli.output.text import printable
 
 if TYPE_CHECKING:
     from situate.cli.commands.trace import Trace

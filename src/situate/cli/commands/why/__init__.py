@@ -1,25 +1,27 @@
-"""`situate why`: why a pod is where it is, or nowhere, and what would change that. Changes nothing anywhere."""
+"""`situate why`: why a pod runs where it does, or nowhere, and what would change that. Changes nothing."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import cluster_options, with_client
-from situate.cli.input.files import mapped_sources
+from situate.cli.cluster.connection import with_client
+from situate.cli.options import (
+    cluster_options,
+    config_option,
+    files_option,
+    namespace_option,
+    output_option,
+    require_one_scope,
+    require_one_source,
+)
 
 if TYPE_CHECKING:
-    from situate.cli.commands.why.waiting import Waited
-    from situate.cli.input.cluster import Seen
+    from situate.cli.input.cluster import ClusterObjects
     from situate.core.engine.framework import Framework
-    from situate.core.explain.explanation import Explanation
     from situate.core.model.pod import Pod
     from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
@@ -29,13 +31,13 @@ DEFAULT: Final = "default"
 
 @click.command()
 @click.argument("pod")
-@click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help="File, folder or - (repeatable).")
-@click.option("-n", "--namespace", metavar="NAME", help="The pod's namespace; default: that of the kubeconfig.")
+@files_option
+@namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look for the pod in all namespaces.")
-@click.option("--node", metavar="NAME", help="Tell all about this one node.")
-@click.option("--config", metavar="FILE", help="Scheduler configuration.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
-@click.option("--no-ways", is_flag=True, help="Do not look for changes that would help.")
+@click.option("--node", metavar="NAME", help="Explain this one node in full.")
+@config_option
+@output_option("text", "json", "yaml")
+@click.option("--no-ways", is_flag=True, help="Do not search for changes that would help.")
 @cluster_options
 def why(
     pod: str,
@@ -49,29 +51,34 @@ def why(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Say why a pod waits, or why it is where it is, and what would change that.
+    """Explain why a pod waits or runs where it does, and what would change that.
 
-    POD is a name, or NAMESPACE/NAME. Without -f, a cluster is asked, which takes no more than the right to list.
+    POD is a name, or NAMESPACE/NAME. Without -f, the command reads a cluster, and needs only the right to list.
     """
-    if names and (kubeconfig or context):
-        raise BadInput("-f is for files, --kubeconfig and --context for a cluster: give one or the other")
-    space, name = _named(pod, namespace, all_namespaces=all_namespaces)
+    require_one_source(names, kubeconfig, context)
+    require_one_scope(namespace, all_namespaces)
+    space, name = _parse_name(pod, namespace)
     from situate.cli.input.profiles import read_profiles
 
-    profiles = read_profiles(None if config is None else Path(config))
+    profiles = read_profiles(config)
     if names:
         from situate.cli.input.cluster import read_files
+        from situate.cli.input.files import mapped_sources
 
-        seen, cluster = read_files(list(mapped_sources(names)), name)
-        found = _find(seen, space or (None if all_namespaces else DEFAULT), name, ", ".join(names))
+        objects, cluster = read_files(list(mapped_sources(names)), name)
+        found = _find(objects, space or (None if all_namespaces else DEFAULT), name, ", ".join(names))
     else:
-        seen, found = _ask(space, name, kubeconfig, context, everything=config is not None, anywhere=all_namespaces)
-        cluster = seen.cluster()
-    _answer(seen, cluster, found, profiles, node or "", output, suggestions=not no_ways)
+        objects, found = _read_live(
+            space, name, kubeconfig, context, all_kinds=config is not None, anywhere=all_namespaces
+        )
+        cluster = objects.cluster()
+    if node and node not in cluster.nodes.rows:
+        raise BadInput(f'nodes "{node}" not found')
+    _explain(objects, cluster, found, profiles, node or "", output, suggestions=not no_ways)
 
 
-def _answer(
-    seen: Seen,
+def _explain(
+    objects: ClusterObjects,
     cluster: Cluster,
     pod: Pod,
     profiles: Mapping[str, Framework],
@@ -80,107 +87,99 @@ def _answer(
     *,
     suggestions: bool,
 ) -> None:
-    from situate.cli.commands.why.notes import notes_on
-    from situate.cli.commands.why.waiting import waited
+    from situate.cli.commands.why.text import text
+    from situate.cli.commands.why.values import as_values
+    from situate.cli.commands.why.waiting import waiting_of
+    from situate.cli.input.notes import notes_on
+    from situate.cli.output.text import show
     from situate.core.explain.explanation import explain
 
-    if node and node not in cluster.nodes.rows:
-        raise BadInput(f'nodes "{node}" not found')
     deciding = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
     told = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
-    how = waited(seen.raw, pod.metadata.namespace, pod.metadata.name)
-    notes = notes_on(seen, cluster, pod)
-    click.echo(_shown(told, how, notes, output), nl=False)
-    if output == "text":
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    waiting = waiting_of(objects.records, pod.metadata.namespace, pod.metadata.name)
+    lines = text(told, waiting) if output == "text" else []
+    show(lines, as_values(told, waiting), notes_on(objects, _needed(pod)), output)
 
 
-def _shown(told: Explanation, how: Waited, notes: Sequence[str], output: str) -> str:
-    if output != "text":
-        from situate.cli.commands.why.values import as_values
-        from situate.wire.dump import dump_json, dump_yaml
+def _needed(pod: Pod) -> list[tuple[str, str]]:
+    """Kinds that this pod's answer depends on, and what follows if they are missing."""
+    from situate.cli.input.notes import pod_affinity_selects_namespaces, uses_claims
 
-        values = as_values(told, how, notes)
-        return dump_json(values) if output == "json" else dump_yaml(values)
-    from situate.cli.commands.why.text import text
-
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return text(told, how, terminal_width=width, colour=colour)
-
-
-# -- which pod -------------------------------------------------------------------------------------------------------
+    needed = [("Node", "the pod has nowhere to go")]
+    if uses_claims(pod.spec):
+        volumes = "its claims count as missing, and which nodes reach its volumes is unknown"
+        needed += [(kind, volumes) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")]
+    if pod_affinity_selects_namespaces(pod.spec):
+        needed.append(("Namespace", "which namespaces its affinity selects is unknown"))
+    if pod.spec.priority:
+        needed.append(("PodDisruptionBudget", "which pods budgets protect from preemption is unknown"))
+    return needed
 
 
-def _named(pod: str, namespace: str | None, *, all_namespaces: bool) -> tuple[str | None, str]:
-    """The namespace, if one was said, and the name: `web`, `pod/web` and `shop/web` are all understood."""
-    before, slash, name = pod.partition("/")
-    if not slash:
-        before, name = "", pod
-    if before in ("pod", "pods", "po"):
-        before = ""
-    if not name or "/" in name:
-        raise BadInput(f'"{pod}" is no name of a pod')
+# ── which pod ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_name(pod: str, namespace: str | None) -> tuple[str | None, str]:
+    """The namespace, if one is given, and the name of `web`, `pod/web` or `shop/web`."""
+    before, _, name = pod.rpartition("/")
+    before = "" if before in ("pod", "pods", "po") else before
+    if not name or "/" in before:
+        raise BadInput(f'"{pod}" is not the name of a pod')
     if before and namespace and before != namespace:
         raise BadInput(f"{pod} and -n {namespace} name two namespaces")
-    if namespace and all_namespaces:
-        raise BadInput("-n and -A: give one or the other")
     return before or namespace, name
 
 
-def _find(seen: Seen, namespace: str | None, name: str, where: str) -> Pod:
-    alike = [pod for pod in seen.pods if pod.metadata.name == name]
+def _find(objects: ClusterObjects, namespace: str | None, name: str, where: str) -> Pod:
+    alike = [pod for pod in objects.pods if pod.metadata.name == name]
     found = [pod for pod in alike if namespace is None or pod.metadata.namespace == namespace]
     if len(found) == 1:
         return found[0]
     spaces = ", ".join(sorted(pod.metadata.namespace for pod in alike))
     if found:
-        raise BadInput(f'{where}: pods "{name}" are in several namespaces: {spaces}; say which with -n')
-    hint = f"; there is one in {spaces}: say so with -n" if alike else ""
+        raise BadInput(f'{where}: pods "{name}" are in several namespaces: {spaces}; choose one with -n')
+    hint = f"; there is one in {spaces}: choose it with -n" if alike else ""
     raise BadInput(f'{where}: pods "{name}" not found{hint}')
 
 
-def _ask(
+def _read_live(
     namespace: str | None,
     name: str,
     kubeconfig: str | None,
     context: str | None,
     *,
-    everything: bool,
+    all_kinds: bool,
     anywhere: bool,
-) -> tuple[Seen, Pod]:
-    """What a live cluster has, and the pod. `everything` is for plugins that may read anything."""
-    import asyncio  # not needed for files, and slow to import
+) -> tuple[ClusterObjects, Pod]:
+    """A live cluster, and the pod. `all_kinds` is for plugins that may read anything."""
+    import asyncio  # slow to import, and not needed for files
 
-    from situate.cli.input.cluster import read_live, read_witnesses
+    import msgspec
+
+    from situate.cli.input.live import read_live, read_pod_records
     from situate.core.config.defaults import default_configuration
     from situate.kube.errors import ApiError
     from situate.kube.kinds import ALL_KINDS, needed_kinds
     from situate.wire.objects import decode_pod
 
-    kinds = ALL_KINDS if everything else needed_kinds(default_configuration())
+    kinds = ALL_KINDS if all_kinds else needed_kinds(default_configuration())
 
-    async def work(client: Client) -> tuple[Seen, Pod]:
+    async def work(client: Client) -> tuple[ClusterObjects, Pod]:
         if anywhere and namespace is None:
-            seen = await read_live(client, kinds)
-            pod = _find(seen, None, name, client.access.server)
-            seen.raw = await read_witnesses(client, pod.metadata.namespace, name)
-            return seen, pod
+            objects = await read_live(client, kinds)
+            pod = _find(objects, None, name, client.access.server)
+            objects.records = await read_pod_records(client, pod.metadata.namespace, name)
+            return objects, pod
         space = namespace or client.access.namespace or DEFAULT
         try:
-            written, seen = await asyncio.gather(read_witnesses(client, space, name), read_live(client, kinds))
+            records, objects = await asyncio.gather(read_pod_records(client, space, name), read_live(client, kinds))
         except ApiError as error:
             if error.not_found:
                 raise BadInput(f'pods "{name}" not found in namespace {space}') from None
             raise
-        seen.raw = written
-        listed = [one for one in seen.pods if (one.metadata.namespace, one.metadata.name) == (space, name)]
-        if listed:
-            return seen, listed[0]
-        import msgspec
-
-        return seen, decode_pod(msgspec.json.encode(written[0]))  # one that has finished is in no list
+        objects.records = records
+        listed = [one for one in objects.pods if (one.metadata.namespace, one.metadata.name) == (space, name)]
+        # A finished pod is in no list.
+        return objects, listed[0] if listed else decode_pod(msgspec.json.encode(records[0]))
 
     return with_client(kubeconfig, context, work)

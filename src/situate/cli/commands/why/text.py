@@ -1,15 +1,14 @@
-"""An account in words and tables for people, the summary first. Writes to nothing; the command prints it."""
+"""The explanation of a pod as text and tables for people, the summary first. Prints nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from situate.cli.commands.place.table import printable
-from situate.cli.commands.why.waiting import Waited
+from situate.cli.commands.why.waiting import Waiting
 from situate.cli.output.console import canvas, drawn
+from situate.cli.output.text import plural, printable
 from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, SchedulingState, Verdict
-from situate.core.explain.formatting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,10 +25,9 @@ HEADING: Final = "bold"
 NO_WAY: Final = "no small change was found that would make it fit"
 
 
-def text(told: Explanation, waited: Waited, *, terminal_width: int | None, colour: bool = False) -> str:
-    """`terminal_width` is None where there is no terminal."""
-    console, written = canvas(terminal_width, colour=colour)
-    _summary(console, told, waited)
+def text(told: Explanation, waiting: Waiting) -> list[str]:
+    console, written = canvas()
+    _summary(console, told, waiting)
     if told.one is not None:
         _one_node(console, told.one)
     else:
@@ -40,7 +38,7 @@ def text(told: Explanation, waited: Waited, *, terminal_width: int | None, colou
 
 
 def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first: str = "") -> None:
-    """One paragraph; `first` stands before it, and what does not fit the line goes on below it."""
+    """One paragraph, indented below `first`, which stands before it."""
     from rich.padding import Padding
     from rich.table import Table
 
@@ -54,33 +52,33 @@ def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first
     console.print(Padding(grid, (0, 0, 0, indent)), style=style)
 
 
-def _summary(console: Console, told: Explanation, waited: Waited) -> None:
+def _summary(console: Console, told: Explanation, waiting: Waiting) -> None:
     meta = told.pod.metadata
     _say(console, f"{meta.namespace}/{meta.name}: {told.state.value}", _STYLES[told.state])
-    console.print(printable(told.message), soft_wrap=True)  # one line, for whoever looks for it
-    lines = [*_waiting(told, waited)]
+    console.print(printable(told.message), soft_wrap=True)  # one line, so that it can be searched for
+    lines = [*_waiting(told, waiting)]
     if told.profile != told.pod.spec.scheduler_name:
         lines.append(
-            f"it is scheduler {told.pod.spec.scheduler_name}'s, of which nothing is known here: "
-            f"this is what {told.profile} would say"
+            f"scheduler {told.pod.spec.scheduler_name} places it, whose configuration is unknown here: "
+            f"this is what {told.profile} would decide"
         )
-    if waited.recorded and told.state is SchedulingState.UNSCHEDULABLE and waited.recorded != told.message:
-        lines.append(f"its scheduler said, of the cluster as it was then: {waited.recorded}")
+    if waiting.recorded and told.state is SchedulingState.UNSCHEDULABLE and waiting.recorded != told.message:
+        lines.append(f"its scheduler recorded earlier: {waiting.recorded}")
     for line in lines:
         _say(console, line, "dim")
 
 
-def _waiting(told: Explanation, waited: Waited) -> list[str]:
+def _waiting(told: Explanation, waiting: Waiting) -> list[str]:
     if told.state not in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE):
         return []
-    parts = [f"waits since {waited.since}"] if waited.since else []
-    if waited.reason:
-        parts.append(f"{waited.reason} since {waited.refused_since}" if waited.refused_since else waited.reason)
-    if waited.attempts:
-        tries = f"at least {waited.attempts}" if waited.attempts_from == "events" else str(waited.attempts)
-        parts.append(f"tried {tries} {'time' if waited.attempts == 1 else 'times'}")
-    if waited.last_try:
-        parts.append(f"last {waited.last_try}")
+    parts = [f"has been waiting since {waiting.since}"] if waiting.since else []
+    if waiting.reason:
+        parts.append(f"{waiting.reason} since {waiting.refused_since}" if waiting.refused_since else waiting.reason)
+    if waiting.attempts:
+        least = "at least " if waiting.attempts_from == "events" else ""
+        parts.append(f"tried {least}{plural(waiting.attempts, 'time')}")
+    if waiting.last_try:
+        parts.append(f"last {waiting.last_try}")
     if told.pod.status.nominated_node_name:
         parts.append(f"nominated for {told.pod.status.nominated_node_name}")
     return ["; ".join(parts)] if parts else []
@@ -93,34 +91,34 @@ def _verdicts(console: Console, verdicts: Sequence[Verdict], nodes: int) -> None
     if not verdicts:
         return
     console.print()
-    _say(console, "What speaks against nodes, plugin by plugin", HEADING)
+    _say(console, "What rules out nodes, plugin by plugin", HEADING)
     for verdict in verdicts:
-        where = "the pod itself" if verdict.of_pod else f"{verdict.count} of {counted(nodes, 'node')}"
+        where = "the pod itself" if verdict.of_pod else f"{verdict.count} of {plural(nodes, 'node')}"
         _say(console, f"{where}: {verdict.text}", first=f"{verdict.plugin}", indent=2)
         for detail in verdict.details:
             names = ", ".join(detail.nodes) + (", …" if detail.count > len(detail.nodes) else "")
             shown = names not in detail.text and not any(name in detail.text for name in detail.nodes)
-            told = f"{detail.text} [{counted(detail.count, 'node')}: {names}]" if shown else detail.text
+            told = f"{detail.text} [{plural(detail.count, 'node')}: {names}]" if shown else detail.text
             _say(console, told, "dim", first="-", indent=4)
 
 
 def _one_node(console: Console, one: NodeExplanation) -> None:
     console.print()
-    _say(console, f"Node {one.node} {'would take it' if not one.verdicts else 'refuses it'}", HEADING)
+    _say(console, f"Node {one.node} {'accepts it' if not one.verdicts else 'refuses it'}", HEADING)
     for verdict in one.verdicts:
         _say(console, verdict.text, first=verdict.plugin, indent=2)
         for detail in verdict.details:
             _say(console, detail.text, "dim", first="-", indent=4)
             for held in _holders(detail.values):
                 _say(console, held, "dim", indent=8)
-    _say(console, f"nothing against it: {', '.join(one.silent)}", "dim", indent=2)
+    _say(console, f"accepted by: {', '.join(one.silent)}", "dim", indent=2)
     if one.scores is not None:
         parts = ", ".join(f"{plugin} {score}" for plugin, score in one.scores.plugins.items())
         _say(console, f"score {one.scores.total}: {parts}", indent=2)
 
 
 def _holders(values: object) -> list[str]:
-    """Every pod that holds some of what is short, the largest first."""
+    """The pods that hold some of what is short, the largest first."""
     closest = values.get("closest") if isinstance(values, dict) else None
     if not isinstance(closest, list):
         return []
@@ -161,19 +159,19 @@ def _heading(plugin: str) -> str:
 def _what_next(console: Console, told: Explanation) -> None:
     if told.preemption is not None:
         console.print()
-        victims = ", ".join(told.preemption.victims) or "pods that are leaving already"
-        _say(console, f"The scheduler would evict {victims} and then take {told.preemption.node}", HEADING)
+        victims = ", ".join(told.preemption.victims) or "pods that are already being deleted"
+        _say(console, f"The scheduler would evict {victims}, and place it on {told.preemption.node}", HEADING)
     if told.wakes:
         console.print()
-        _say(console, "It is tried again when", HEADING)
+        _say(console, "The scheduler tries it again when", HEADING)
         for change, plugins in told.wakes:
             _say(console, f"{change} ({', '.join(plugins)})", first="-", indent=2)
     if told.suggestions:
         console.print()
-        _say(console, "It would fit (each was tried)", HEADING)
+        _say(console, "It would fit with one of these changes (each was tried)", HEADING)
         for number, way in enumerate(told.suggestions, 1):
             where = ", ".join(way.fits) + (", …" if way.fit_count > len(way.fits) else "")
-            line = f"{way.text} → {counted(way.fit_count, 'node')}: {where}"
+            line = f"{way.text} → {plural(way.fit_count, 'node')}: {where}"
             _say(console, line, first=f"{number}.", indent=2)
     elif told.state is SchedulingState.UNSCHEDULABLE:
         console.print()

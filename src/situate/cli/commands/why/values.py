@@ -1,13 +1,12 @@
-"""An account as plain values for programs: what `-o json` and `-o yaml` print. docs/WHY.md lists the keys."""
+"""The explanation of a pod as plain values for programs. docs/WHY.md lists the keys."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from situate.cli.commands.why.waiting import Waited
+from situate.cli.commands.why.waiting import Waiting
 
 if TYPE_CHECKING:
     from situate.core.explain.detail import VerdictDetail
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from situate.core.explain.suggestions import Suggestion
 
 
-def as_values(told: Explanation, waited: Waited, notes: Sequence[str]) -> dict[str, Any]:
+def as_values(told: Explanation, waiting: Waiting) -> dict[str, Any]:
     """Every key is always there; what does not apply is null or empty."""
     meta, spec = told.pod.metadata, told.pod.spec
     return {
@@ -30,13 +29,13 @@ def as_values(told: Explanation, waited: Waited, notes: Sequence[str]) -> dict[s
         "nodes": told.node_count,
         "feasible": told.feasible,
         "waiting": {
-            "since": waited.since or None,
-            "refusedSince": waited.refused_since or None,
-            "reason": waited.reason or None,
-            "recordedMessage": waited.recorded or None,
-            "attempts": waited.attempts or None,
-            "attemptsFrom": waited.attempts_from or None,
-            "lastTry": waited.last_try or None,
+            "since": waiting.since or None,
+            "refusedSince": waiting.refused_since or None,
+            "reason": waiting.reason or None,
+            "recordedMessage": waiting.recorded or None,
+            "attempts": waiting.attempts or None,
+            "attemptsFrom": waiting.attempts_from or None,
+            "lastTry": waiting.last_try or None,
         },
         "verdicts": [_verdict(one) for one in told.verdicts],
         "scores": [_scores(one) for one in told.scores],
@@ -46,7 +45,6 @@ def as_values(told: Explanation, waited: Waited, notes: Sequence[str]) -> dict[s
         "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in told.wakes],
         "ways": [_way(one) for one in told.suggestions],
         "oneNode": None if told.one is None else _one(told.one),
-        "notes": list(notes),
     }
 
 

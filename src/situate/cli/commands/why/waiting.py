@@ -1,4 +1,4 @@
-"""How long a pod has waited, and how often it was tried: read off its conditions, events and decision as written."""
+"""How long a pod has been waiting, and how often it was tried: from its conditions, events and PlacementDecision."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from situate.cli.input.manifests import at_path
+
 SCHEDULED: Final = "PodScheduled"
 FAILED: Final = ("FailedScheduling",)
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
-    """What is not known is empty, or 0."""
+class Waiting:
+    """What is unknown is empty, or 0."""
 
     since: str = ""
     """When it was created."""
     refused_since: str = ""
     """When its condition PodScheduled last changed."""
     reason: str = ""
-    """That of the condition: Unschedulable, SchedulingGated, SchedulerError."""
+    """Of the condition: Unschedulable, SchedulingGated, SchedulerError."""
     recorded: str = ""
-    """The message of the condition, or of the last event: what its scheduler said then."""
+    """The message of the condition, or of the last event."""
     attempts: int = 0
     attempts_from: str = ""
-    """Where that number is from: `PlacementDecision` counts attempts, `events` only those that were told."""
+    """Where the number is from: `PlacementDecision` counts all attempts, `events` only those with an event."""
     last_try: str = ""
 
 
-def waited(written: Iterable[Mapping[str, Any]], namespace: str, name: str) -> Waited:
-    """From the pod, its events and its decision, as they are written."""
-    told = list(written)
+def waiting_of(records: Iterable[Mapping[str, Any]], namespace: str, name: str) -> Waiting:
+    """From the pod, its events and its decision, as they are stored."""
+    told = list(records)
     pods = [one for one in told if one.get("kind") == "Pod" and _is(one, namespace, name)]
     pod = pods[0] if pods else {}
     condition = next((one for one in _dicts(pod, "status", "conditions") if one.get("type") == SCHEDULED), {})
@@ -38,9 +40,9 @@ def waited(written: Iterable[Mapping[str, Any]], namespace: str, name: str) -> W
     last = max(events, key=_when, default={})
     decision = next((one for one in told if one.get("kind") == "PlacementDecision" and _is(one, namespace, name)), {})
     counted = sum(_count(event) for event in events)
-    attempts = _number(_at(decision, "status", "attempts"))
-    return Waited(
-        since=_text(_at(pod, "metadata", "creationTimestamp")),
+    attempts = _number(at_path(decision, "status", "attempts"))
+    return Waiting(
+        since=_text(at_path(pod, "metadata", "creationTimestamp")),
         refused_since=_text(condition.get("lastTransitionTime")) if condition.get("status") == "False" else "",
         reason=_text(condition.get("reason")) if condition.get("status") == "False" else "",
         recorded=_text(condition.get("message")) or _text(last.get("message")),
@@ -51,7 +53,9 @@ def waited(written: Iterable[Mapping[str, Any]], namespace: str, name: str) -> W
 
 
 def _is(one: Mapping[str, Any], namespace: str, name: str) -> bool:
-    return _at(one, "metadata", "name") == name and (_at(one, "metadata", "namespace") or "default") == namespace
+    return (
+        at_path(one, "metadata", "name") == name and (at_path(one, "metadata", "namespace") or "default") == namespace
+    )
 
 
 def _about(event: Mapping[str, Any], namespace: str, name: str) -> bool:
@@ -62,23 +66,17 @@ def _about(event: Mapping[str, Any], namespace: str, name: str) -> bool:
 
 
 def _count(event: Mapping[str, Any]) -> int:
-    counts = (event.get("count"), _at(event, "series", "count"), event.get("deprecatedCount"))
+    counts = (event.get("count"), at_path(event, "series", "count"), event.get("deprecatedCount"))
     return next((_number(one) for one in counts if _number(one)), 1)
 
 
 def _when(event: Mapping[str, Any]) -> str:
-    times = (_at(event, "series", "lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    times = (at_path(event, "series", "lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((_text(one) for one in times if one), "")
 
 
-def _at(value: Any, *path: str) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
 def _dicts(value: Any, *path: str) -> list[Mapping[str, Any]]:
-    found = _at(value, *path)
+    found = at_path(value, *path)
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 

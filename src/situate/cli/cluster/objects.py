@@ -1,0 +1,62 @@
+"""Reading objects of a live cluster as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from situate.kube.client import Client
+
+__all__ = ["PAGE", "get_object", "list_objects", "unless_refused"]
+
+PAGE: Final = 5_000
+"""How many objects a page of a list has at most."""
+
+T = TypeVar("T")
+
+
+class _Meta(msgspec.Struct):
+    more: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_page = msgspec.json.Decoder(_Page).decode
+
+
+async def get_object(client: Client, path: str, params: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Raises ApiError."""
+    found: dict[str, Any] = msgspec.json.decode(await client.request("GET", path, params=params))
+    return found
+
+
+async def list_objects(
+    client: Client, path: str, params: Mapping[str, str] | None = None, *, containing: bytes = b""
+) -> list[dict[str, Any]]:
+    """All pages of a list; only the objects whose JSON contains these bytes. Raises ApiError."""
+    found: list[dict[str, Any]] = []
+    asked = {**(params or {}), "limit": str(PAGE)}
+    while True:
+        page = _page(await client.request("GET", path, params=asked))
+        found += [msgspec.json.decode(item) for item in page.items or () if containing in bytes(item)]
+        if not page.metadata.more:
+            return found
+        asked["continue"] = page.metadata.more
+
+
+async def unless_refused(request: Awaitable[T], refused: T, *, forbidden: bool = True) -> T:
+    """The response; `refused` where the server does not have the object, or (`forbidden`) does not let us read it."""
+    from situate.kube.errors import ApiError
+
+    try:
+        return await request
+    except ApiError as error:
+        if error.not_found or (forbidden and error.forbidden):
+            return refused
+        raise

@@ -1,0 +1,122 @@
+"""What is checked: workloads, and the objects that decide whether they can be placed. Other kinds are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from situate.cli.input.manifests import Manifest, manifests_in, unique
+from situate.cli.input.workloads import WORKLOADS, PodWorkload, list_manifests, workload_of
+from situate.core.model.node import Node
+from situate.core.model.policy import Namespace, PriorityClass
+from situate.wire.objects import decode_checked
+
+if TYPE_CHECKING:
+    from situate.kube.client import Client
+    from situate.wire.objects import Source
+
+__all__ = ["CheckInput", "read_files", "read_live"]
+
+LISTS: Final = {
+    ("", "Node"): "/api/v1/nodes",
+    ("", "Namespace"): "/api/v1/namespaces",
+    ("scheduling.k8s.io", "PriorityClass"): "/apis/scheduling.k8s.io/v1/priorityclasses",
+    ("policy", "PodDisruptionBudget"): "/apis/policy/v1/poddisruptionbudgets",
+    **{key: kind.path for key, kind in WORKLOADS.items()},
+}
+"""Group and kind -> where the API server has it."""
+
+
+@dataclass(slots=True, repr=False)
+class CheckInput:
+    """All that was read. Without a repr: asyncio would format all of it for a task's result."""
+
+    workloads: list[PodWorkload] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    namespaces: list[Namespace] = field(default_factory=list)
+    priority_classes: list[PriorityClass] = field(default_factory=list)
+    budgets: list[Manifest] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Kinds that a server did not let us list, and why."""
+    count: int = 0
+    """How many objects there were, of all kinds."""
+
+
+def read_files(sources: Iterable[Source]) -> CheckInput:
+    """Raises InputError."""
+    return _gathered(unique(one for source in sources for one in manifests_in(source)), CheckInput())
+
+
+def _gathered(manifests: Iterable[Manifest], read: CheckInput) -> CheckInput:
+    for one in manifests:
+        read.count += 1
+        data, place = msgspec.json.encode(one.body), {"file": one.file, "within": one.within}
+        match one.group_and_kind:
+            case key if key in WORKLOADS:
+                read.workloads.append(workload_of(one))
+            case ("", "Node"):
+                read.nodes.append(decode_checked(Node, data, **place))
+            case ("", "Namespace"):
+                read.namespaces.append(decode_checked(Namespace, data, **place))
+            case ("scheduling.k8s.io", "PriorityClass"):
+                read.priority_classes.append(decode_checked(PriorityClass, data, **place))
+            case ("policy", "PodDisruptionBudget"):
+                one.required_name()
+                read.budgets.append(one)
+            case _:
+                pass
+    read.workloads = _without_owned(read.workloads)
+    return read
+
+
+def _without_owned(workloads: Iterable[PodWorkload]) -> list[PodWorkload]:
+    """Without those whose controller was read, too: its template is what a person would change.
+
+    Of several pods whose controller was not read, the first represents all.
+    """
+    found = {(one.kind, one.namespace, one.name): one for one in workloads}
+    pods: dict[tuple[str, str, str], int] = {}
+    kept: list[PodWorkload] = []
+    for one in found.values():
+        if one.kind == "ReplicaSet" and not one.replicas:
+            continue  # left behind by a rollout
+        if one.owner is None:
+            kept.append(one)
+            continue
+        owner = (one.owner[0], one.namespace, one.owner[1])
+        if owner not in found and (one.kind != "Pod" or owner not in pods):
+            kept.append(one)
+        if one.kind == "Pod":
+            pods[owner] = pods.get(owner, 0) + 1
+    return [
+        replace(one, replicas=pods[one.owner[0], one.namespace, one.owner[1]])
+        if one.kind == "Pod" and one.owner is not None
+        else one
+        for one in kept
+    ]
+
+
+async def read_live(client: Client) -> CheckInput:
+    """All that we may list. Raises ApiError if that is nothing at all."""
+    import asyncio
+
+    from situate.kube.errors import ApiError
+
+    read = CheckInput()
+
+    async def listed(group: str, kind: str, path: str) -> list[Manifest]:
+        try:
+            return await list_manifests(client, group, kind, path)
+        except ApiError as error:
+            if not (error.forbidden or error.not_found):
+                raise
+            read.refused[kind] = error.message
+            return []
+
+    lists = await asyncio.gather(*(listed(group, kind, path) for (group, kind), path in LISTS.items()))
+    if len(read.refused) == len(LISTS):
+        raise ApiError(403, "Forbidden", next(iter(read.refused.values())))
+    return _gathered((one for found in lists for one in found), read)

@@ -1,0 +1,138 @@
+"""The parts that run beside the API in one process: scheduler, controllers, nodes and the renewal of certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from situate.agent import cgroups
+from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.control_plane_local import LocalControlPlane
+from situate.agent.desired_state import NodeConfiguration
+from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.host import node_name
+from situate.agent.lease import FENCE
+from situate.agent.log_server import SERVER_NAME
+from situate.agent.log_source import AgentLogs
+from situate.agent.node_objects import hollow_shapes
+from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.cli.control_plane.settings import ControlPlaneSettings
+from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.loop.logs import Log
+from situate.loop.metrics import Metrics
+from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.identity.setup import Opened
+from situate.server.placing.binding import Binder
+from situate.server.registry.registry import Registry
+from situate.server.scheduling.lease_store import server_elector
+from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
+from situate.store.contract import Store
+
+CONTROLLERS_LEASE: Final = ("kube-system", "situate-controllers")
+NODE, PODS = "node", "pods"
+"""Below the control plane's directory: that of this machine as a node, and below it that of its pods."""
+LOOK_S: Final = 1.0
+"""How soon a change of leadership is noticed."""
+RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
+
+_log = Log(__name__)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def run_scheduler(
+    store: Store, registry: Registry, binder: Binder, wanted: SchedulerSettings, metrics: Metrics
+) -> None:
+    """Until cancelled. A scheduler that loses its lease starts again from the store: others have decided meanwhile."""
+    while True:
+        async with open_scheduler(store, registry, binder, wanted, metrics=metrics) as scheduler:
+            try:
+                await scheduler.run()
+            except LostTermError:
+                _log.warning("The scheduler's lease was lost; standing by")
+            finally:
+                await scheduler.drain()
+
+
+async def run_controllers(registry: Registry, identity: str, profile: NodeProfile) -> None:
+    """Until cancelled. Of several servers on one store, one runs the controllers."""
+    elector = server_elector(registry, identity, lease=CONTROLLERS_LEASE)
+    working: list[asyncio.Task[None]] = []
+
+    def lead() -> None:
+        working.append(asyncio.create_task(RegistryControllers(registry, profile=profile).run(), name="controllers"))
+
+    def lose() -> None:
+        _log.warning("The controllers' lease was lost; standing by")
+        working.pop().cancel()
+
+    holding = asyncio.create_task(elector.run(lead, lose), name="the controllers' lease")
+    try:
+        while True:
+            done, _ = await asyncio.wait([holding, *working], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+    finally:
+        for task in (holding, *working):
+            task.cancel()
+        await asyncio.gather(holding, *working, return_exceptions=True)
+        await elector.release()
+
+
+def hollow_fleet(settings: ControlPlaneSettings, registry: Registry) -> HollowNodes | None:
+    if not settings.nodes:
+        return None
+    shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
+    return HollowNodes(LocalControlPlane(registry), shapes, _configuration(settings.profile))
+
+
+def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs) -> NodeAgent:
+    """The agent of this machine. Its pods end with the control plane: `situate down` stops all of a cluster."""
+    directory = settings.directory.absolute() / NODE
+    own = NodeSettings(node_name(), directory, configuration=_configuration(settings.profile), ends_pods=True)
+    groups, limits = cgroups.find(), ProcessSettings(fence=directory / FENCE)
+    agent = NodeAgent(
+        LocalControlPlane(registry),
+        own,
+        lambda changed: ProcessRuntime(directory / PODS, changed, groups=groups, settings=limits),
+    )
+    logs.agents[own.name] = agent
+    return agent
+
+
+def _configuration(profile: NodeProfile) -> NodeConfiguration:
+    """What nodes use until they read their snapshots."""
+    return NodeConfiguration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
+
+
+def agent_tls(directory: Path, identity: Opened) -> ssl.SSLContext:
+    """The client certificate with which the server reads logs from agents in other processes. Their Node objects say
+    which certificates to trust."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    _load_certificate(directory, identity, tls)
+    return tls
+
+
+def _load_certificate(directory: Path, identity: Opened, tls: ssl.SSLContext) -> None:
+    credential = identity.authority.client(SERVER_NAME, (), now())
+    with tempfile.NamedTemporaryFile(dir=directory) as file:  # ssl reads nothing but files
+        file.write(credential.certificate + credential.key)
+        file.flush()
+        tls.load_cert_chain(file.name)
+
+
+async def renew_certificates(
+    settings: ControlPlaneSettings, identity: Opened, tls: ssl.SSLContext, to_agents: ssl.SSLContext
+) -> None:
+    """Until cancelled. A server may run for longer than a certificate is valid."""
+    while True:
+        await asyncio.sleep(RENEW_CERTIFICATE_S)
+        tls.load_cert_chain(identity.authority.serve_as(settings.host_names(), now()))
+        _load_certificate(settings.directory, identity, to_agents)

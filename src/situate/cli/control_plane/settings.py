@@ -1,0 +1,56 @@
+"""What the flags of `situate up` and `situate server` amount to."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from situate.agent.node_objects import NodeShape
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.loop.logs import Logging
+from situate.server.placing.snapshot_lag import BOUND_S
+
+__all__ = ["ControlPlaneSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlaneSettings:
+    directory: Path
+    store: str = ""
+    """Empty: a file in the directory."""
+    address: str = "127.0.0.1"
+    port: int = 0
+    names: tuple[str, ...] = ()
+    """Other names of this server: in its certificate, and allowed in Host."""
+    scheduler: bool = True
+    controllers: bool = True
+    config: KubeSchedulerConfiguration | None = None
+    plugins: Mapping[str, type] = field(default_factory=dict)
+    nodes: int = 0
+    zones: int = 1
+    shape: NodeShape = field(default_factory=NodeShape)
+    process_node: bool = False
+    """Make this machine a node, too."""
+    profile: NodeProfile = KUBERNETES
+    """When a silent node is given up: agents, controllers and the pods' tolerations follow it."""
+    snapshot_lag_s: float = BOUND_S
+    """How far a node may fall behind its snapshot before its condition says so."""
+    limit_bytes: int = 0
+    """Limit of the store's file; 0: none."""
+    logging: Logging = field(default_factory=Logging)
+
+    def host_names(self) -> list[str]:
+        """The names that the server's certificate is valid for."""
+        own = ["localhost", "127.0.0.1", "::1", socket.gethostname()]
+        inside = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        return list(dict.fromkeys([*own, *inside, self.address, *self.names]))
+
+    def lease_identity(self) -> str:
+        """Our name among the servers of one store. Nobody else uses a file while we run, so a lease in it was our own,
+        and we need not wait until it expires."""
+        alone = not self.store.startswith("etcd")
+        return f"{socket.gethostname()}_{'alone' if alone else uuid.uuid4()}"

@@ -1,0 +1,68 @@
+"""Notes: what a command ignored or could not know, because the input does not have it. One wording for all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from situate.cli.output.text import plural
+
+if TYPE_CHECKING:
+    from situate.cli.input.cluster import ClusterObjects
+    from situate.core.model.pod import Pod, PodSpec
+
+__all__ = ["ignored_note", "notes_on", "pod_affinity_selects_namespaces", "refused_notes", "uses_claims"]
+
+
+def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: Iterable[str] = ()) -> list[str]:
+    """`needed` are the kinds that the answer depends on, each with what follows if the input has none of them.
+
+    `known` are kinds that came from elsewhere.
+    """
+    notes = refused_notes(objects.refused)
+    given = {*objects.kinds, *known}
+    missing: dict[str, list[str]] = {}
+    for kind, consequence in needed:
+        if kind not in given and not objects.refused:
+            missing.setdefault(consequence, []).append(kind)
+    notes += [f"the input has no {_either(kinds)}: {consequence}" for consequence, kinds in missing.items()]
+    nodes = {node.metadata.name for node in objects.nodes}
+    if homeless := sum(bool(pod.spec.node_name) and pod.spec.node_name not in nodes for pod in _running(objects.pods)):
+        them, it = ("is on a node", "it is") if homeless == 1 else ("are on nodes", "they are")
+        notes.append(f"{plural(homeless, 'bound pod')} {them} that the input does not have; {it} not counted")
+    return notes
+
+
+def _running(pods: Sequence[Pod]) -> Iterable[Pod]:
+    from situate.core.state.cluster import FINISHED_PHASES
+
+    return (pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
+
+
+def refused_notes(refused: Mapping[str, str]) -> list[str]:
+    return [f"cannot list {name}: {why}" for name, why in sorted(refused.items())]
+
+
+def ignored_note(ignored: Mapping[str, int], reads: str) -> list[str]:
+    """`reads` says what the command reads instead: "`place` reads Pods"."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+    return [f"ignored {kinds}: {reads}"] if ignored else []
+
+
+def _either(kinds: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+
+
+# ── what pods depend on ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def uses_claims(spec: PodSpec) -> bool:
+    return any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes)
+
+
+def pod_affinity_selects_namespaces(spec: PodSpec) -> bool:
+    sides = [] if spec.affinity is None else [spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity]
+    terms = [
+        term for side in sides if side is not None for term in side.required_during_scheduling_ignored_during_execution
+    ]
+    return any(term.namespace_selector is not None for term in terms)

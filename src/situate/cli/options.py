@@ -1,0 +1,127 @@
+"""Options that several commands share, so that they have one name, one default and one help text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import click
+
+from situate.cli import BadInput
+from situate.cli.cluster.connection import DIRECTORY
+
+if TYPE_CHECKING:
+    from situate.agent.node_objects import NodeShape
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Option(Protocol):
+    """A decorator that adds an option to a command."""
+
+    def __call__(self, command: F, /) -> F: ...
+
+
+def combined(*options: Option) -> Option:
+    """One decorator for several options, which `--help` lists in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+# ── which cluster, which objects ────────────────────────────────────────────────────────────────────────────────────
+
+
+def cluster_options(command: F) -> F:
+    """Every command that talks to a cluster has these."""
+    return combined(
+        click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="How to reach the cluster. Default: .situate/kubeconfig of `situate up`, else kubectl's.",
+        ),
+        click.option("--context", metavar="NAME", help="The kubeconfig's context to use."),
+    )(command)
+
+
+def files_option(command: F) -> F:
+    text = "File, folder or - (repeatable)."
+    return click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help=text)(command)
+
+
+def namespace_option(command: F) -> F:
+    text = "Namespace; default: the kubeconfig's."
+    return click.option("-n", "--namespace", metavar="NAME", help=text)(command)
+
+
+def config_option(command: F) -> F:
+    return click.option("--config", metavar="FILE", help="Scheduler configuration.")(command)
+
+
+def output_option(*formats: str) -> Option:
+    """The first format is the default."""
+    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True)
+
+
+def require_one_source(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> None:
+    if names and (kubeconfig or context):
+        raise BadInput("-f names files, --kubeconfig and --context name a cluster: give one or the other")
+
+
+def require_one_scope(namespace: str | None, all_namespaces: bool) -> None:
+    if namespace and all_namespaces:
+        raise BadInput("-n and -A: give one or the other")
+
+
+# ── control planes and nodes ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def directory_option(text: str, default: Path = DIRECTORY) -> Option:
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--dir", "directory", type=kind, default=default, show_default=True, help=text)
+
+
+def verbosity_option(command: F) -> F:
+    return click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")(
+        command
+    )
+
+
+ZONES: Final = click.IntRange(1, 1_000)
+
+
+def hollow_node_options(command: F) -> F:
+    """What hollow nodes look like; `hollow_shape` reads it."""
+    return combined(
+        click.option("--zones", type=ZONES, default=1, help="Spread hollow nodes over this many zones."),
+        click.option("--node-cpu", default="4", show_default=True, help="Of each hollow node."),
+        click.option("--node-memory", default="16Gi", show_default=True, help="Of each hollow node."),
+        click.option(
+            "--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Of each hollow node."
+        ),
+    )(command)
+
+
+def hollow_shape(node_cpu: str, node_memory: str, node_pods: int) -> NodeShape:
+    """Raises InputError."""
+    from situate.agent.node_objects import NodeShape
+
+    parse_quantity("--node-cpu", node_cpu)
+    parse_quantity("--node-memory", node_memory)
+    return NodeShape(node_cpu, node_memory, node_pods)
+
+
+def parse_quantity(flag: str, text: str) -> int:
+    """Raises InputError."""
+    from situate.core.model.quantity import QuantityError, value
+    from situate.wire.errors import InputError
+
+    try:
+        return value(text)
+    except QuantityError as error:
+        raise InputError(str(error), path=flag) from None
