@@ -17,8 +17,9 @@ import uvloop
 from kube.fake_server import FakeServer, status
 from situate import __version__
 from situate.kube import client as client_module
+from situate.kube import line_stream
 from situate.kube.access import Access, Fixed
-from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client, LineStream
+from situate.kube.client import RETRIES, RETRY_AFTER_MAX_S, Client
 from situate.kube.errors import (
     LOST,
     NO_CREDENTIALS,
@@ -30,6 +31,7 @@ from situate.kube.errors import (
     ApiError,
     from_status,
 )
+from situate.kube.line_stream import LineStream
 from situate.kube.tls import Pair, client_context, show
 
 DATA = Path(__file__).parents[1] / "loop" / "data"
@@ -579,7 +581,7 @@ def test_a_line_of_many_megabytes_in_small_pieces_comes_whole_and_soon() -> None
 
 
 def test_a_line_without_end_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "LINE_BYTES", 100_000)
+    monkeypatch.setattr(line_stream, "LINE_BYTES", 100_000)
 
     async def work() -> None:
         talk = saying(*chunked(*[b"x" * 60_000] * 9))
@@ -768,7 +770,7 @@ def test_a_server_that_speaks_no_tls_is_unreachable_over_it(said: bytes, monkeyp
         async with server, Client(Access(url, tls=trusting())) as client:
             error = await problem(client.request("POST", BINDING, body=BODY))
             assert (error.reason, error.sent) == (UNREACHABLE, False)
-            assert ("no TLS can be agreed upon" if said else "no connection within 0.05 s") in str(error)
+            assert ("the TLS handshake failed" if said else "no connection within 0.05 s") in str(error)
 
     run(work())
     client_module._timeout.cache_clear()

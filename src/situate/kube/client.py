@@ -1,8 +1,8 @@
-"""Asks one API server: requests and streams of lines, over kept connections, at a limited rate.
+"""The client of one API server: requests and streams of lines, over pooled connections, at a limited rate.
 
-Knows HTTP and Kubernetes' Status, and nothing of pods. What goes wrong is an ApiError, and nothing else is raised; a
-cancelled task is cancelled at once. Answers are asked for uncompressed: client-go asks for gzip, but the server's time
-for that is dearer than bytes within a cluster, and few bytes could be made to unpack to anything.
+It knows HTTP and Kubernetes' Status, and nothing of pods. It raises ApiError and nothing else; a cancelled task is
+cancelled at once. It asks for uncompressed responses: within a cluster, the server's time for gzip costs more than the
+bytes do, and a small response cannot unpack to a huge one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -27,40 +26,39 @@ from yarl import URL
 from situate import __version__
 from situate.kube.access import Access
 from situate.kube.errors import LOST, NOT_HTTP, NOT_LEADER, TIMEOUT, TOO_LARGE, UNREACHABLE, ApiError, from_status
+from situate.kube.line_stream import LineStream
 from situate.kube.rate_limit import bucket
 
 CONNECTIONS: Final = 64
-"""For requests; a real API server took 560 binds a second over 16, and 1,070 over 64. Streams have their own."""
+"""For requests: kube-apiserver took 560 binds a second over 16, and 1,070 over 64. Streams have their own."""
 STREAMS: Final = 256
 """How many streams may be open."""
 KEEP_ALIVE_S: Final = 60.0
 """How long an idle connection is kept; the API server closes its end after 90 s."""
 CONNECT_S: Final = 10.0
-"""For one connection to be made, TLS included."""
+"""The limit for one connection, TLS included."""
 REQUEST_S: Final = 64.0
-"""For a whole request; the API server's own limit is 60 s."""
+"""The limit for a whole request; the API server's own is 60 s."""
 RESPONSE_BYTES: Final = 1 << 30
-"""How long an answer may be: a list of 150,000 large pods is not."""
+"""The longest response: more than a list of 150,000 large pods."""
 ERROR_BYTES: Final = 1 << 20
-"""How much is read of an answer that is no stream although one was asked for."""
-LINE_BYTES: Final = 64 << 20
-"""How long one line of a stream may be; etcd stores objects of 1.5 MB."""
+"""How much to read of an error response to a stream request."""
 BUFFER_BYTES: Final = 256 << 10
 """How much aiohttp reads ahead on one connection."""
 RETRIES: Final = 10
-"""How often a request is repeated where that is safe, or the server asks for it; client-go's number."""
+"""How often to retry a request where that is safe or the server asks for it; client-go's number."""
 RETRY_AFTER_MAX_S: Final = 60.0
-"""How long we wait at most, whatever the server says."""
+"""The longest wait, whatever the server asks for."""
 LOST_WAIT_S: Final = 1.0
-"""How long between the retries of a read whose connection broke; the first is at once, for a kept connection may have
-been closed by the server meanwhile."""
+"""The pause between retries of a read whose connection broke. The first retry is immediate: the server may just have
+closed an idle connection."""
 
 USER_AGENT: Final = f"situate/{__version__}"
 DEFAULT_QPS: Final = 50.0
 """kube-scheduler's."""
 DEFAULT_BURST: Final = 100
 
-_READS: Final = frozenset({"GET", "HEAD"})  # PUT and DELETE repeated can fail because they had succeeded
+_READS: Final = frozenset({"GET", "HEAD"})  # a repeated PUT or DELETE can fail because the first one succeeded
 _SERVER_FAULTS: Final = 500
 _TOO_MANY: Final = 429
 _UNAUTHORIZED: Final = 401
@@ -68,74 +66,20 @@ _NO_CODE: Final = "<error>"  # client-go's word, in metrics, for no answer
 
 
 class Observer(Protocol):
-    """Hears of every try, for rest_client_* metrics. `verb` is GET, POST, ...; `code` is "200", or "<error>"."""
+    """Counts every attempt, for rest_client_* metrics. `verb` is GET, POST, ...; `code` is "200", or "<error>"."""
 
     def request_done(self, verb: str, host: str, code: str, seconds: float) -> None:
-        """A try is over; of a stream, the time is that to its first byte."""
+        """An attempt is over; for a stream, `seconds` is the time to its first byte."""
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        """The rate limit let a try through, after so long."""
+        """The rate limiter delayed an attempt for so long."""
 
     def retried(self, verb: str, host: str, code: str) -> None:
-        """A try that was not the first is over."""
-
-
-class LineStream:
-    """The lines of an answer that goes on: `async for line in lines`. Ends when the server ends it.
-
-    Raises ApiError when it is cut (LOST), when nothing came for too long (TIMEOUT), when a line has no end (TOO_LARGE).
-    Empty lines are left out. Time and memory are linear in what comes, whatever the pieces it comes in.
-    """
-
-    def __init__(self, response: aiohttp.ClientResponse, failed: Callable[[Exception], ApiError]) -> None:
-        self._content = response.content
-        self._failed = failed
-        self._begun: list[bytes] = []
-        self._begun_bytes = 0
-        self._ready: deque[bytes] = deque()
-
-    def __aiter__(self) -> LineStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        """One line, without its newline."""
-        if not self._ready:
-            self._ready.extend(await self.batch())
-            if not self._ready:
-                raise StopAsyncIteration
-        return self._ready.popleft()
-
-    async def batch(self) -> list[bytes]:
-        """All whole lines that are here, at least one; none: the server has ended it. Not to be mixed with `for`."""
-        while True:
-            try:
-                data = await self._content.readany()
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                raise self._failed(error) from None
-            if not data:
-                if self._begun:
-                    raise ApiError(0, LOST, "the stream ended in the middle of a line")
-                return []
-            if lines := self._split(data):
-                return lines
-
-    def _split(self, data: bytes) -> list[bytes]:
-        lines = data.split(b"\n")
-        last = lines.pop()
-        if lines and self._begun:
-            lines[0] = b"".join((*self._begun, lines[0]))
-            self._begun.clear()
-            self._begun_bytes = 0
-        if last:
-            self._begun.append(last)
-            self._begun_bytes += len(last)
-            if self._begun_bytes > LINE_BYTES:
-                raise ApiError(0, TOO_LARGE, f"a line of the stream is longer than {LINE_BYTES} bytes")
-        return lines if all(lines) else [line for line in lines if line]
+        """A retry is over."""
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Asks once more whether we may write, when there is a connection and nothing is left to wait for."""
+    """Checks `may_write` once more when the connection is there and nothing is left to wait for."""
 
     may_write: Callable[[], bool] | None = None
 
@@ -150,7 +94,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _Line:
-    """The connections made while one client certificate was shown."""
+    """The connections made with one client certificate."""
 
     def __init__(self, access: Access, user_agent: str, may_write: Callable[[], bool] | None) -> None:
         self.certificate = access.credentials.certificate
@@ -165,7 +109,7 @@ class _Line:
 
 
 class _Tries:
-    """How often one request was tried, and with what."""
+    """The attempts at one request."""
 
     __slots__ = ("deadline", "method", "renewed", "retries", "shown")
 
@@ -178,11 +122,11 @@ class _Tries:
 
 
 class Client:
-    """To one API server; use in `async with`. `sleep` is what retries wait with.
+    """Use in `async with`. `sleep` is what retries wait with.
 
-    `qps` below 0: no rate limit; 0: client-go's default of 5 (see `limits`).
-    `may_write` is asked right before anything but a read is sent: a request may have waited for its turn, for
-    credentials or for a connection since whoever makes it asked.
+    `qps` below 0: no rate limit; 0: client-go's default of 5 (see `rate_limit`).
+    The client calls `may_write` right before it sends anything but a read: the request may have waited for the rate
+    limiter, for credentials or for a connection since the caller checked.
     """
 
     def __init__(
@@ -236,10 +180,10 @@ class Client:
         accept: str = "",
         timeout_s: float = REQUEST_S,
     ) -> bytes:
-        """The body of an answer of success.
+        """The body of a successful response.
 
-        `path` begins with a slash and is sent as it is. `timeout_s` begins when the rate limit has let the request
-        through, and covers its retries. If ApiError.lost, whether it was done is to be found out by reading.
+        `path` begins with a slash and is sent as it is. `timeout_s` starts once the rate limiter lets the request
+        through, and covers its retries. After an ApiError that is `lost`, read to find out whether it was done.
         """
         url = self._url(path, params)
         tries = _Tries(method)
@@ -255,7 +199,7 @@ class Client:
     async def stream(
         self, path: str, *, params: Mapping[str, str] | None = None, accept: str = "", idle_s: float
     ) -> AsyncIterator[LineStream]:
-        """Lines for as long as they come, but never `idle_s` without a byte. The rate limit is for opening it."""
+        """Lines for as long as they come, with at most `idle_s` between bytes. The rate limit applies to opening it."""
         line, response = await self._open(self._url(path, params), accept, idle_s)
         try:
             yield LineStream(response, self._failed)
@@ -274,7 +218,7 @@ class Client:
                 if not await self._again(tries, error):
                     raise
 
-    # -- one try -------------------------------------------------------------------------------------------------------
+    # -- one attempt ---------------------------------------------------------------------------------------------------
 
     async def _once(
         self,
@@ -351,7 +295,7 @@ class Client:
         return _timeout.__wrapped__(max(0.001, tries.deadline - now))
 
     async def _shown_in(self, tries: _Tries, content_type: str, accept: str) -> CIMultiDict[str]:
-        """Headers, made once for each pair of types for as long as the same is shown."""
+        """The headers, cached for each pair of types until the credentials change."""
         credentials = self._access.credentials
         shown = await credentials.header()
         tries.shown = credentials.version
@@ -376,7 +320,7 @@ class Client:
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def _enter(self) -> _Line:
-        """The connections to use. Those that show an old certificate are closed when their last answer is here."""
+        """The connections to use. Those with an old certificate are closed after their last response."""
         line = self._line
         if line.certificate != self._access.credentials.certificate:
             line.retired = True
@@ -393,10 +337,10 @@ class Client:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    # -- what went wrong, and whether to try again ---------------------------------------------------------------------
+    # -- errors and retries ---------------------------------------------------------------------
 
     async def _again(self, tries: _Tries, error: ApiError) -> bool:
-        """Whether to try again, now; waits before it says so."""
+        """Whether to retry; waits first if the retry has to."""
         if error.status == _UNAUTHORIZED:
             if tries.renewed:
                 return False
@@ -426,14 +370,14 @@ class Client:
         return error
 
     def _failed(self, error: Exception) -> ApiError:
-        """What went wrong on the way, in words that help."""
+        """A network error, with advice."""
         to, check = self._base, f"check the address and the network of {self._where}"
         match error:
             case aiohttp.ClientConnectorCertificateError():
                 why = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
                 text = f"{to}: its certificate is not trusted: {why}: check certificate-authority in {self._where}"
             case aiohttp.ClientSSLError():
-                text = f"{to}: no TLS can be agreed upon: {_reason(error.os_error)}: {check}"
+                text = f"{to}: the TLS handshake failed: {_reason(error.os_error)}: {check}"
             case aiohttp.ClientConnectorError():
                 by = "its proxy" if isinstance(error, aiohttp.ClientProxyConnectionError) else "it"
                 text = f"{to}: {by} cannot be reached: {_reason(error.os_error)}: {check}"
@@ -455,7 +399,7 @@ class Client:
 
 
 def _wait(tries: _Tries, error: ApiError) -> float | None:
-    """How long until a request may be repeated; None: it must not be."""
+    """The pause before a retry; None: do not retry."""
     if error.status == _TOO_MANY or error.status >= _SERVER_FAULTS:
         return None if error.retry_after_s is None else min(error.retry_after_s, RETRY_AFTER_MAX_S)
     if error.reason == LOST and tries.method in _READS:
@@ -483,12 +427,12 @@ def _session(
         read_bufsize=BUFFER_BYTES,
         proxy=access.proxy,
     )
-    session._retry_connection = False  # aiohttp would repeat PUT and DELETE, and not say so
+    session._retry_connection = False  # aiohttp would silently repeat PUT and DELETE
     return session
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body; of one longer than the limit, no more than that."""
+    """The whole body. Raises ApiError if it is longer than the limit."""
     content = response.content
     data = await content.readany()
     if content.at_eof():
@@ -514,7 +458,7 @@ def _stream_timeout(idle_s: float) -> aiohttp.ClientTimeout:
 
 
 def _reason(error: OSError) -> str:
-    """In the system's words: asyncio has others, which say less. Names that are not found have numbers below 0."""
+    """The system's text, which says more than asyncio's. Failed name lookups have numbers below 0."""
     if isinstance(error.errno, int) and error.errno > 0 and not isinstance(error, ssl.SSLError):
         return os.strerror(error.errno)
     return error.strerror or type(error).__name__

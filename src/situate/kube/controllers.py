@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import msgspec
 
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model
-from situate.core.reconcile.effects import (
-    CreateObject,
-    DeleteObject,
-    Effect,
-    FinalizeNamespace,
-    ObjectRef,
-    PatchStatus,
-    RecordEvent,
-    UpdateObject,
-    UpdateStatus,
-)
+from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent
 from situate.core.reconcile.nodes.cleanup import LEASES
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.kube.client import Client
@@ -31,7 +21,8 @@ from situate.kube.kinds import Kind
 from situate.kube.reflector import Reflector
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.runner import RefusedError, Runner, WriteResult
+from situate.loop.controllers.port import WriteResult, call, refused
+from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
@@ -39,9 +30,9 @@ from situate.wire.watch import RawReader
 
 __all__ = ["ApiPort", "ApiControllers", "served_kinds"]
 
-UNTOLD: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
-"""Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
-them. When their namespace goes, they go."""
+UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
+"""They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
+with their namespace."""
 EMPTIED: Final = frozenset({"events", "leases"})
 """Of those, what a namespace is emptied of here: a decision goes with its pod, and nobody else may delete it."""
 NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
@@ -107,7 +98,7 @@ async def served_kinds(client: Client) -> list[tuple[ServedKind, bool]]:
 
 
 class ApiPort:
-    """A Port of loop/controllers."""
+    """The ControllerPort of an API server."""
 
     def __init__(self, client: Client, kinds: Sequence[tuple[ServedKind, bool]]) -> None:
         self._client = client
@@ -117,45 +108,35 @@ class ApiPort:
 
     async def perform(self, effect: Effect) -> WriteResult | None:
         try:
-            return await self._perform(effect)
+            return await call(self, effect)
         except ApiError as error:
-            if isinstance(effect, DeleteObject) and error.not_found:
-                return WriteResult(effect.ref, None)
-            settled = error.conflict or error.not_found
-            raise RefusedError(error.message, settled=settled) from None
+            return refused(effect, error.message, not_found=error.not_found, conflict=error.conflict)
 
-    async def _perform(self, effect: Effect) -> WriteResult | None:
-        match effect:
-            case CreateObject(ref=ref, body=body):
-                answer = await self._client.request("POST", self._path(ref, named=False), body=_encode(body))
-            case UpdateObject(ref=ref, resource_version=version, patch=patch):
-                expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
-                answer = await self._patch(ref, "", {**patch, "metadata": expected}, MERGE)
-            case UpdateStatus(ref=ref, resource_version=version, status=status):
-                operations = [
-                    {"op": "test", "path": "/metadata/uid", "value": ref.uid},
-                    {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-                    {"op": "add", "path": "/status", "value": status},
-                ]
-                answer = await self._patch(ref, "/status", operations, JSON_PATCH)
-            case PatchStatus(ref=ref, resource_version=version, patch=part):
-                guarded = {"metadata": {"uid": ref.uid, "resourceVersion": version}, "status": part}
-                answer = await self._patch(ref, "/status", guarded, MERGE)
-            case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
-                answer = await self._finalize(ref, version, finalizers)
-            case DeleteObject(ref=ref, resource_version=version, propagation=propagation, grace_s=grace_s):
-                preconditions = {"uid": ref.uid, **({"resourceVersion": version} if version else {})}
-                options: dict[str, Any] = {"propagationPolicy": propagation, "preconditions": preconditions}
-                if grace_s is not None:
-                    options["gracePeriodSeconds"] = grace_s
-                await self._client.request("DELETE", self._path(ref), body=_encode(options))
-                return WriteResult(ref, None)
-            case RecordEvent():
-                await self._record(effect)
-                return None
-            case _:
-                assert_never(effect)
-        return WriteResult(effect.ref, int(_decode_meta(answer).metadata.resource_version or 0))
+    async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
+        return _revision(await self._client.request("POST", self._path(ref, named=False), body=_encode(body)))
+
+    async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int:
+        return await self._patch(ref, "", patch, MERGE)
+
+    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
+        operations = [
+            {"op": "test", "path": "/metadata/uid", "value": ref.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        return await self._patch(ref, "/status", operations, JSON_PATCH)
+
+    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int:
+        guarded = {"metadata": {"uid": ref.uid, "resourceVersion": version}, "status": patch}
+        return await self._patch(ref, "/status", guarded, MERGE)
+
+    async def delete(self, effect: DeleteObject) -> None:
+        version = effect.resource_version
+        preconditions = {"uid": effect.ref.uid, **({"resourceVersion": version} if version else {})}
+        options: dict[str, Any] = {"propagationPolicy": effect.propagation, "preconditions": preconditions}
+        if effect.grace_s is not None:
+            options["gracePeriodSeconds"] = effect.grace_s
+        await self._client.request("DELETE", self._path(effect.ref), body=_encode(options))
 
     def _path(self, ref: ObjectRef, *, named: bool = True) -> str:
         resource = self._resources.get((ref.api_version, ref.kind))
@@ -164,18 +145,19 @@ class ApiPort:
         root = _root(ref.api_version, ref.namespace)
         return f"{root}/{resource}/{ref.name}" if named else f"{root}/{resource}"
 
-    async def _patch(self, ref: ObjectRef, subresource: str, patch: Any, how: str) -> bytes:
-        return await self._client.request("PATCH", self._path(ref) + subresource, body=_encode(patch), content_type=how)
+    async def _patch(self, ref: ObjectRef, subresource: str, patch: Any, how: str) -> int:
+        path = self._path(ref) + subresource
+        return _revision(await self._client.request("PATCH", path, body=_encode(patch), content_type=how))
 
-    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> bytes:
+    async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
         for served in self._emptied:
             await self._client.request("DELETE", f"{_root(served.api_version, ref.name)}/{served.resource}")
         found: dict[str, Any] = msgspec.json.decode(await self._client.request("GET", self._path(ref)))
         found["metadata"]["resourceVersion"] = version
         found["spec"] = {**found.get("spec", {}), "finalizers": list(finalizers)}
-        return await self._client.request("PUT", f"{self._path(ref)}/finalize", body=_encode(found))
+        return _revision(await self._client.request("PUT", f"{self._path(ref)}/finalize", body=_encode(found)))
 
-    async def _record(self, event: RecordEvent) -> None:
+    async def record(self, event: RecordEvent) -> None:
         now = time.time_ns()
         self._count += 1
         body = event_body(event, event_name(event, now, self._count), seconds_time(now))
@@ -196,7 +178,7 @@ class ApiControllers:
         self._reflectors = [
             Reflector(client, _kind(one), partial(self._tell, one), reader=RawReader())
             for one in served
-            if one.resource not in UNTOLD
+            if one.resource not in UNWATCHED
         ]
 
     async def run(self) -> None:
@@ -239,6 +221,10 @@ class ApiControllers:
                     self.runner.gone(served, meta.namespace, meta.name, int(meta.resource_version or 0))
                 case _:
                     raise TypeError(f"a change that no raw reflector tells: {change}")
+
+
+def _revision(answer: bytes) -> int:
+    return int(_decode_meta(answer).metadata.resource_version or 0)
 
 
 def _bytes(body: object) -> bytes:

@@ -13,7 +13,8 @@ from situate.core.model.managed_node import ManagedNode
 from situate.core.reconcile.effects import Effect, PatchStatus
 from situate.core.reconcile.nodes.fencing import KUBERNETES
 from situate.loop.controllers.cache import ControllerCache, Reconcile, ServedKind, Survey, Task
-from situate.loop.controllers.runner import ASLEEP_MS, Runner, WriteResult
+from situate.loop.controllers.port import WriteResult
+from situate.loop.controllers.runner import ASLEEP_MS, Runner
 
 NODES, PODS = ServedKind("v1", "Node", "nodes"), ServedKind("v1", "Pod", "pods")
 ZONES = Survey("zones")

@@ -11,7 +11,8 @@ import pytest
 
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, RecordEvent, UpdateObject, UpdateStatus
 from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
-from situate.loop.controllers.runner import RefusedError, Runner, WriteResult
+from situate.loop.controllers.port import RefusedError, WriteResult
+from situate.loop.controllers.runner import Runner
 
 DEPLOYMENTS = ServedKind("apps/v1", "Deployment", "deployments")
 REPLICA_SETS = ServedKind("apps/v1", "ReplicaSet", "replicasets")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol, assert_never
+from typing import Any, Final, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from situate.core.model.refs import Millis
@@ -37,9 +37,10 @@ from situate.loop.controllers.cache import (
     Task,
     namespace_of,
 )
+from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
 from situate.loop.logs import Log
 
-__all__ = ["ControllerPort", "RefusedError", "Runner", "WriteResult"]
+__all__ = ["Runner"]
 
 WORKERS: Final = 16
 """How many controllers' effects may be under way at once."""
@@ -58,28 +59,6 @@ ASLEEP_MS: Final = 5_000
 long. Meanwhile renewals were not seen, and agents could perhaps not renew."""
 
 _log = Log(__name__)
-
-
-class WriteResult(NamedTuple):
-    """What was written; `revision` None: it was deleted, or is about to be."""
-
-    ref: ObjectRef
-    revision: int | None
-
-
-class RefusedError(Exception):
-    """The API said no, or nothing. `settled` if calling the controller again at once may help: the view was old."""
-
-    def __init__(self, text: str, *, settled: bool = False) -> None:
-        super().__init__(text)
-        self.settled = settled
-
-
-class ControllerPort(Protocol):
-    """Carries effects out. One that finds its work done already says so as if it had done it."""
-
-    async def perform(self, effect: Effect) -> WriteResult | None:
-        """Raises RefusedError."""
 
 
 class Runner:

@@ -14,7 +14,7 @@ from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
-from situate.server.controllers.registry_port import UNTOLD, RegistryPort
+from situate.server.controllers.registry_port import UNWATCHED, RegistryPort
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.requests import Target, WatchOptions
@@ -110,7 +110,7 @@ class RegistryControllers:
 
 def _is_watched(resource: Resource) -> bool:
     own_place = resource.stored_as == f"{resource.group}/{resource.plural}"
-    return resource.stored and own_place and resource not in UNTOLD
+    return resource.stored and own_place and resource not in UNWATCHED
 
 
 def _served(resource: Resource) -> ServedKind:

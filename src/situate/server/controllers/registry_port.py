@@ -1,52 +1,42 @@
-"""Carries out in the registry what controllers ask for."""
+"""Performs controllers' effects in the registry."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
-from situate.core.reconcile.effects import (
-    CreateObject,
-    DeleteObject,
-    Effect,
-    FinalizeNamespace,
-    ObjectRef,
-    PatchStatus,
-    RecordEvent,
-    UpdateObject,
-    UpdateStatus,
-)
+from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.runner import RefusedError, WriteResult
+from situate.loop.controllers.port import WriteResult, call, refused
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
-from situate.server.requests import Caller, DeleteOptions, ListOptions, Target
+from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import BY_KIND, RESOURCES
 from situate.wire.bodies import seconds_time
 from situate.wire.patching import merge_patched
 
-__all__ = ["CONTROLLERS", "UNTOLD", "RegistryPort"]
+__all__ = ["CONTROLLERS", "UNWATCHED", "RegistryPort"]
 
 CONTROLLERS: Final = Caller(
     "system:kube-controller-manager", ("system:masters", "system:authenticated"), agent="kube-controller-manager"
 )
 EVENTS: Final = BY_KIND["v1", "Event"]
-UNTOLD: Final = tuple(
+UNWATCHED: Final = tuple(
     one for one in RESOURCES if one.stored and one.plural in ("events", "leases", "placementdecisions", "nodesnapshots")
 )
-"""Come and go by the thousand, own nothing, and are looked after by whoever writes them: controllers are not told of
-them. When their namespace goes, they go."""
+"""They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
+with their namespace."""
 REMEMBERED: Final = 4_096
-"""How many events are remembered, so that what happens again is counted and not told anew."""
+"""How many events are remembered, to count what happens again."""
 
 _Said: TypeAlias = tuple[ObjectRef, str, str]
 
 
 class RegistryPort:
-    """A Port of loop/controllers."""
+    """The ControllerPort of the registry."""
 
     def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
         self._registry = registry
@@ -56,55 +46,43 @@ class RegistryPort:
 
     async def perform(self, effect: Effect) -> WriteResult | None:
         try:
-            return await self._perform(effect)
+            return await call(self, effect)
         except StatusError as error:
-            if isinstance(effect, DeleteObject) and error.code == HTTPStatus.NOT_FOUND:
-                return WriteResult(effect.ref, None)
-            settled = error.code in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
-            raise RefusedError(error.message, settled=settled) from None
+            not_found, conflict = error.code == HTTPStatus.NOT_FOUND, error.code == HTTPStatus.CONFLICT
+            return refused(effect, error.message, not_found=not_found, conflict=conflict)
 
-    async def _perform(self, effect: Effect) -> WriteResult | None:
-        registry = self._registry
-        match effect:
-            case CreateObject(ref=ref, body=body):
-                target = Target(BY_KIND[ref.api_version, ref.kind], ref.namespace)
-                held = await registry.create(target, dict(body), CONTROLLERS)
-            case UpdateObject(ref=ref, resource_version=version, patch=patch):
-                expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
-                asked = {**patch, "metadata": expected}
-                held = (await registry.patch(_target(ref), "merge", asked, CONTROLLERS)).stored
-            case UpdateStatus(ref=ref, resource_version=version, status=status):
-                held = await registry.modify(
-                    _target(ref, "status"),
-                    lambda obj, _: {**obj, "status": dict(status)},
-                    CONTROLLERS,
-                    uid=ref.uid,
-                    resource_version=version,
-                )
-            case PatchStatus(ref=ref, resource_version=version, patch=part):
-                held = await registry.modify(
-                    _target(ref, "status"),
-                    lambda obj, _: {**obj, "status": merge_patched(obj.get("status", {}), part)},
-                    CONTROLLERS,
-                    uid=ref.uid,
-                    resource_version=version,
-                )
-            case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
-                held = await self._finalize(ref, version, finalizers)
-                return WriteResult(ref, held.revision)
-            case DeleteObject(ref=ref, resource_version=version, propagation=propagation, grace_s=grace_s):
-                options = DeleteOptions(grace_s=grace_s, uid=ref.uid, resource_version=version, propagation=propagation)
-                await registry.delete(_target(ref), CONTROLLERS, options)
-                return WriteResult(ref, None)
-            case RecordEvent():
-                await self._record(effect)
-                return None
-            case _:
-                assert_never(effect)
-        return WriteResult(effect.ref, held.revision)
+    async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
+        target = Target(BY_KIND[ref.api_version, ref.kind], ref.namespace)
+        return (await self._registry.create(target, dict(body), CONTROLLERS)).revision
 
-    async def _finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> StoredObject:
-        for resource in UNTOLD:
+    async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int:
+        return (await self._registry.patch(_target(ref), "merge", patch, CONTROLLERS)).stored.revision
+
+    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
+        return await self._modify_status(ref, version, lambda _: dict(status))
+
+    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int:
+        return await self._modify_status(ref, version, lambda status: merge_patched(status, patch))
+
+    async def _modify_status(self, ref: ObjectRef, version: str, change: Callable[[Object], Object]) -> int:
+        def changed(obj: Object, _stored: StoredObject) -> Object:
+            return {**obj, "status": change(obj.get("status", {}))}
+
+        target = _target(ref, "status")
+        written = await self._registry.modify(target, changed, CONTROLLERS, uid=ref.uid, resource_version=version)
+        return written.revision
+
+    async def delete(self, effect: DeleteObject) -> None:
+        options = DeleteOptions(
+            grace_s=effect.grace_s,
+            uid=effect.ref.uid,
+            resource_version=effect.resource_version,
+            propagation=effect.propagation,
+        )
+        await self._registry.delete(_target(effect.ref), CONTROLLERS, options)
+
+    async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
+        for resource in UNWATCHED:
             if resource.namespaced:
                 everything = Target(resource, ref.name)
                 await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
@@ -112,10 +90,10 @@ class RegistryPort:
         obj = (await self._registry.get(_target(ref))).object(target.resource)
         obj["metadata"]["resourceVersion"] = version
         obj["spec"] = {**obj.get("spec", {}), "finalizers": list(finalizers)}
-        return await self._registry.update(target, obj, CONTROLLERS)
+        return (await self._registry.update(target, obj, CONTROLLERS)).revision
 
-    async def _record(self, event: RecordEvent) -> None:
-        """What was said already is counted."""
+    async def record(self, event: RecordEvent) -> None:
+        """Count an event that was recorded before."""
         said = (event.ref, event.reason, event.message)
         name, count = self._said.get(said, ("", 0))
         now = seconds_time(self._wall_ns())

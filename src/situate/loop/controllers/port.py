@@ -1,0 +1,92 @@
+"""Controllers' effects as calls of an API: what kube/ and server/ implement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, assert_never
+
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    FinalizeNamespace,
+    ObjectRef,
+    PatchStatus,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
+
+__all__ = ["ControllerPort", "ObjectApi", "RefusedError", "WriteResult", "call", "refused"]
+
+
+class WriteResult(NamedTuple):
+    """What was written; `revision` None: it was deleted, or will be."""
+
+    ref: ObjectRef
+    revision: int | None
+
+
+class RefusedError(Exception):
+    """The API refused, or did not answer. `settled`: the controller's view was old, so retry it at once."""
+
+    def __init__(self, text: str, *, settled: bool = False) -> None:
+        super().__init__(text)
+        self.settled = settled
+
+
+class ControllerPort(Protocol):
+    """Performs effects. An effect that is done already counts as performed."""
+
+    async def perform(self, effect: Effect) -> WriteResult | None:
+        """Raises RefusedError."""
+
+
+class ObjectApi(Protocol):
+    """The writes that controllers need. Each returns the object's new revision and raises errors of its own."""
+
+    async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int: ...
+
+    async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int: ...
+
+    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int: ...
+
+    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int: ...
+
+    async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
+        """Set the finalizers of a namespace, and delete what no controller is told of in it."""
+
+    async def delete(self, effect: DeleteObject) -> None: ...
+
+    async def record(self, event: RecordEvent) -> None: ...
+
+
+async def call(api: ObjectApi, effect: Effect) -> WriteResult | None:
+    match effect:
+        case CreateObject(ref=ref, body=body):
+            revision = await api.create(ref, body)
+        case UpdateObject(ref=ref, resource_version=version, patch=patch):
+            expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
+            revision = await api.merge(ref, {**patch, "metadata": expected})
+        case UpdateStatus(ref=ref, resource_version=version, status=status):
+            revision = await api.replace_status(ref, version, status)
+        case PatchStatus(ref=ref, resource_version=version, patch=part):
+            revision = await api.merge_status(ref, version, part)
+        case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
+            revision = await api.finalize(ref, version, finalizers)
+        case DeleteObject():
+            await api.delete(effect)
+            return WriteResult(effect.ref, None)
+        case RecordEvent():
+            await api.record(effect)
+            return None
+        case _:
+            assert_never(effect)
+    return WriteResult(effect.ref, revision)
+
+
+def refused(effect: Effect, message: str, *, not_found: bool, conflict: bool) -> WriteResult:
+    """What an API's error comes to: to delete what is gone is no error. Raises RefusedError."""
+    if isinstance(effect, DeleteObject) and not_found:
+        return WriteResult(effect.ref, None)
+    raise RefusedError(message, settled=conflict or not_found) from None
