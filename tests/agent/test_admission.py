@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from situate.agent.admission import refusal
+from situate.agent.admission import rejection
 
 ROOM = {"cpu": "2", "memory": "1Gi", "pods": "2"}
 
@@ -38,12 +38,12 @@ OUT = {"key": "k", "effect": "NoExecute"}
     ],
 )
 def test_refusals(given: dict[str, Any], others: list[dict[str, Any]], held: Any, reason: str | None) -> None:
-    found = refusal(given, others, ROOM, held)
+    found = rejection(given, others, ROOM, held)
     assert (found.reason if found else None) == reason
 
 
 def test_what_is_short_is_said_as_a_kubelet_does() -> None:
-    found = refusal(pod("1500m"), [pod()], ROOM, None)
+    found = rejection(pod("1500m"), [pod()], ROOM, None)
     assert found is not None
     text = "Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000"
     assert found.message == f"Pod was rejected: {text}"

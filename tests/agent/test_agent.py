@@ -329,11 +329,11 @@ def test_a_torn_file_of_pods_is_said_and_nothing_is_ended_for_it(
         kept = (tmp_path / "pods.last").read_bytes()
         (tmp_path / "pods.last").write_bytes(kept[: len(kept) // 2])
         async with running(agent_of(plane, tmp_path, ends_pods=True)) as agent:
-            await until(lambda: agent.runtime.runs("uid-p")["c"][-1].state == "running" and agent._workers)
+            await until(lambda: agent.runtime.runs("uid-p")["c"][-1].state == "running" and agent.pods.workers)
             assert processes_with(mark) == [found]
 
     story(told)
-    assert "The last known pods cannot be used" in caplog.text
+    assert "Cannot use the checkpoint" in caplog.text
 
 
 def test_what_is_left_of_a_pod_that_was_deleted_meanwhile_is_ended(tmp_path: Path, mark: str) -> None:
@@ -422,7 +422,7 @@ def test_a_pod_does_not_go_back_to_an_older_version(tmp_path: Path) -> None:
             plane.put(held)
             plane.put(pod(shell("exit 0"), name="later", restartPolicy="Never"))
             await until(lambda: plane.phase("later") == "Succeeded")
-            assert agent._workers["uid-p"].pod["metadata"]["resourceVersion"] == "20"
+            assert agent.pods.workers["uid-p"].pod["metadata"]["resourceVersion"] == "20"
             assert plane.is_ready()
 
     story(told)
@@ -452,7 +452,7 @@ def test_a_container_that_forks_without_end_is_ended_and_others_go_on(tmp_path: 
 def test_a_log_without_end_takes_no_more_than_its_files_and_that_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("situate.agent.agent.LOOK_S", 0.05)
+    monkeypatch.setattr("situate.agent.node_status.LOOK_S", 0.05)
     plane = FakePlane()
 
     async def told() -> None:
@@ -536,7 +536,7 @@ def test_the_stop_of_one_run_does_not_end_the_next(tmp_path: Path) -> None:
             await until(lambda: _log(tmp_path / "node"))
             ill.touch()
             await until(lambda: plane.state()["restartCount"] == 1 and plane.is_ready())
-            worker = agent._workers["uid-p"]
+            worker = agent.pods.workers["uid-p"]
             await until(lambda: not worker._stopping)
             assert plane.state()["restartCount"] == 1
 

@@ -21,7 +21,7 @@ from situate.agent.control_plane import (
 )
 from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
 from situate.agent.desired_state import NodeConfiguration, decode_snapshot
-from situate.agent.node_objects import NodeShape, node_body
+from situate.agent.node_objects import NodeShape, hollow_node
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.kube.access import Access
 from situate.kube.client import Client
@@ -64,7 +64,7 @@ def told(api: Cluster, story: Story) -> None:
     async def run() -> None:
         async with Client(access, qps=-1) as client, asyncio.timeout(WITHIN_S):
             plane = HttpControlPlane(client)
-            await plane.register_node(node_body(NODE, NodeShape(), 0, "10.0.0.1"))
+            await plane.register_node(hollow_node(NODE, NodeShape(), 0, "10.0.0.1"))
             await story(plane)
         await asyncio.sleep(GOODBYE_S)
 
@@ -140,7 +140,7 @@ def test_an_older_report_loses_and_so_does_one_of_an_agent_that_was_replaced(api
 
     async def story(plane: HttpControlPlane) -> None:
         term = (await plane.acquire_lease(NODE, 40)).term
-        body = node_body(NODE, NodeShape(), 0, "10.0.0.1")
+        body = hollow_node(NODE, NodeShape(), 0, "10.0.0.1")
         await plane.register_node(body, AgentReport(term, 2))
         await plane.report_status(pod, RUNNING, StatusOrigin(1, AgentReport(term, 3)))
         with pytest.raises(StaleError, match=f"report {term}.1 is stale: {term}.2 was taken already"):

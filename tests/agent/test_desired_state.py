@@ -33,7 +33,7 @@ def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
 def test_versions_only_grow_whatever_is_told(versions: list[int]) -> None:
     wanted, taken = DesiredState(), []
     for version in versions:
-        if wanted.told(Snapshot(version, {"u": version})) == "newer":
+        if wanted.update(Snapshot(version, {"u": version})) == "newer":
             taken.append(version)
         assert wanted.version == max(taken)
         assert wanted.binding("u") == wanted.version
@@ -42,5 +42,5 @@ def test_versions_only_grow_whatever_is_told(versions: list[int]) -> None:
 
 def test_a_binding_does_not_go_back_either() -> None:
     wanted = DesiredState(Snapshot(5, {"u": 2}))
-    assert wanted.told(Snapshot(6, {"u": 1})) == "older"
+    assert wanted.update(Snapshot(6, {"u": 1})) == "older"
     assert wanted.version == 5

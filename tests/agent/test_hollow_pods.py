@@ -22,17 +22,17 @@ def pod(
 @pytest.mark.parametrize(
     "given, expected",
     [
-        pytest.param(pod(), "runs", id="a pod that was bound runs"),
+        pytest.param(pod(), "running", id="a pod that was bound runs"),
         pytest.param(pod("Running"), None, id="one that restarts always goes on for ever"),
-        pytest.param(pod("Running", restart="Never"), "ends", id="one that does not, ends"),
+        pytest.param(pod("Running", restart="Never"), "finished", id="one that does not, ends"),
         pytest.param(pod("Succeeded", restart="Never"), None, id="what has ended stays as it is"),
-        pytest.param(pod("Running", going=True), "goes", id="what is being deleted goes"),
-        pytest.param(pod("Succeeded", restart="Never", going=True), "goes", id="ended or not"),
+        pytest.param(pod("Running", going=True), "deleted", id="what is being deleted goes"),
+        pytest.param(pod("Succeeded", restart="Never", going=True), "deleted", id="ended or not"),
     ],
 )
 def test_what_is_next(given: dict[str, Any], expected: str | None) -> None:
     step = next_transition(given)
-    assert (step.then if step else None) == expected
+    assert (step.to if step else None) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_what_is_next(given: dict[str, Any], expected: str | None) -> None:
 )
 def test_a_pod_runs_for_as_long_as_it_says(said: str, expected_ms: int) -> None:
     step = next_transition(pod("Running", restart="Never", annotations={RUN_FOR: said}))
-    assert step == PodTransition("ends", expected_ms)
+    assert step == PodTransition("finished", expected_ms)
 
 
 def test_a_pod_that_runs_is_ready_and_keeps_what_others_wrote() -> None:
     waiting = pod()
     scheduled = {"type": "PodScheduled", "status": "True"}
     waiting["status"]["conditions"] = [scheduled]
-    status = status_after(PodTransition("runs", 0), waiting, NOW_NS, "10.0.0.1")
+    status = status_after(PodTransition("running", 0), waiting, NOW_NS, "10.0.0.1")
     assert status["phase"] == "Running"
     assert scheduled in status["conditions"]
     assert {one["type"]: one["status"] for one in status["conditions"]}["Ready"] == "True"
@@ -66,7 +66,7 @@ def test_a_pod_that_runs_is_ready_and_keeps_what_others_wrote() -> None:
 def test_a_pod_whose_gates_are_closed_runs_and_is_not_ready() -> None:
     gated = pod()
     gated["spec"]["readinessGates"] = [{"conditionType": "example.com/open"}]
-    status = status_after(PodTransition("runs", 0), gated, NOW_NS, "10.0.0.1")
+    status = status_after(PodTransition("running", 0), gated, NOW_NS, "10.0.0.1")
     ready = {one["type"]: one["status"] for one in status["conditions"]}
     assert (ready["Ready"], ready["ContainersReady"]) == ("False", "True")
 
@@ -76,7 +76,7 @@ def test_a_pod_whose_gates_are_closed_runs_and_is_not_ready() -> None:
 )
 def test_a_pod_ends_as_its_annotation_says(code: str, phase: str, reason: str) -> None:
     running = pod("Running", restart="Never", annotations={EXIT_CODE: code})
-    status = status_after(PodTransition("ends", 0), running, NOW_NS, "10.0.0.1")
+    status = status_after(PodTransition("finished", 0), running, NOW_NS, "10.0.0.1")
     assert status["phase"] == phase
     assert status["containerStatuses"][0]["state"]["terminated"]["reason"] == reason
     assert {one["type"]: one["status"] for one in status["conditions"]}["Ready"] == "False"
@@ -86,6 +86,6 @@ def test_the_same_pod_has_the_same_address_and_another_has_another() -> None:
     one, same, other = pod(), pod(), pod()
     other["metadata"]["uid"] = "u-2"
     first, second, third = (
-        status_after(PodTransition("runs", 0), each, NOW_NS, "10.0.0.1")["podIP"] for each in (one, same, other)
+        status_after(PodTransition("running", 0), each, NOW_NS, "10.0.0.1")["podIP"] for each in (one, same, other)
     )
     assert first == second != third

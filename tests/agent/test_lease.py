@@ -83,7 +83,7 @@ def test_the_fence_closes_without_renewals_and_opens_with_one(tmp_path: Path) ->
         assert not lease.is_closed()
 
     while_kept(lease, told)
-    assert said == ["The lease is not this node's for now: all pods here are ended", "Pods may run here again"]
+    assert said == ["The lease has expired: stopping all pods", "Pods may run here again"]
 
 
 def test_who_is_not_fenced_goes_on(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from agent.test_log_source import Runtime
 from server.placing.world import World, tell
 from situate.agent.control_plane_local import LocalControlPlane
-from situate.agent.host import body_of, facts, pressure
+from situate.agent.host import facts, node_object, pressure
 from situate.agent.log_server import CERTIFICATE, SERVER_NAME, Endpoint, serve_logs
 from situate.agent.log_source import AgentLogs
 from situate.server.errors import StatusError
@@ -49,7 +49,7 @@ def asked(
         runtime: Any = Runtime(tmp_path, 2)
         async with serve_logs(runtime, tmp_path, HERE, [der(own)]) as endpoint:
             said = Endpoint(endpoint.port, pin or endpoint.fingerprint)
-            node = body_of("n1", facts(tmp_path), pressure(tmp_path), 0, {}, {}, endpoint=said)
+            node = node_object("n1", facts(tmp_path), pressure(tmp_path), 0, {}, {}, endpoint=said)
             node["status"]["addresses"] = [{"type": "InternalIP", "address": HERE}]
             await LocalControlPlane(world.registry).register_node(node)
             await world.pod(nodeName="n1")
@@ -72,9 +72,9 @@ def test_options_come_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "how, why",
     [
-        pytest.param({"user": "root"}, "only the control plane may ask", id="another user of the same authority"),
-        pytest.param({"user": None}, "cannot be asked", id="who shows no certificate"),
-        pytest.param({"by": "other"}, "cannot be asked", id="one that another authority has signed"),
+        pytest.param({"user": "root"}, "only the control plane may read logs", id="another user of the same authority"),
+        pytest.param({"user": None}, "cannot read logs", id="who shows no certificate"),
+        pytest.param({"by": "other"}, "cannot read logs", id="one that another authority has signed"),
     ],
 )
 def test_nobody_else_is(how: dict[str, Any], why: str, tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_nobody_else_is(how: dict[str, Any], why: str, tmp_path: Path) -> None:
 
 
 def test_an_agent_that_shows_another_certificate_than_its_node_says_is_not_believed(tmp_path: Path) -> None:
-    with pytest.raises(StatusError, match="cannot be asked"):
+    with pytest.raises(StatusError, match="cannot read logs"):
         asked(tmp_path, pin="00" * 32)
 
 
 def test_a_node_that_says_nonsense_is_said_to(tmp_path: Path) -> None:
-    with pytest.raises(StatusError, match=f"annotation {CERTIFICATE} is no SHA-256"):
+    with pytest.raises(StatusError, match=f"annotation {CERTIFICATE} is not a SHA-256"):
         asked(tmp_path, pin="xyz")
 
 

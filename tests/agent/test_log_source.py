@@ -83,5 +83,5 @@ def test_what_runs_on_paper_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(StatusError, match="runs in a process of its own"):
+    with pytest.raises(StatusError, match="runs in another process"):
         asked(tmp_path, LogOptions(), here=False)

@@ -68,7 +68,7 @@ def test_a_pod_that_is_ended_has_failed_or_succeeded_once_nothing_runs() -> None
 
 
 def test_why_a_pod_was_ended_is_said() -> None:
-    status = said(main(DONE), ending=True, ended=TerminationReason("DeadlineExceeded", "too long"))
+    status = said(main(DONE), ending=True, terminated=TerminationReason("DeadlineExceeded", "too long"))
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 

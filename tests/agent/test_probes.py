@@ -12,7 +12,7 @@ from situate.agent.probes import Probe, ProbeStreak, ProbeTarget, count_result, 
 
 
 @pytest.mark.parametrize(
-    "answers, stands",
+    "answers, result",
     [
         pytest.param("y", [True], id="one yes is enough"),
         pytest.param("ynn", [True, True, True], id="two noes are not"),
@@ -20,12 +20,12 @@ from situate.agent.probes import Probe, ProbeStreak, ProbeTarget, count_result, 
         pytest.param("nnynnn", [False, False, True, True, True, False], id="they have to be in a row"),
     ],
 )
-def test_thresholds(answers: str, stands: list[bool]) -> None:
-    probe, tally, seen = Probe({}, successes=1, failures=3), ProbeStreak(stands=False), []
+def test_thresholds(answers: str, result: list[bool]) -> None:
+    probe, tally, seen = Probe({}, successes=1, failures=3), ProbeStreak(result=False), []
     for answer in answers:
         tally = count_result(tally, answer == "y", probe)
-        seen.append(tally.stands)
-    assert seen == stands
+        seen.append(tally.result)
+    assert seen == result
 
 
 def test_what_is_not_said_is_as_in_kubernetes() -> None:
@@ -87,7 +87,7 @@ def test_a_server_that_takes_too_long_has_not_answered() -> None:
         ({"tcpSocket": {"port": "none"}}, "the container has no port none"),
         ({"tcpSocket": {"port": 1}}, "refused"),
         ({"httpGet": {"port": 1}}, "refused"),
-        ({"grpc": {"port": 1}}, "this node asks by exec, tcpSocket and httpGet only"),
+        ({"grpc": {"port": 1}}, "this node supports exec, tcpSocket and httpGet probes only"),
     ],
 )
 def test_what_does_not_answer_says_why(handler: dict[str, Any], problem: str) -> None:

@@ -82,7 +82,7 @@ def test_an_older_snapshot_is_refused_also_by_the_next_agent(tmp_path: Path) -> 
         plane.version = 100
         plane.put(pod(shell("sleep 100")))
         async with running(agent_of(plane, tmp_path)) as agent:
-            await until(lambda: plane.is_ready() and agent._wanted.version == plane.version)
+            await until(lambda: plane.is_ready() and agent.pods.desired.version == plane.version)
             newest = plane.version
             plane.tell_snapshot(50)
             plane.version = newest
@@ -94,7 +94,7 @@ def test_an_older_snapshot_is_refused_also_by_the_next_agent(tmp_path: Path) -> 
             await until(lambda: len(plane.asked_since) == 2 and agent.ready.is_set())
             plane.tell_snapshot()
             await asyncio.sleep(0.1)
-            assert agent._wanted.version == newest
+            assert agent.pods.desired.version == newest
         assert plane.asked_since == [
             0,
             0,

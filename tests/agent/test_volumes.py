@@ -77,7 +77,9 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
     "source, message",
     [
         pytest.param(
-            {"persistentVolumeClaim": {"claimName": "x"}}, "no volumes of the kind persistentVolumeClaim", id="a claim"
+            {"persistentVolumeClaim": {"claimName": "x"}},
+            "does not support volumes of type persistentVolumeClaim",
+            id="a claim",
         ),
         pytest.param(
             {"hostPath": {"path": "/nowhere/at/all", "type": "Directory"}}, "is not a directory", id="no directory"
@@ -88,7 +90,7 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
         ),
         pytest.param(
             {"configMap": {"name": "conf", "items": [{"key": "a", "path": "../../out"}]}},
-            "outside of its volume",
+            "outside its volume",
             id="a path that leads out",
         ),
         pytest.param(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.agent import NodeAgent
 from situate.agent.control_plane import (
     NO_ORIGIN,
     AcquiredLease,
@@ -25,6 +25,7 @@ from situate.agent.control_plane import (
 from situate.agent.pod_lifecycle import RestartBackoff
 from situate.agent.pod_status import merge_status
 from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.agent.settings import NodeSettings
 from situate.core.reconcile.nodes.reports import AgentReport
 
 WITHIN_S = 20.0

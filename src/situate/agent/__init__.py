@@ -1,4 +1,4 @@
-"""On the nodes: what was bound there is made to run, and what became of it is reported. Places nothing.
+"""The node agent, situate's kubelet: it runs the pods bound to its node and reports their status. It places no pods.
 
-A node may be hollow: its pods run on paper only, as data says they would. Thousands of those fit into one process.
+Hollow nodes only simulate their pods; thousands of them fit into one process.
 """

@@ -1,6 +1,6 @@
-"""Whether this node takes a pod that was bound to it: room and taints, asked again where it counts. Pure.
+"""Whether this node runs a pod that was bound to it: resources, taints and affinity, checked again on the node. Pure.
 
-A pod that is refused fails at once, with a kubelet's reasons, and its owner makes another.
+A rejected pod fails at once, with the kubelet's reasons, and its controller creates another.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from situate.core.model.pod import Pod
 from situate.server.placing.eligibility import run_refusals
 from situate.server.placing.ledger import allocatable_of, amounts_of, room
 
-__all__ = ["refusal"]
+__all__ = ["rejection"]
 
 OUT_OF: Final = "Pod was rejected: Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
 NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 
 
-def refusal(
+def rejection(
     pod: Mapping[str, Any], others: Iterable[Mapping[str, Any]], allocatable: Mapping[str, str], node: Any
 ) -> TerminationReason | None:
-    """`others`: what this node runs already. `node`: as the server has it; None: it could not be asked."""
-    asked = msgspec.convert(pod, Pod)
-    if node is not None and (why := run_refusals(asked, msgspec.convert(node, Node))):
-        reason = "TaintToleration" if "taint" in why[0] else "NodeAffinity"
-        return TerminationReason(reason, NOT_ELIGIBLE.format("; ".join(why)))
+    """`others`: the pods that run on this node. `node`: as the server has it, or None if it could not be read."""
+    wanted = msgspec.convert(pod, Pod)
+    if node is not None and (reasons := run_refusals(wanted, msgspec.convert(node, Node))):
+        reason = "TaintToleration" if "taint" in reasons[0] else "NodeAffinity"
+        return TerminationReason(reason, NOT_ELIGIBLE.format("; ".join(reasons)))
     used: dict[str, int] = {}
     for other in others:
         for resource, amount in amounts_of(msgspec.convert(other, Pod)).items():
             used[resource] = used.get(resource, 0) + amount
     has = allocatable_of(msgspec.convert({"metadata": {"name": "own"}, "status": {"allocatable": allocatable}}, Node))
-    short = room(has, used, amounts_of(asked))
+    short = room(has, used, amounts_of(wanted))
     if not short:
         return None
     first = short[0]

@@ -1,9 +1,9 @@
-"""Limits by control groups (version 2), where this process may make some; else nothing here is done.
+"""Container limits by control groups (version 2), where this process may create groups; otherwise it sets none.
 
     <own group>/situate/<pod>/<container>      memory.max, cpu.max, pids.max
 
-A group's processes cannot be in a group that has limits for its children, so the agent's own group must be delegated to
-it with nobody else in it, or be the root. That is looked at once, by trying.
+A group that limits its children cannot hold processes itself. So the agent's own group must be delegated to it with no
+other process in it, or be the root. `find` tries that once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ PERIOD_US: Final = 100_000
 
 
 class Cgroups:
-    """Groups below one directory."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def make(self, pod: str, container: str, limits: ResourceLimits, processes: int) -> Path:
-        """The group of a container, with its limits. Raises OSError."""
+        """The container's group, with its limits. Raises OSError."""
         group = self._root / pod / container
         group.mkdir(parents=True, exist_ok=True)
         _delegate(self._root / pod)
@@ -39,7 +37,7 @@ class Cgroups:
         return group
 
     def remove(self, pod: str) -> None:
-        """All groups of a pod whose processes have ended."""
+        """Remove all groups of a pod whose processes have ended."""
         top = self._root / pod
         with contextlib.suppress(OSError):
             for group in [one for one in top.iterdir() if one.is_dir()]:
@@ -48,7 +46,7 @@ class Cgroups:
 
 
 def find(root: Path = ROOT, own: Path = OWN) -> Cgroups | None:
-    """None: there is no version 2 here, or it is not ours to use."""
+    """None: there are no version 2 groups here, or the agent may not use them."""
     try:
         path = next(line[3:].strip() for line in own.read_text().splitlines() if line.startswith("0::"))
         group = root / path.lstrip("/")

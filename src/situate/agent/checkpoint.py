@@ -1,9 +1,7 @@
-"""The last snapshot that an agent took over, on disk: what it goes on from when the control plane is away.
+"""The agent's checkpoint on disk: the last snapshot and its pods, for when the control plane cannot be reached.
 
-What is to run, in which version, and by which configuration. A version that is here is never gone back from.
-
-One file, written whole or not at all, with a sum of itself: one that was torn or altered is said to be so, and counts
-as absent. Then whatever runs goes on, and nothing is begun or ended until the control plane is there again.
+The file is replaced atomically and has a checksum. If it is damaged, the agent ignores it: running containers go on,
+and none is started or stopped until the control plane can be reached.
 """
 
 from __future__ import annotations
@@ -27,18 +25,18 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class CheckpointError(Exception):
-    """The file is there, and cannot be used; in one line."""
+    """The file exists and cannot be used; the message is one line."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
     node: str
     pods: Sequence[dict[str, Any]]
     versions: dict[str, int] = {}
-    """Of the pods' bindings, by uid."""
+    """The versions of the pods' bindings, by uid."""
     snapshot: Snapshot | None = None
-    """None: the server has none."""
+    """None: the server has no snapshots."""
     cluster: str = ""
-    """Whose this is: with another control plane, nothing of it counts."""
+    """The cluster of the pods. An agent of another cluster ignores them."""
     format: int = FORMAT
 
 
@@ -58,7 +56,7 @@ def save(path: Path, held: Checkpoint) -> None:
 
 
 def load(path: Path, node: str) -> Checkpoint | None:
-    """None: there is none. Raises CheckpointError."""
+    """None: there is no file. Raises CheckpointError."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES)
@@ -66,13 +64,13 @@ def load(path: Path, node: str) -> Checkpoint | None:
         return None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
-    said, _, body = data.partition(b"\n")
-    if said != b"%08x" % zlib.crc32(body):
-        raise CheckpointError(f"{path}: torn or altered: its sum is not that of its content; it is not used")
+    checksum, _, body = data.partition(b"\n")
+    if checksum != b"%08x" % zlib.crc32(body):
+        raise CheckpointError(f"{path}: wrong checksum; ignored")
     try:
         found = _decode(body)
     except msgspec.DecodeError as error:
-        raise CheckpointError(f"{path}: {error}; it is not used") from None
+        raise CheckpointError(f"{path}: {error}; ignored") from None
     if found.format != FORMAT or found.node != node:
-        raise CheckpointError(f"{path}: of another node or format ({found.node}, {found.format}); it is not used")
+        raise CheckpointError(f"{path}: of another node or format ({found.node}, {found.format}); ignored")
     return found

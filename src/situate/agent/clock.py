@@ -1,4 +1,4 @@
-"""The time as an agent has it: given to it, so that it can be another's."""
+"""The clock of an agent, so that a simulation can replace it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ __all__ = ["REAL", "Clock", "since_boot"]
 
 
 def since_boot() -> float:
-    """Seconds since this machine was started, those that it slept included: a lease runs out meanwhile."""
+    """Seconds since boot, suspend included, because a lease expires during suspend as well."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
     monotonic: Callable[[], float] = since_boot
-    """Seconds that never go back: for how long something took."""
+    """Monotonic seconds."""
     wall_ns: Callable[[], int] = time.time_ns
-    """Only to be shown."""
+    """For display only."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """By the same clock."""
 
 
 REAL: Final = Clock()

@@ -1,4 +1,4 @@
-"""From a container as it is written to the order that a runtime is given: environment, directories, user, limits."""
+"""Builds what the runtime needs to start a container: environment, directories, user, limits."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from situate.core.model.quantity import milli_value, value
 __all__ = ["container_config", "references"]
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
-"""All that a container has of the agent's own environment."""
+"""The variables that a container inherits from the agent."""
 
 
 def references(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[ConfigReference]:
-    """What has to be read first, each once."""
+    """The objects to read first, each once."""
     return list({one[:2]: one for one in (*environment_references(pod, spec), *volume_references(pod))}.values())
 
 
 def container_config(
     pod: Mapping[str, Any], spec: Mapping[str, Any], start: ContainerStart, around: EnvironmentSources, home: Path
 ) -> ContainerConfig:
-    """Makes the pod's directory and volumes, if they are not there. Raises ConfigError."""
+    """Create the pod's directory and volumes if they do not exist. Raises ContainerConfigError."""
     work = home / "work"
     work.mkdir(mode=0o755, exist_ok=True)
     base = {

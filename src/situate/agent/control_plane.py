@@ -1,4 +1,4 @@
-"""All that an agent asks of the control plane, whether over HTTP or in its own process."""
+"""What an agent asks of the control plane, over HTTP or in its own process."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from situate.core.reconcile.nodes.reports import AgentReport
 
 __all__ = [
     "NO_ORIGIN",
-    "StatusOrigin",
-    "NodeUpdate",
+    "AcquiredLease",
     "ControlPlane",
     "ControlPlaneError",
-    "PodUpdate",
+    "LeaseLostError",
     "LeaseRenewal",
+    "NodeUpdate",
+    "NotServedError",
+    "PodUpdate",
     "SnapshotUpdate",
     "StaleError",
-    "AcquiredLease",
-    "LeaseLostError",
-    "NotServedError",
+    "StatusOrigin",
 ]
 
 
 class PodUpdate(NamedTuple):
-    """A pod that is bound to a node was seen; `body` None: it is gone. `listed` alone: all that there is was told."""
+    """A pod that is bound to a node. `body` is None if it was deleted. `listed`: the initial list is complete."""
 
     namespace: str
     name: str
     body: bytes | None
     listed: bool = False
     version: int = 0
-    """The revision at which it became so; 0: that is not known."""
+    """The revision of the change; 0: unknown."""
 
 
 class SnapshotUpdate(NamedTuple):
-    """A node's snapshot was seen, in this version; `body` None: it is gone."""
+    """A version of a node's snapshot. `body` is None if it was deleted."""
 
     name: str
     version: int
@@ -43,38 +43,33 @@ class SnapshotUpdate(NamedTuple):
 
 
 class NodeUpdate(NamedTuple):
-    """A Node was seen; `body` None: it is gone."""
+    """A Node. `body` is None if it was deleted."""
 
     name: str
     body: bytes | None
 
 
 class AcquiredLease(NamedTuple):
-    """A node's lease was taken."""
-
     term: int
     before: int = 0
-    """The term that it was in; 0: there was none."""
+    """The term of the previous holder; 0: there was none."""
     lease_s: int = 0
-    """For how long whoever had it may not know that it is not theirs any more."""
+    """For how long the previous holder may believe that it still has the lease."""
 
 
 class LeaseRenewal(NamedTuple):
-    """A node is alive."""
-
     term: int
-    """In which its agent took the lease."""
+    """The term in which the agent acquired the lease."""
     lease_s: int
-    """For how long."""
     acknowledged: int = 0
-    """The version of its snapshot that it has taken over; 0: nothing is said of that."""
+    """The version of the node's snapshot that the agent has saved; 0: none."""
 
 
 class StatusOrigin(NamedTuple):
-    """What a pod's status is about, and which report it is."""
+    """Which binding of the pod a status is about, and which report of the agent it is."""
 
     version: int | None = None
-    """Of the pod's binding; None: the server does not count them."""
+    """The version of the pod's binding; None: the server has no snapshots."""
     report: AgentReport | None = None
 
 
@@ -82,11 +77,11 @@ NO_ORIGIN: Final = StatusOrigin()
 
 
 class ControlPlaneError(Exception):
-    """The control plane did not do it; trying again may help."""
+    """The call failed; a retry may help."""
 
 
 class StaleError(ControlPlaneError):
-    """It was about a pod that is gone or bound anew, or from an agent that was replaced: trying again cannot help."""
+    """The pod is gone or bound again, or another agent has the node: a retry cannot help."""
 
 
 class LeaseLostError(ControlPlaneError):
@@ -94,41 +89,39 @@ class LeaseLostError(ControlPlaneError):
 
 
 class NotServedError(ControlPlaneError):
-    """The server has no such kind."""
+    """The server does not serve this kind."""
 
 
 class ControlPlane(Protocol):
-    """Every call raises PlaneError."""
+    """Every method raises ControlPlaneError. A watch without a node name covers all nodes and never ends."""
 
     async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
-        """Take the node's lease, in a new term: greater than its last, and at least this. Who had it has it no more."""
+        """Take the node's lease in a new term: greater than the last one, and at least `least`."""
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
-        """The node is alive. Raises TakenError."""
+        """Raises LeaseLostError."""
 
     async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
-        """Create the node; one that is there keeps what is not the agent's to say. StaleError: a newer was taken."""
+        """Create or update the Node; fields of other writers stay. Raises StaleError if a newer report was taken."""
 
     def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
-        """All pods that are bound, to this node or to any; then what changes, for ever."""
+        """The pods bound to the node, then every change."""
 
     def watch_snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotUpdate]:
-        """What changed of the snapshot of this node, or of any, after that version; then what changes, for ever.
-
-        If the server cannot tell any more what changed, or 0: as they are. Raises UnservedError.
-        """
+        """The changes after version `since`; all snapshots if it is 0 or too old. Raises NotServedError."""
 
     def watch_nodes(self, node: str = "") -> AsyncIterator[NodeUpdate]:
-        """This Node, or all; then what changes, for ever."""
+        """The Node, then every change."""
 
-    async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
-        """What became of a pod, as it was last seen."""
+    async def report_status(
+        self, pod: dict[str, Any], status: dict[str, Any], origin: StatusOrigin = NO_ORIGIN
+    ) -> None: ...
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         """A ConfigMap, a Secret or a Node; None: there is none."""
 
     async def record_event(self, event: dict[str, Any]) -> None:
-        """Keep an Event of core/v1; one that is there by that name counts one more."""
+        """Create an Event, or increment the count of the one with the same name."""
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
-        """A pod that was being deleted has ended."""
+        """Delete a pod that was being deleted and has stopped."""

@@ -1,12 +1,12 @@
-"""The control plane of an agent that reaches it over HTTP."""
+"""The control plane of an agent that talks to an API server over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from situate.agent.control_plane import (
     NO_ORIGIN,
     AcquiredLease,
     ControlPlaneError,
-    LeaseLostError,
     LeaseRenewal,
     NodeUpdate,
     NotServedError,
@@ -25,12 +24,12 @@ from situate.agent.control_plane import (
     StaleError,
     StatusOrigin,
 )
-from situate.agent.node_objects import LEASES, lease_body, taken_after, with_report
+from situate.agent.node_objects import LEASES, acquired_after, check_term, lease_body, with_report
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
 from situate.kube.access import Access
-from situate.kube.client import Client
+from situate.kube.client import REQUEST_S, Client
 from situate.kube.discovery import served_version
 from situate.kube.errors import ApiError
 from situate.kube.kinds import Kind
@@ -44,11 +43,12 @@ MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 BINDING_VERSION: Final = "situate.dev/binding-version"
 LEASE_CALL_S: Final = 4.0
-"""A renewal that is not answered by then is tried anew: there is not much time."""
+"""The timeout of one renewal. It is short, because the lease expires meanwhile."""
 OWN_AUTHORITIES: Final = 8
-"""More of them than this are those of the whole world, and say nothing about a cluster."""
+"""A trust store with more certificates is that of the system, and does not identify a cluster."""
 TRIES: Final = 5
-"""How often a lease is written that others write, too."""
+"""How often to write a lease that others write as well."""
+CONTENDED: Final = "other clients keep writing the lease of node {}"
 BOUND: Final = "spec.nodeName!="
 LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"
 SNAPSHOTS: Final = Kind(Model, "nodesnapshots", "situate.dev", ("v1alpha1",))
@@ -71,101 +71,85 @@ _decode_meta: Final = msgspec.json.Decoder(_Object).decode
 
 
 class HttpControlPlane:
-    """A Plane on an API server."""
-
     def __init__(self, client: Client) -> None:
         self._client = client
         self._leases: dict[str, dict[str, Any]] = {}
-        """The nodes' leases as they were last answered."""
-        self._taking: dict[str, tuple[str, AcquiredLease]] = {}
-        """Leases that are being taken, and when."""
+        """The leases as the server last returned them, by node."""
+        self._acquiring: dict[str, tuple[str, AcquiredLease]] = {}
+        """Acquisitions under way: the renewTime that was sent, and the term."""
 
     async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
-        said = with_report(node, report)
-        meta = said["metadata"]
-        try:
-            await self._client.request("POST", "/api/v1/nodes", body=_encode(said))
-        except ApiError as error:
-            if not error.conflict:
-                raise ControlPlaneError(error.message) from None
-            path = f"/api/v1/nodes/{meta['name']}"
-            about = {"metadata": {"annotations": meta.get("annotations", {})}}
-            # Strategic: conditions that are others' stay as they are.
-            await self._patch(f"{path}/status", {**about, "status": said["status"]}, STRATEGIC)
-            found = await self.get("Node", "", meta["name"]) or {}
-            labels = found.get("metadata", {}).get("labels", {})
-            if any(labels.get(key) != value for key, value in meta.get("labels", {}).items()):
-                await self._patch(path, {"metadata": {"labels": meta["labels"]}})
+        body = with_report(node, report)
+        meta = body["metadata"]
+        with _errors():
+            try:
+                await self._client.request("POST", "/api/v1/nodes", body=_encode(body))
+                return
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+        path = f"/api/v1/nodes/{meta['name']}"
+        patch = {"metadata": {"annotations": meta.get("annotations", {})}, "status": body["status"]}
+        # A strategic merge keeps the conditions of other writers.
+        await self._patch(f"{path}/status", patch, STRATEGIC)
+        found = await self.get("Node", "", meta["name"]) or {}
+        labels = found.get("metadata", {}).get("labels", {})
+        if any(labels.get(key) != value for key, value in meta.get("labels", {}).items()):
+            await self._patch(path, {"metadata": {"labels": meta["labels"]}})
 
     # -- the lease ---------------------------------------------------------------------------------------------------
 
     async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
         for _ in range(TRIES):
-            found = await self._read_lease(node)
-            taken = self._arrived(node, found) or taken_after({} if found is None else found["spec"], least)
-            moment = micro_time(time.time_ns())
-            self._taking[node] = (moment, taken)
-            if await self._write_lease(node, LeaseRenewal(taken.term, lease_s), found, moment):
-                del self._taking[node]
-                return taken
-        raise ControlPlaneError(f"the lease of node {node} is written by others all the time")
-
-    def _arrived(self, node: str, found: dict[str, Any] | None) -> AcquiredLease | None:
-        """What was taken before, if only the answer to that was lost: nobody else has had it since."""
-        moment, taken = self._taking.get(node, ("", None))
-        spec = {} if found is None else found["spec"]
-        return taken if moment and spec.get("renewTime") == moment else None
+            found = await self._get(f"{LEASE_PATH}/{node}", LEASE_CALL_S)
+            spec = {} if found is None else found["spec"]
+            sent, acquired = self._acquiring.get(node, ("", None))
+            # If only the response was lost, nobody else has had the lease since: keep the term.
+            if acquired is None or spec.get("renewTime") != sent:
+                acquired = acquired_after(spec, least)
+            now = micro_time(time.time_ns())
+            self._acquiring[node] = (now, acquired)
+            if await self._write_lease(node, LeaseRenewal(acquired.term, lease_s), found, now):
+                del self._acquiring[node]
+                return acquired
+        raise ControlPlaneError(CONTENDED.format(node))
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
-        """On the version of the lease that is known, so that it cannot be taken from another by accident."""
+        """Write on top of the known version of the lease, so that it cannot be taken from another agent."""
         found = self._leases.get(node)
         if found is not None and await self._write_lease(node, renewal, found):
             return
         for _ in range(TRIES):
-            found = await self._read_lease(node)
-            if found is not None and (term := found["spec"].get("leaseTransitions", 0)) != renewal.term:
-                raise LeaseLostError(f"the lease of node {node} is in term {term}, and was taken in {renewal.term}")
+            found = await self._get(f"{LEASE_PATH}/{node}", LEASE_CALL_S)
+            if found is not None:
+                check_term(node, found["spec"], renewal)
             if await self._write_lease(node, renewal, found):
                 return
-        raise ControlPlaneError(f"the lease of node {node} is written by others all the time")
+        raise ControlPlaneError(CONTENDED.format(node))
 
-    async def _read_lease(self, node: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = _decode(
-                await self._client.request("GET", f"{LEASE_PATH}/{node}", timeout_s=LEASE_CALL_S)
-            )
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise ControlPlaneError(error.message) from None
-        return found
-
-    async def _write_lease(
-        self, node: str, renewal: LeaseRenewal, found: dict[str, Any] | None, moment: str = ""
-    ) -> bool:
-        """Whether it was as it was found."""
-        body = lease_body(node, renewal, moment or micro_time(time.time_ns()))
-        try:
-            if found is None:
-                answer = await self._client.request("POST", LEASE_PATH, body=_encode(body), timeout_s=LEASE_CALL_S)
-            else:
-                meta = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
-                annotations = meta.get("annotations", {})
-                if renewal.acknowledged:
-                    annotations = {**annotations, ACKNOWLEDGED: str(renewal.acknowledged)}
-                body = {**found, "metadata": {**meta, "annotations": annotations}, "spec": body["spec"]}
-                answer = await self._client.request(
-                    "PUT", f"{LEASE_PATH}/{node}", body=_encode(body), timeout_s=LEASE_CALL_S
-                )
-        except ApiError as error:
-            self._leases.pop(node, None)
-            if error.conflict or error.not_found:
-                return False
-            raise ControlPlaneError(error.message) from None
-        self._leases[node] = _decode(answer)
+    async def _write_lease(self, node: str, renewal: LeaseRenewal, found: dict[str, Any] | None, now: str = "") -> bool:
+        """Whether the lease was still the version `found`."""
+        body = lease_body(node, renewal, now or micro_time(time.time_ns()))
+        method, path = "POST", LEASE_PATH
+        if found is not None:
+            meta = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+            annotations = meta.get("annotations", {})
+            if renewal.acknowledged:
+                annotations = {**annotations, ACKNOWLEDGED: str(renewal.acknowledged)}
+            body = {**found, "metadata": {**meta, "annotations": annotations}, "spec": body["spec"]}
+            method, path = "PUT", f"{LEASE_PATH}/{node}"
+        with _errors():
+            try:
+                response = await self._client.request(method, path, body=_encode(body), timeout_s=LEASE_CALL_S)
+            except ApiError as error:
+                self._leases.pop(node, None)
+                if error.conflict or error.not_found:
+                    return False
+                raise
+        self._leases[node] = _decode(response)
         return True
 
-    # -- what is watched ---------------------------------------------------------------------------------------------
+    # -- watches -----------------------------------------------------------------------------------------------------
 
     async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         selector = f"spec.nodeName={node}" if node else BOUND
@@ -178,11 +162,9 @@ class HttpControlPlane:
                 yield PodUpdate(meta.namespace, meta.name, body, version=version)
 
     async def watch_snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotUpdate]:
-        try:
+        with _errors():
             if await served_version(self._client, SNAPSHOTS) is None:
                 raise NotServedError("the server has no NodeSnapshots")
-        except ApiError as error:
-            raise ControlPlaneError(error.message) from None
         kind = replace(SNAPSHOTS, field_selector=f"metadata.name={node}" if node else "")
         async for change in self._follow(kind, str(since or "")):
             if change is not None:
@@ -199,23 +181,23 @@ class HttpControlPlane:
                 yield NodeUpdate(change[0].name, change[1])
 
     async def _follow(self, kind: Kind, since: str = "") -> AsyncIterator[tuple[_Meta, bytes | None] | None]:
-        """What is there and what changes, for ever; None: all that was there has been told."""
-        told: asyncio.Queue[tuple[_Meta, bytes | None] | None] = asyncio.Queue()
+        """The objects, then None when the initial list is complete, then every change."""
+        updates: asyncio.Queue[tuple[_Meta, bytes | None] | None] = asyncio.Queue()
 
-        def tell(changes: Sequence[Change]) -> None:
+        def put(changes: Sequence[Change]) -> None:
             for change in changes:
-                told.put_nowait(_read(change))
+                updates.put_nowait(_read(change))
 
-        reflector = Reflector(self._client, kind, tell, reader=RawReader(), since=since)
+        reflector = Reflector(self._client, kind, put, reader=RawReader(), since=since)
 
-        async def say_when_listed() -> None:
+        async def put_end_of_list() -> None:
             await reflector.synced.wait()
-            told.put_nowait(None)
+            updates.put_nowait(None)
 
-        tasks = [asyncio.create_task(one) for one in (reflector.run(), say_when_listed())]
+        tasks = [asyncio.create_task(one) for one in (reflector.run(), put_end_of_list())]
         try:
             while True:
-                yield await told.get()
+                yield await updates.get()
         finally:
             for task in tasks:
                 task.cancel()
@@ -224,63 +206,69 @@ class HttpControlPlane:
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
-    async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
-        meta = pod["metadata"]
-        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
-        said: dict[str, Any] = {"uid": meta["uid"]}
-        if about.version is not None:
-            said["annotations"] = {BINDING_VERSION: str(about.version)}
-        body = with_report({"metadata": said, "status": status}, about.report)
-        await self._patch(path, body, STRATEGIC)
+    async def report_status(
+        self, pod: dict[str, Any], status: dict[str, Any], origin: StatusOrigin = NO_ORIGIN
+    ) -> None:
+        meta: dict[str, Any] = {"uid": pod["metadata"]["uid"]}
+        if origin.version is not None:
+            meta["annotations"] = {BINDING_VERSION: str(origin.version)}
+        body = with_report({"metadata": meta, "status": status}, origin.report)
+        await self._patch(f"{_pod_path(pod)}/status", body, STRATEGIC)
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = _decode(await self._client.request("GET", _path(kind, namespace, name)))
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise ControlPlaneError(error.message) from None
-        return found
+        return await self._get(_path(kind, namespace, name))
 
     async def record_event(self, event: dict[str, Any]) -> None:
         root = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
-        try:
-            await self._client.request("POST", root, body=_encode(event))
-            return
-        except ApiError as error:
-            if not error.conflict:
-                raise ControlPlaneError(error.message) from None
         path = f"{root}/{event['metadata']['name']}"
-        try:
+        with _errors():
+            try:
+                await self._client.request("POST", root, body=_encode(event))
+                return
+            except ApiError as error:
+                if not error.conflict:
+                    raise
             found = _decode(await self._client.request("GET", path))
-        except ApiError as error:
-            raise ControlPlaneError(error.message) from None
         await self._patch(path, {"count": found.get("count", 1) + 1, "lastTimestamp": event["lastTimestamp"]})
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
-        meta = pod["metadata"]
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
-        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-        try:
-            await self._client.request("DELETE", path, body=_encode(options))
-        except ApiError as error:
-            raise _problem(error) from None
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+        with _errors(may_be_stale=True):
+            await self._client.request("DELETE", _pod_path(pod), body=_encode(options))
 
-    async def _patch(self, path: str, body: dict[str, Any], how: str = MERGE) -> None:
-        try:
-            await self._client.request("PATCH", path, body=_encode(body), content_type=how)
-        except ApiError as error:
-            raise _problem(error) from None
+    async def _get(self, path: str, timeout_s: float = REQUEST_S) -> dict[str, Any] | None:
+        with _errors():
+            try:
+                found: dict[str, Any] = _decode(await self._client.request("GET", path, timeout_s=timeout_s))
+            except ApiError as error:
+                if error.not_found:
+                    return None
+                raise
+        return found
+
+    async def _patch(self, path: str, body: dict[str, Any], content_type: str = MERGE) -> None:
+        with _errors(may_be_stale=True):
+            await self._client.request("PATCH", path, body=_encode(body), content_type=content_type)
+
+
+@contextmanager
+def _errors(*, may_be_stale: bool = False) -> Iterator[None]:
+    """Turn an ApiError into a ControlPlaneError, or into a StaleError if the object is gone or has changed."""
+    try:
+        yield
+    except ApiError as error:
+        stale = may_be_stale and (error.not_found or error.conflict)
+        raise (StaleError if stale else ControlPlaneError)(error.message) from None
 
 
 def cluster_of(access: Access) -> str:
-    """What tells one cluster from another: the authorities that are trusted for it; or else where it is."""
+    """An identity of the cluster: a hash of its own authorities, or else its address."""
     authorities = own_authorities(access)
     return hashlib.sha256(b"".join(authorities)).hexdigest() if authorities else access.server
 
 
 def own_authorities(access: Access) -> tuple[bytes, ...]:
-    """The certificates (DER) of those that vouch for this cluster, and not for half the world."""
+    """The CA certificates (DER) of this cluster; none if the kubeconfig trusts the system's store."""
     found = [] if access.tls is None else sorted(access.tls.get_ca_certs(binary_form=True))
     return tuple(found) if len(found) <= OWN_AUTHORITIES else ()
 
@@ -292,12 +280,11 @@ def _path(kind: str, namespace: str, name: str) -> str:
         case "Node":
             return f"/api/v1/nodes/{name}"
         case _:
-            raise ValueError(f"no agent reads a {kind}")
+            raise ValueError(f"an agent does not read a {kind}")
 
 
-def _problem(error: ApiError) -> ControlPlaneError:
-    stale = error.not_found or error.conflict
-    return StaleError(error.message) if stale else ControlPlaneError(error.message)
+def _pod_path(pod: dict[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
 def _read(change: Change) -> tuple[_Meta, bytes | None]:
@@ -307,4 +294,4 @@ def _read(change: Change) -> tuple[_Meta, bytes | None]:
         case ObjectGone(item=body) if isinstance(body, bytes):
             return _decode_meta(body).metadata, None
         case _:
-            raise TypeError(f"a change that no raw reflector tells: {change}")
+            raise TypeError(f"not a change of a raw reflector: {change}")

@@ -1,9 +1,10 @@
-"""The control plane of an agent that lives in the server's own process."""
+"""The control plane of an agent that runs in the server's own process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,7 +13,6 @@ from situate.agent.control_plane import (
     NO_ORIGIN,
     AcquiredLease,
     ControlPlaneError,
-    LeaseLostError,
     LeaseRenewal,
     NodeUpdate,
     PodUpdate,
@@ -20,7 +20,7 @@ from situate.agent.control_plane import (
     StaleError,
     StatusOrigin,
 )
-from situate.agent.node_objects import LEASES, lease_body, taken_after, with_own, with_report
+from situate.agent.node_objects import LEASES, acquired_after, check_term, lease_body, with_own, with_report
 from situate.agent.pod_status import merge_status
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
 from situate.server.errors import StatusError
@@ -41,72 +41,62 @@ EVENTS: Final = BY_KIND["v1", "Event"]
 SNAPSHOTS: Final = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 READ: Final = {"ConfigMap": BY_KIND["v1", "ConfigMap"], "Secret": BY_KIND["v1", "Secret"], "Node": NODES}
 BOUND: Final = "spec.nodeName!="
-GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+STALE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 class LocalControlPlane:
-    """A Plane without HTTP."""
+    """A ControlPlane on the registry, without HTTP."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
-        name, said = node["metadata"]["name"], with_report(node, report)
-        caller = _caller(name)
+        name, body = node["metadata"]["name"], with_report(node, report)
 
         def change(found: Object, held: StoredObject) -> Object:
             meta = found["metadata"]
-            labels = {**meta.get("labels", {}), **said["metadata"].get("labels", {})}
+            labels = {**meta.get("labels", {}), **body["metadata"].get("labels", {})}
             annotations = {**meta.get("annotations", {}), **node["metadata"].get("annotations", {})}
-            told = {"labels": labels, **({"annotations": annotations} if annotations else {})}
-            made = with_report({**found, "metadata": {**meta, **told}}, report)
-            return {**made, "status": with_own(found.get("status", {}), said["status"])}
+            own = {"labels": labels, **({"annotations": annotations} if annotations else {})}
+            made = with_report({**found, "metadata": {**meta, **own}}, report)
+            return {**made, "status": with_own(found.get("status", {}), body["status"])}
 
-        try:
-            if self._registry.cache.get(NODES, "", name) is None:
-                await self._registry.create(Target(NODES), said, caller)
-            else:
-                await self._registry.modify(Target(NODES, "", name, "status"), change, caller)
-        except StatusError as error:
-            raise (StaleError if error.code == HTTPStatus.CONFLICT else ControlPlaneError)(error.message) from None
+        with _errors(HTTPStatus.CONFLICT):
+            await self._create_or_modify(Target(NODES, "", name, "status"), body, change, _caller(name))
 
     async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
-        taken = AcquiredLease(max(least, 1))
+        acquired = AcquiredLease(max(least, 1))
 
         def change(found: Object, held: StoredObject) -> Object:
-            nonlocal taken
-            taken = taken_after(found.get("spec", {}), least)
-            return {**found, "spec": _lease(node, LeaseRenewal(taken.term, lease_s))["spec"]}
+            nonlocal acquired
+            acquired = acquired_after(found.get("spec", {}), least)
+            return {**found, "spec": _lease(node, LeaseRenewal(acquired.term, lease_s))["spec"]}
 
-        try:
-            if self._registry.cache.get(LEASE, LEASES, node) is None:
-                body = _lease(node, LeaseRenewal(taken.term, lease_s))
-                await self._registry.create(Target(LEASE, LEASES), body, _caller(node))
-            else:
-                await self._registry.modify(Target(LEASE, LEASES, node), change, _caller(node))
-        except StatusError as error:
-            raise ControlPlaneError(error.message) from None
-        return taken
+        body = _lease(node, LeaseRenewal(acquired.term, lease_s))
+        with _errors():
+            await self._create_or_modify(Target(LEASE, LEASES, node), body, change, _caller(node))
+        return acquired
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         body = _lease(node, renewal)
 
         def change(found: Object, held: StoredObject) -> Object:
-            term = found.get("spec", {}).get("leaseTransitions", 0)
-            if term != renewal.term:
-                raise LeaseLostError(f"the lease of node {node} is in term {term}, and was taken in {renewal.term}")
+            check_term(node, found.get("spec", {}), renewal)
             found["spec"].update(body["spec"])
             if renewal.acknowledged:
                 found["metadata"].setdefault("annotations", {})[ACKNOWLEDGED] = str(renewal.acknowledged)
             return found
 
-        try:
-            if self._registry.cache.get(LEASE, LEASES, node) is None:
-                await self._registry.create(Target(LEASE, LEASES), body, _caller(node))
-            else:
-                await self._registry.modify(Target(LEASE, LEASES, node), change, _caller(node))
-        except StatusError as error:
-            raise ControlPlaneError(error.message) from None
+        with _errors():
+            await self._create_or_modify(Target(LEASE, LEASES, node), body, change, _caller(node))
+
+    async def _create_or_modify(
+        self, target: Target, body: Object, change: Callable[[Object, StoredObject], Object], caller: Caller
+    ) -> None:
+        if self._registry.cache.get(target.resource, target.namespace, target.name) is None:
+            await self._registry.create(Target(target.resource, target.namespace), body, caller)
+        else:
+            await self._registry.modify(target, change, caller)
 
     async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         fields = f"spec.nodeName={node}" if node else BOUND
@@ -133,81 +123,80 @@ class LocalControlPlane:
                 yield NodeUpdate(event.stored.name, None if event.type == "DELETED" else event.stored.to_json(NODES))
 
     async def _watch(self, target: Target, fields: str = "", since: int = 0) -> AsyncIterator[WatchEvent]:
-        """From that revision, or from all that there is; the latter also if that revision is gone."""
-        whole = WatchOptions(fields=fields, initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
-        try:
+        """Watch from revision `since`. If it is 0 or compacted, begin with everything there is."""
+        options = whole = WatchOptions(
+            fields=fields, initial_events=True, resource_version_match="NotOlderThan", bookmarks=True
+        )
+        if since:
+            options = replace(whole, initial_events=None, resource_version_match="", resource_version=str(since))
+        with _errors():
             try:
-                watching = await self._registry.watch(
-                    target,
-                    replace(whole, initial_events=None, resource_version_match="", resource_version=str(since))
-                    if since
-                    else whole,
-                )
+                watch = await self._registry.watch(target, options)
             except StatusError as error:
                 if error.code != HTTPStatus.GONE:
                     raise
-                watching = await self._registry.watch(target, whole)
-        except StatusError as error:
-            raise ControlPlaneError(error.message) from None
+                watch = await self._registry.watch(target, whole)
         try:
-            async for event in watching:
+            async for event in watch:
                 yield event
         finally:
-            await watching.aclose()
+            await watch.aclose()
 
-    async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
-        meta = pod["metadata"]
+    async def report_status(
+        self, pod: dict[str, Any], status: dict[str, Any], origin: StatusOrigin = NO_ORIGIN
+    ) -> None:
+        meta, node = pod["metadata"], pod["spec"]["nodeName"]
 
         def change(found: Object, held: StoredObject) -> Object:
-            if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != pod["spec"]["nodeName"]:
-                raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another, or was bound anew")
-            made = with_report(_about(found, about.version), about.report)
+            if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != node:
+                raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another one, or was bound again")
+            made = with_report(_with_version(found, origin.version), origin.report)
             return {**made, "status": merge_status(found.get("status", {}), status)}
 
-        target = Target(PODS, meta["namespace"], meta["name"], "status")
-        try:
-            await self._registry.modify(target, change, _caller(pod["spec"]["nodeName"]))
-        except StatusError as error:
-            raise (StaleError if error.code in GONE else ControlPlaneError)(error.message) from None
+        with _errors(*STALE):
+            target = Target(PODS, meta["namespace"], meta["name"], "status")
+            await self._registry.modify(target, change, _caller(node))
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         held = self._registry.cache.get(READ[kind], namespace, name)
         return None if held is None else held.object(READ[kind])
 
     async def record_event(self, event: dict[str, Any]) -> None:
-        meta = event["metadata"]
-        caller = _caller(event["source"]["host"])
-        try:
-            await self._registry.create(Target(EVENTS, meta["namespace"]), event, caller)
-            return
-        except StatusError as error:
-            if error.code != HTTPStatus.CONFLICT:
-                raise ControlPlaneError(error.message) from None
+        meta, caller = event["metadata"], _caller(event["source"]["host"])
 
         def change(found: Object, held: StoredObject) -> Object:
             return {**found, "count": found.get("count", 1) + 1, "lastTimestamp": event["lastTimestamp"]}
 
-        try:
-            await self._registry.modify(Target(EVENTS, meta["namespace"], meta["name"]), change, caller)
-        except StatusError as error:
-            raise ControlPlaneError(error.message) from None
+        with _errors():
+            try:
+                await self._registry.create(Target(EVENTS, meta["namespace"]), event, caller)
+            except StatusError as error:
+                if error.code != HTTPStatus.CONFLICT:
+                    raise
+                await self._registry.modify(Target(EVENTS, meta["namespace"], meta["name"]), change, caller)
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
         meta = pod["metadata"]
-        target = Target(PODS, meta["namespace"], meta["name"])
-        options = DeleteOptions(grace_s=0, uid=meta["uid"])
-        try:
+        with _errors(*STALE):
+            target, options = Target(PODS, meta["namespace"], meta["name"]), DeleteOptions(grace_s=0, uid=meta["uid"])
             await self._registry.delete(target, _caller(pod["spec"]["nodeName"]), options)
-        except StatusError as error:
-            raise (StaleError if error.code in GONE else ControlPlaneError)(error.message) from None
+
+
+@contextmanager
+def _errors(*stale: int) -> Iterator[None]:
+    """Turn a StatusError into a ControlPlaneError, or into a StaleError if it has one of these codes."""
+    try:
+        yield
+    except StatusError as error:
+        raise (StaleError if error.code in stale else ControlPlaneError)(error.message) from None
 
 
 def _lease(node: str, renewal: LeaseRenewal) -> Object:
     return lease_body(node, renewal, micro_time(time.time_ns()))
 
 
-def _about(pod: Object, version: int | None) -> Object:
-    """With the binding that a report is about, which the server compares with the pod's own."""
+def _with_version(pod: Object, version: int | None) -> Object:
+    """Add the version of the binding, which the server compares with the pod's own."""
     if version is None:
         return pod
     meta = pod["metadata"]

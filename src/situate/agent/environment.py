@@ -1,7 +1,7 @@
-"""What a container's process finds in its environment, and its command line, from a pod and what it refers to. Pure.
+"""The environment and the command line of a container. Pure.
 
-Values as Kubernetes makes them: envFrom first, then env in order, `$(NAME)` for what was defined before, `$$(NAME)` for
-the text itself; the downward API; keys of config maps and secrets.
+As in Kubernetes: envFrom first, then env in order; `$(NAME)` expands to an earlier variable, `$$(NAME)` is literal; the
+downward API; keys of ConfigMaps and Secrets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 class ContainerConfigError(Exception):
-    """A container cannot be begun as it is written: `reason` and `str(error)` are for its status."""
+    """The container cannot start as specified: `reason` and `str(error)` go into its status."""
 
     def __init__(self, message: str, reason: str = CONFIG_ERROR) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class ContainerConfigError(Exception):
 
 
 class ConfigReference(NamedTuple):
-    """A ConfigMap or a Secret that something is read from."""
+    """A ConfigMap or a Secret."""
 
     kind: str
     name: str
@@ -52,19 +52,19 @@ class ConfigReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSources:
-    """What a pod's environment is made from beside its own spec."""
+    """What the environment is built from besides the pod's own spec."""
 
     host_ip: str
     allocatable: Mapping[str, str]
-    """Of the node: stands for limits that are not set."""
+    """Of the node; the default for limits that are not set."""
     objects: Mapping[tuple[str, str], Mapping[str, Any]]
-    """By kind and name, in the pod's namespace; what is not there does not exist."""
+    """By kind and name, in the pod's namespace; missing ones do not exist."""
     base: Mapping[str, str]
-    """What every process of the pod has."""
+    """Variables of every container."""
 
 
 def environment_references(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[ConfigReference]:
-    """What has to be read before `variables` can be asked."""
+    """What to read before calling `variables`."""
     for source in container.get("envFrom", ()):
         yield from _references(source, "configMapRef", "secretRef")
     for one in container.get("env", ()):
@@ -94,14 +94,14 @@ def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: Envi
 
 
 def command_line(container: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Raises ConfigError if there is no command, as images are not looked at."""
+    """Raises ContainerConfigError if there is no command, because images are not read."""
     if not container.get("command"):
         raise ContainerConfigError(NO_COMMAND)
     return tuple(expand(word, env) for word in (*container["command"], *container.get("args", ())))
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """`$(NAME)` replaced; what is not defined stays as it is written."""
+    """Expand `$(NAME)`; an undefined name stays as written."""
 
     def one(found: re.Match[str]) -> str:
         inner = found[1]
@@ -136,7 +136,7 @@ def _key_of(pod: Mapping[str, Any], reference: ConfigReference, key: str, around
 def data_of(
     pod: Mapping[str, Any], reference: ConfigReference, objects: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, bytes]:
-    """All keys of a ConfigMap or Secret. One that may be missing has none. Raises ConfigError."""
+    """All keys of a ConfigMap or Secret; none if it is optional and missing. Raises ContainerConfigError."""
     found = objects.get((reference.kind, reference.name))
     if found is None:
         if reference.optional:
@@ -161,7 +161,7 @@ def _valued(
     for reference in _references(source, "configMapKeyRef", "secretKeyRef"):
         key = (source.get("configMapKeyRef") or source.get("secretKeyRef") or {}).get("key", "")
         return _key_of(pod, reference, key, around)
-    raise ContainerConfigError("a variable's valueFrom names nothing that can be read here")
+    raise ContainerConfigError("valueFrom has no supported source")
 
 
 def field_of(pod: Mapping[str, Any], path: str, host_ip: str) -> str:
@@ -195,7 +195,7 @@ def _pairs(labels: Mapping[str, str]) -> str:
 def resource_of(
     pod: Mapping[str, Any], container: Mapping[str, Any], reference: Mapping[str, Any], allocatable: Mapping[str, str]
 ) -> str:
-    """In units of the divisor, rounded up. A limit that is not set is what the node has. Raises ConfigError."""
+    """In units of the divisor, rounded up. An unset limit is the node's allocatable. Raises ContainerConfigError."""
     named = reference.get("containerName")
     if named:
         every = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])

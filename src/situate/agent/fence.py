@@ -1,8 +1,8 @@
-"""Until when an agent may run pods without a word from the control plane. Pure; in seconds of the agent's clock.
+"""Until when an agent may run pods without renewing its lease. Pure; in seconds of the agent's clock.
 
-The numbers are those of core/reconcile/nodes/fencing.py. It counts from when the last renewal that was accepted was
-*sent*. A renewal that was sent and not answered may have been accepted: if it was for a shorter lease, that counts at
-once; if for a longer one, only when it is answered.
+The durations are those of core/reconcile/nodes/fencing.py. Time counts from when the last accepted renewal was *sent*.
+A renewal without a response may have been accepted: one for a shorter lease counts at once, one for a longer lease only
+when the server has accepted it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["Fence"]
 
 
 class Fence:
-    """Closed: nothing may run here."""
+    """While the fence is closed, nothing may run on the node."""
 
     def __init__(self, renewed_at: float, lease_s: int) -> None:
         self.renewed_at = renewed_at
         self.lease_s = lease_s
-        """The shortest that the control plane may count by."""
+        """The shortest duration that the control plane may count with."""
 
     @property
     def closes_at(self) -> float:
@@ -28,10 +28,8 @@ class Fence:
         return now >= self.closes_at
 
     def sent(self, lease_s: int) -> None:
-        """A renewal is on its way."""
         self.lease_s = min(self.lease_s, lease_s)
 
     def accepted(self, sent_at: float, lease_s: int) -> None:
-        """One that was sent then."""
         if sent_at >= self.renewed_at:
             self.renewed_at, self.lease_s = sent_at, lease_s

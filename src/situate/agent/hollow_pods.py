@@ -1,7 +1,7 @@
-"""The life of a pod that runs nothing: what its status becomes, and when. Pure, and the same for the same pod.
+"""The life cycle of a simulated pod: its next status, and when. Pure, and the same for the same pod.
 
-A pod runs a moment after it was bound. One that restarts always goes on for ever; any other ends after as long as its
-annotation RUN_FOR says, with the exit code that EXIT_CODE says. One that is being deleted goes as soon as it is told.
+A pod runs a moment after it was bound. One with restartPolicy Always runs for ever. Any other finishes after the time
+in its annotation RUN_FOR, with the exit code in EXIT_CODE. A pod that is being deleted goes at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from situate.wire.bodies import seconds_time
 __all__ = ["EXIT_CODE", "RUN_FOR", "PodTransition", "next_transition", "status_after"]
 
 RUN_FOR: Final = "hollow.situate.dev/run-for"
-"""How long a pod that ends runs: `90s`, `500ms`, `5m`."""
+"""How long a pod runs: `90s`, `500ms`, `5m`."""
 EXIT_CODE: Final = "hollow.situate.dev/exit-code"
 START_MS: Final = 50
 RUN_MS: Final = 2_000
@@ -30,30 +30,28 @@ _CODE: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PodTransition:
-    """What happens to a pod next, and how long from now."""
-
-    then: Literal["runs", "ends", "goes"]
+    to: Literal["running", "finished", "deleted"]
     after_ms: Millis
 
 
 def next_transition(pod: dict[str, Any]) -> PodTransition | None:
-    """What is next for a pod that is bound to a hollow node; None: nothing, until it changes."""
+    """The next transition of a pod on a hollow node; None: none until it changes."""
     meta, status = pod["metadata"], pod.get("status", {})
     phase = status.get("phase", "Pending")
     if meta.get("deletionTimestamp"):
-        return PodTransition("goes", 0)
+        return PodTransition("deleted", 0)
     if phase == "Pending":
-        return PodTransition("runs", START_MS)
+        return PodTransition("running", START_MS)
     if phase == "Running" and pod["spec"].get("restartPolicy", "Always") != "Always":
-        return PodTransition("ends", _run_ms(meta.get("annotations", {})))
+        return PodTransition("finished", _run_ms(meta.get("annotations", {})))
     return None
 
 
-def status_after(step: PodTransition, pod: dict[str, Any], now_ns: int, host_ip: str) -> dict[str, Any]:
-    """The status that a kubelet would write after this step."""
+def status_after(transition: PodTransition, pod: dict[str, Any], now_ns: int, host_ip: str) -> dict[str, Any]:
+    """The status that a kubelet would write after the transition."""
     now = seconds_time(now_ns)
     old = pod.get("status", {})
-    if step.then == "runs":
+    if transition.to == "running":
         return {
             **old,
             "phase": "Running",
@@ -92,7 +90,7 @@ def _exit_code(annotations: dict[str, str]) -> int:
 
 
 def _addresses(pod: dict[str, Any], host_ip: str) -> dict[str, Any]:
-    """An address that looks like one; nobody answers there."""
+    """A made-up address; nobody answers there."""
     number = crc32(pod["metadata"].get("uid", "").encode())
     ip = (
         host_ip if pod["spec"].get("hostNetwork") else f"10.{64 + number % 64}.{number >> 8 & 255}.{number >> 16 & 255}"
@@ -101,7 +99,7 @@ def _addresses(pod: dict[str, Any], host_ip: str) -> dict[str, Any]:
 
 
 def _conditions(old: dict[str, Any], pod: dict[str, Any], now: str, *, ready: bool) -> list[dict[str, Any]]:
-    """All that a kubelet writes, beside those of others. A pod with readiness gates is not ready before they are."""
+    """The kubelet's conditions next to those of others. Closed readiness gates keep the pod unready."""
     before = {one["type"]: one for one in old.get("conditions", ())}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates", ())]
     open_gates = all(before.get(gate, {}).get("status") == "True" for gate in gates)

@@ -1,4 +1,4 @@
-"""This machine, as a node says of itself: what it has, what it is called, and whether it is short of something."""
+"""This machine as a node: its resources, its name, and its pressure conditions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from situate import __version__
+from situate.agent import node_objects
 from situate.agent.log_server import CERTIFICATE, Endpoint
-from situate.agent.node_objects import HOSTNAME
 from situate.wire.bodies import seconds_time
 
-__all__ = ["Facts", "Pressure", "body_of", "facts", "images_of", "node_name", "pressure"]
+__all__ = ["Facts", "Pressure", "facts", "images_of", "node_name", "node_object", "pressure"]
 
 PODS: Final = 110
 MOST_IMAGES: Final = 50
 RESERVED_BYTES: Final = 100 << 20
-"""Of memory: below this it is short, and so much of it is not given to pods."""
+"""Memory that is not given to pods. If less is available, the node is under memory pressure."""
 SHORT_DISK_BYTES: Final = 1 << 30
 SHORT_PIDS: Final = 0.05
-"""Of all process numbers: when fewer are free, the machine is short of them."""
+"""Under PID pressure, less than this share of the process numbers is free."""
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 ANYWHERE: Final = ("192.0.2.1", 9)
-"""An address for documentation: nothing is sent there."""
+"""An address from a documentation range; nothing is sent there."""
 
 _PRESSURES: Final = (
     ("MemoryPressure", "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory", "memory"),
@@ -68,7 +68,7 @@ class Pressure:
 
 
 def node_name(said: str = "") -> str:
-    """The machine's name as a name of Kubernetes."""
+    """The host name as a Kubernetes name."""
     name = re.sub(r"[^a-z0-9.-]+", "-", (said or socket.gethostname()).lower()).strip("-.")
     return name[:63] or "node"
 
@@ -105,7 +105,7 @@ def pressure(directory: Path) -> Pressure:
     )
 
 
-def body_of(
+def node_object(
     name: str,
     known: Facts,
     short: Pressure,
@@ -116,58 +116,27 @@ def body_of(
     pods: Iterable[Mapping[str, Any]] = (),
     endpoint: Endpoint | None = None,
 ) -> dict[str, Any]:
-    """The Node. `before`: its status as it was last said. `pods`: what it runs. `endpoint`: where its logs are."""
+    """The Node of this machine. `before`: its status as last reported. `endpoint`: where the agent serves logs."""
     now = seconds_time(now_ns)
     held = {one["type"]: one for one in before.get("conditions", ())}
     conditions = [
-        _condition(held, kind, getattr(short, what), bad if getattr(short, what) else good, "", now)
+        node_objects.node_condition(held, kind, getattr(short, what), bad if getattr(short, what) else good, "", now)
         for kind, bad, good, what in _PRESSURES
     ]
-    conditions.append(_condition(held, "Ready", True, "KubeletReady", "the agent is ready to run pods", now))
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                HOSTNAME: name,
-                "kubernetes.io/os": known.info["operatingSystem"],
-                "kubernetes.io/arch": known.info["architecture"],
-                **labels,
-            },
-            **({} if endpoint is None else {"annotations": {CERTIFICATE: endpoint.fingerprint}}),
-        },
-        "spec": {},
-        "status": {
-            "capacity": known.capacity(),
-            "allocatable": known.allocatable(),
-            "conditions": conditions,
-            "addresses": [{"type": "InternalIP", "address": known.address}, {"type": "Hostname", "address": name}],
-            "nodeInfo": dict(known.info),
-            **images_of(pods),
-            **({} if endpoint is None else {"daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port}}}),
-        },
-    }
+    ready = ("Ready", True, "KubeletReady", "the agent is ready to run pods", now)
+    conditions.append(node_objects.node_condition(held, *ready))
+    status = {"capacity": known.capacity(), "allocatable": known.allocatable(), "conditions": conditions}
+    made = node_objects.node_object(name, known.address, known.info, labels, {**status, **images_of(pods)})
+    if endpoint is not None:
+        made["metadata"]["annotations"] = {CERTIFICATE: endpoint.fingerprint}
+        made["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": endpoint.port}}
+    return made
 
 
 def images_of(pods: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the pods here name as their images. Nothing is pulled, so nothing has a size."""
+    """The images that the pods name. Nothing is pulled, so none has a size."""
     named = sorted({one["image"] for pod in pods for one in pod["spec"].get("containers", ()) if one.get("image")})
     return {"images": [{"names": [name]} for name in named[:MOST_IMAGES]]} if named else {}
-
-
-def _condition(
-    held: Mapping[str, Mapping[str, Any]], kind: str, value: bool, reason: str, message: str, now: str
-) -> dict[str, Any]:
-    status, old = "True" if value else "False", held.get(kind, {})
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message or reason,
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": old.get("lastTransitionTime", now) if old.get("status") == status else now,
-    }
 
 
 def _memory() -> dict[str, int]:
@@ -176,7 +145,7 @@ def _memory() -> dict[str, int]:
 
 
 def _address() -> str:
-    """Of the interface that leads out, or the loopback if none does."""
+    """The address of the default interface, or the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
             asked.connect(ANYWHERE)

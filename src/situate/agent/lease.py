@@ -1,10 +1,9 @@
-"""A node's lease, as its agent keeps it: taken once, in a term of its own, and renewed while the agent lives.
+"""The lease of the agent's node: acquired once, in a new term, and renewed while the agent runs.
 
-A renewal also says which version of the node's snapshot has been taken over, so an acknowledgement is a renewal that
-comes early. If the lease cannot be renewed for too long, the fence closes (see `fence`), and nothing may run here; if
-another agent has taken it, this one is over. Who takes it from another waits until that one must have stopped. Until
-when pods may run, and in which term, is on disk, too: for the next agent here, and for the shims, which go by it if
-there is none.
+A renewal also acknowledges the version of the node's snapshot, so an acknowledgement is an early renewal. If the lease
+cannot be renewed in time, the fence closes (see `fence`) and nothing may run here. If another agent acquires the lease,
+this agent ends. An agent that takes the lease from another waits until that one must have stopped. The fence is also on
+disk, for the next agent and for the shims, which obey it when there is no agent.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from situate.loop.logs import Log
 __all__ = ["FENCE", "NodeLease", "LeaseSettings"]
 
 FENCE: Final = "fence"
-"""The file that says until when pods may run here."""
+"""The file with the time until which pods may run here."""
 ACK_S: Final = 0.1
-"""Versions that come within this time are acknowledged together."""
+"""Versions of this time are acknowledged together."""
 RETRY_S: Final = 1.0
 
 _log = Log(__name__)
@@ -38,18 +37,16 @@ _log = Log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
-    """Whose lease it is, and where that is kept."""
-
     node: str
     directory: Path
     boot: str
-    """Which run of this machine it is: times of another say nothing."""
+    """The boot ID: monotonic times of another boot mean nothing."""
     fenced: bool = True
-    """Whether the node stops when it cannot renew its lease."""
+    """Whether the node stops its pods when it cannot renew its lease."""
 
 
 class NodeLease:
-    """`run` it until cancelled, or until another agent has taken it: TakenError."""
+    """`run` it until cancelled. It raises LeaseLostError when another agent has the lease."""
 
     def __init__(
         self,
@@ -59,9 +56,9 @@ class NodeLease:
         configuration: NodeConfiguration,
         changed: Callable[[str], None],
     ) -> None:
-        """`changed` hears when the fence closes and opens."""
+        """`changed` is called with a message when the fence closes or opens."""
         self.held = asyncio.Event()
-        """It was taken: there is a term."""
+        """The agent has the lease, and a term."""
         self.term = 0
         self._plane = plane
         self._place = place
@@ -71,41 +68,43 @@ class NodeLease:
         self._number = 0
         self._last_term = 0
         self._alone_at = float("-inf")
-        """From when on nobody else can run this node's pods."""
+        """When no other agent can run this node's pods any more."""
         self._acknowledged = self._said = 0
         self._due = asyncio.Event()
         self._same_boot = False
         self._fence = self._last_fence()
         self._was_closed = self.is_closed()
         self.unbroken = not place.fenced or (self._same_boot and not self._was_closed)
-        """Nobody else can have been given this node's pods between the last agent here and this one."""
+        """No other node can have been given the pods since the last agent ran here."""
 
-    # -- what others ask and say -------------------------------------------------------------------------------------
+    # -- interface ---------------------------------------------------------------------------------------------------
 
     def is_closed(self) -> bool:
         now = self._clock.monotonic()
         return self._place.fenced and (now < self._alone_at or self._fence.is_closed(now))
 
     def next_report(self) -> AgentReport | None:
-        """The next one; None: there is no term yet."""
+        """None: there is no term yet."""
         if not self.term:
             return None
         self._number += 1
         return AgentReport(self.term, self._number)
 
     def acknowledge(self, version: int) -> None:
-        """This version of the snapshot has been taken over, and cannot be forgotten."""
+        """The agent has saved this version of the snapshot."""
         if version > self._acknowledged:
             self._acknowledged = version
             self._due.set()
 
     def configure(self, configuration: NodeConfiguration) -> None:
         if configuration != self._configuration:
-            _log.info("The lease is another", seconds=configuration.lease_duration_seconds, node=self._place.node)
+            _log.info(
+                "The lease configuration changed", seconds=configuration.lease_duration_seconds, node=self._place.node
+            )
             self._configuration = configuration
             self._due.set()
 
-    # -- its life ----------------------------------------------------------------------------------------------------
+    # -- renewal -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -127,7 +126,7 @@ class NodeLease:
             try:
                 taken = await self._plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
             except ControlPlaneError as error:
-                _log.warning("The node waits for the control plane", to="take its lease", err=str(error))
+                _log.warning("Cannot acquire the lease; retrying", err=str(error))
                 await self._clock.sleep(RETRY_S)
                 continue
             self._have(taken)
@@ -151,7 +150,7 @@ class NodeLease:
         except LeaseLostError:
             raise
         except ControlPlaneError as error:
-            _log.warning("The lease is not renewed", node=self._place.node, err=str(error))
+            _log.warning("Cannot renew the lease", node=self._place.node, err=str(error))
             await self._clock.sleep(RETRY_S)
             self._due.set()
             return
@@ -159,7 +158,7 @@ class NodeLease:
         self._accepted(sent_at, lease_s)
 
     async def _rest(self, seconds: float) -> None:
-        """Until the lease is to be renewed; or a while after there is something to say."""
+        """Wait for the next renewal, or a moment after something is to be acknowledged."""
         due, end = asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             await asyncio.wait([due, end], return_when=asyncio.FIRST_COMPLETED)
@@ -187,12 +186,10 @@ class NodeLease:
         closed = self.is_closed()
         if closed != self._was_closed:
             self._was_closed = closed
-            self._changed(
-                "The lease is not this node's for now: all pods here are ended" if closed else "Pods may run here again"
-            )
+            self._changed("The lease has expired: stopping all pods" if closed else "Pods may run here again")
 
     def _note_fence(self) -> None:
-        """Whole or not at all: shims read it."""
+        """Replace the file atomically, because shims read it."""
         if not self._place.fenced:
             return
         fence = self._fence
@@ -205,12 +202,12 @@ class NodeLease:
         }
         path = self._place.directory / FENCE
         made = path.with_name(f"{FENCE}.new")
-        with suppress(OSError):  # then shims end their containers when the last time is over: rather that
+        with suppress(OSError):  # the shims stop their containers when the old time is over, which is safe
             made.write_text(json.dumps(body))
             made.replace(path)
 
     def _last_fence(self) -> Fence:
-        """As the last agent here left it. Where there was none, the fence is open, as nothing can run."""
+        """The fence that the last agent left. Without a file it is open, because nothing can run yet."""
         lease_s, now = self._configuration.lease_duration_seconds, self._clock.monotonic()
         try:
             found: dict[str, Any] = json.loads((self._place.directory / FENCE).read_text())
@@ -219,7 +216,7 @@ class NodeLease:
         except FileNotFoundError:
             return Fence(now, lease_s)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.warning("Until when pods may run here cannot be read", err=str(error))
+            _log.warning("Cannot read the fence file", err=str(error))
             return Fence(float("-inf"), lease_s)
         if found.get("boot") != self._place.boot:
             return Fence(float("-inf"), lease_s)

@@ -1,6 +1,6 @@
-"""Reading what `lines.LogWriter` wrote, as `kubectl logs` asks for it: from where, how much, and what comes next.
+"""Reads logs of `log_writer` for `kubectl logs`: since, tail, limit and follow.
 
-Files are read in another thread, piece by piece: a log may be long, and others wait for this loop.
+Files are read in another thread, piece by piece, so that long logs do not block the event loop.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["LogQuery", "open_log", "read_log", "log_query"]
 
 PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
-"""How often to look for more."""
+"""The poll interval of a follow."""
 MOST_FILES: Final = 100
 TRIES: Final = 100
-"""How often to look again, if the log is rotated while it is looked at."""
+"""How often to retry if the log is rotated while it is opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     since: bytes = b""
-    """A time as the log has it: what is older is left out."""
+    """A timestamp as in the log; older lines are left out."""
     streams: tuple[bytes, ...] = (b"stdout", b"stderr")
     timestamps: bool = False
     tail: int | None = None
@@ -42,7 +42,7 @@ class LogQuery:
 
 
 def open_log(runtime: Runtime, uid: str, container: str, pod: str, options: LogOptions) -> AsyncIterator[bytes]:
-    """The log of a container's last run, or of the one before. Raises StatusError if there is none."""
+    """The log of the container's last run, or of the previous one. Raises StatusError if there is none."""
     runs = runtime.runs(uid).get(container, ())
     if options.previous:
         if len(runs) < 2:
@@ -75,7 +75,7 @@ def _time(at: datetime) -> bytes:
 
 
 async def read_log(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The log, and if it is followed what comes, until `over` and all is told."""
+    """The log; with `follow`, also what comes until `over` returns True."""
     left = wanted.limit
     async for data in _raw(path, wanted, over):
         shown = b"".join(_shown(data, wanted))
@@ -101,9 +101,9 @@ def _shown(data: bytes, wanted: LogQuery) -> Iterator[bytes]:
 
 
 async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Whole lines of the files, oldest first. Whoever follows goes on with the next file when one is full.
+    """Whole lines of the files, oldest first. A follow continues with the next file after a rotation.
 
-    Files are held open: a name is another's as soon as the log is rotated, an open file stays what it is.
+    Files stay open: a rotation renames a file, but an open file stays the same.
     """
     files = await asyncio.to_thread(_opened, path, wanted.tail)
     try:
@@ -118,7 +118,7 @@ async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncI
                 return
             newer = await asyncio.to_thread(_newer, path, files[-1])
             if newer is not None:
-                async for data in _rest_of(files[-1]):  # what came before it was full
+                async for data in _rest_of(files[-1]):  # what was written before the rotation
                     yield data
                 files.pop().close()
                 files.append(newer)
@@ -132,7 +132,7 @@ async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncI
 
 
 async def _rest_of(file: BinaryIO) -> AsyncIterator[bytes]:
-    """From where it is, whole lines; it is left at the beginning of one."""
+    """Whole lines from the current position, which stays at the beginning of a line."""
     while data := await asyncio.to_thread(_read, file):
         yield data
 
@@ -140,7 +140,7 @@ async def _rest_of(file: BinaryIO) -> AsyncIterator[bytes]:
 def _read(file: BinaryIO) -> bytes:
     at = file.tell()
     if os.fstat(file.fileno()).st_size < at:
-        at = file.seek(0)  # it was emptied, to be written anew
+        at = file.seek(0)  # truncated by a rotation
     data = file.read(PIECE)
     end = data.rfind(b"\n") + 1
     file.seek(at + end)
@@ -148,7 +148,7 @@ def _read(file: BinaryIO) -> bytes:
 
 
 def _newer(path: Path, file: BinaryIO) -> BinaryIO | None:
-    """The file that came after this one; None: it is the last."""
+    """The next newer file; None: this is the newest."""
     own = os.fstat(file.fileno()).st_ino
     for _ in range(TRIES):
         inodes = _inodes(path)
@@ -164,7 +164,7 @@ def _newer(path: Path, file: BinaryIO) -> BinaryIO | None:
 
 
 def _inodes(path: Path) -> list[int]:
-    """Of all files, the newest first. While the log is being rotated, there may be no newest: 0."""
+    """The inodes of all files, newest first; 0 if a rotation has just moved the newest."""
     found: list[int] = []
     for number in range(MOST_FILES):
         try:
@@ -183,7 +183,7 @@ def _open(path: Path, number: int) -> BinaryIO | None:
 
 
 def _opened(path: Path, tail: int | None) -> list[BinaryIO]:
-    """All files, oldest first, each where it is to be read from, so that so many lines are there."""
+    """All files, oldest first, positioned so that `tail` lines remain."""
     found: list[BinaryIO] = []
     for _ in range(TRIES):
         before = _inodes(path)
@@ -206,11 +206,11 @@ def _opened(path: Path, tail: int | None) -> list[BinaryIO]:
 
 
 def _seek_tail(file: BinaryIO, lines: int) -> int:
-    """Go to where the last lines of a file begin; how many there are of them."""
+    """Seek to the last `lines` lines; return how many there are."""
     at = file.seek(0, os.SEEK_END)
     if lines <= 0:
         return 0
-    count = -1  # the last line ends with one, too
+    count = -1  # the last line ends with a newline as well
     while at > 0:
         size = min(PIECE, at)
         at -= size

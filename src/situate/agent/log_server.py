@@ -1,8 +1,9 @@
-"""An agent's logs for the control plane, over TLS: for an agent in a process of its own.
+"""Serves the agent's logs to the control plane over TLS, for an agent in a process of its own.
 
-Each side knows the other. The agent makes a key when it begins, and says on its Node which certificate it shows
-(annotation CERTIFICATE), which only it may write; the control plane takes no other. The control plane shows a client
-certificate of its authority, in the name SERVER; the agent takes nobody else's. Nothing can be asked for but a log.
+Both sides authenticate. The agent creates a key at startup and publishes the fingerprint of its certificate in the
+annotation CERTIFICATE of its Node, which only the agent may write; the control plane accepts no other. The control
+plane presents a client certificate of its CA with the name SERVER_NAME; the agent accepts no other. Only logs are
+served.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from situate.server.http.ports import LogOptions
 __all__ = ["CERTIFICATE", "SERVER_NAME", "Endpoint", "log_path", "serve_logs"]
 
 CERTIFICATE: Final = "situate.dev/agent-certificate"
-"""Annotation of a Node: the SHA-256 of the certificate that its agent shows."""
+"""Annotation of a Node: the SHA-256 of its agent's certificate."""
 SERVER_NAME: Final = "system:situate:server"
-"""Who the control plane is to agents."""
+"""The common name of the control plane's client certificate."""
 PEM: Final = "serving.pem"
 LIFE: Final = timedelta(days=3_650)
 CLOCKS_DIFFER: Final = timedelta(days=1)
@@ -46,7 +47,7 @@ _decode_options: Final = msgspec.json.Decoder(LogOptions).decode
 
 
 class Endpoint(NamedTuple):
-    """Where an agent's logs are, and what it shows."""
+    """The port of the log server and the fingerprint of its certificate."""
 
     port: int
     fingerprint: str
@@ -60,9 +61,9 @@ def log_path(uid: str, container: str) -> str:
 async def serve_logs(
     runtime: Runtime, directory: Path, address: str, authorities: Sequence[bytes]
 ) -> AsyncIterator[Endpoint]:
-    """While this is open, logs are served at that address, on a port of the machine's choice. Raises OSError.
+    """Serve logs at the address, on a free port, while the context is open. Raises OSError.
 
-    `authorities`: certificates of the control plane's, as DER.
+    `authorities`: the control plane's CA certificates, as DER.
     """
     fingerprint = _make(directory / PEM)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -89,7 +90,7 @@ class _Answering:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if not _is_server(request):
-            return web.Response(status=403, text="only the control plane may ask")
+            return web.Response(status=403, text="only the control plane may read logs")
         uid, container = request.match_info["uid"], request.match_info["container"]
         try:
             options = _decode_options(request.query.get("options", "{}").encode())
@@ -105,7 +106,7 @@ class _Answering:
                 await response.write(piece)
             await response.write_eof()
         except (ConnectionError, asyncio.CancelledError):
-            _log.v(4).info("Whoever read a log has gone", uid=uid)
+            _log.v(4).info("The reader of a log has disconnected", uid=uid)
             raise
         return response
 
@@ -117,7 +118,7 @@ def _is_server(request: web.Request) -> bool:
 
 
 def _make(path: Path) -> str:
-    """A key and a certificate of it, in a file of the agent's own; what the certificate is known by."""
+    """Write a new key and its certificate to the file; return the certificate's fingerprint."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "situate-agent")])
     made = (

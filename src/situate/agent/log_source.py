@@ -1,4 +1,4 @@
-"""Logs of pods for the server: of agents in its own process, and of those elsewhere, which it asks."""
+"""Logs of pods for the API server: from agents in its own process, and over TLS from other agents."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ NODES: Final = BY_KIND["v1", "Node"]
 HOLLOW: Final = "hollow://"
 CONNECT_S: Final = 5.0
 LONGEST: Final = 1_000
-ELSEWHERE: Final = "node {0} runs in a process of its own, and does not say where its logs can be asked for"
-UNREACHED: Final = "the agent of node {0} cannot be asked for its logs at {1}: {2}"
+ELSEWHERE: Final = "node {0} runs in another process and publishes no log endpoint"
+UNREACHED: Final = "cannot read logs from the agent of node {0} at {1}: {2}"
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class AgentLogs:
-    """A situate.server.http.ports.LogSource. Agents of this process are added as they begin."""
+    """The server's LogSource. Agents of this process are added when they start."""
 
     def __init__(self, registry: Registry, tls: ssl.SSLContext | None = None) -> None:
-        """`tls`: with the certificate that agents elsewhere know this server by; None: they are not asked."""
+        """`tls`: has the client certificate for remote agents; None: they are not asked."""
         self.agents: dict[str, NodeAgent] = {}
         self._registry = registry
         self._tls = tls
@@ -61,7 +61,7 @@ class AgentLogs:
         if self._tls is None or not fingerprint or not address or not port:
             raise StatusError(HTTPStatus.NOT_IMPLEMENTED, "NotImplemented", ELSEWHERE.format(name))
         url = f"https://{f'[{address}]' if ':' in address else address}:{port}{log_path(uid, container)}"
-        # By the very certificate that the node has said is its agent's: nobody has signed its name.
+        # Pin the certificate that the Node names, because no CA signs it.
         connector = aiohttp.TCPConnector(ssl=_pin(fingerprint))
         session = aiohttp.ClientSession(
             connector=connector, timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
@@ -86,7 +86,7 @@ def _pin(fingerprint: str) -> aiohttp.Fingerprint:
     try:
         return aiohttp.Fingerprint(bytes.fromhex(fingerprint))
     except ValueError:
-        text = f"its annotation {CERTIFICATE} is no SHA-256 of a certificate"
+        text = f"its annotation {CERTIFICATE} is not a SHA-256 fingerprint"
         raise StatusError(HTTPStatus.NOT_IMPLEMENTED, "NotImplemented", text) from None
 
 
@@ -102,13 +102,13 @@ async def _pieces(session: aiohttp.ClientSession, answer: aiohttp.ClientResponse
         async for piece in answer.content.iter_any():
             yield piece
     except aiohttp.ClientError:
-        return  # the agent has gone; what it said is told
+        return  # the agent disconnected; end the log here
     finally:
         await session.close()
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    """What runs on paper writes nothing."""
+    """Hollow pods write no logs."""
     nothing: tuple[bytes, ...] = ()
     for piece in nothing:
         yield piece

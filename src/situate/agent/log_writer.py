@@ -1,9 +1,9 @@
-"""A container's log as a file of lines, in the format of Kubernetes' container runtimes, cut into files by size.
+"""Writes a container's log in the CRI format, rotated by size.
 
     2026-11-15T14:16:22.123456789Z stdout F the text of a line
-    2026-11-15T14:16:22.123456789Z stderr P the beginning of a line that was too long to be kept in one piece
+    2026-11-15T14:16:22.123456789Z stderr P the beginning of a line that is too long for one record
 
-`0.log` is being written, `0.log.1` was full before it, and so on. Imports little: every container's shim loads this.
+`0.log` is the current file, `0.log.1` the one before it, and so on. Imports little, because every shim loads this.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Final
 __all__ = ["LINE_BYTES", "LogWriter", "rotated"]
 
 LINE_BYTES: Final = 16 << 10
-"""A line that is longer is written in pieces."""
+"""A longer line is written in several records."""
 FULL, PART = b"F", b"P"
 NANOS: Final = 1_000_000_000
 
 
 def rotated(path: str, number: int) -> str:
-    """The file that was full so many files ago; 0: the one that is being written."""
+    """The file that was current `number` rotations ago; 0: the current one."""
     return f"{path}.{number}" if number else path
 
 
 class LogWriter:
-    """Appends what a process writes. A disk that takes no more loses lines, and nothing else."""
+    """Appends the output of a process. If the disk is full, lines are lost, and nothing else happens."""
 
     def __init__(self, path: str, most_bytes: int, files: int) -> None:
         self.lost_bytes = 0
@@ -39,7 +39,7 @@ class LogWriter:
         self._open()
 
     def write(self, stream: bytes, data: bytes, at_ns: int) -> None:
-        """Whole lines are kept now, the rest when its end comes or it is too long."""
+        """Write whole lines now, the rest when the line ends or gets too long."""
         body = self._begun.pop(stream, b"") + data
         end = body.rfind(b"\n") + 1
         whole, rest = body[:end], body[end:]
@@ -53,7 +53,7 @@ class LogWriter:
         self._keep(b"".join(kept))
 
     def close(self, at_ns: int) -> None:
-        """What has no end of line yet is kept as it is."""
+        """Write unfinished lines as they are."""
         for stream, rest in self._begun.items():
             self._keep(_line(_time(at_ns) + b" " + stream + b" ", FULL, rest))
         self._begun.clear()
@@ -61,11 +61,11 @@ class LogWriter:
             os.close(self._file)
 
     def _keep(self, lines: bytes) -> None:
-        """In as few writes as files: a line is never in two."""
+        """One write per file; a line is never in two files."""
         while self._size + len(lines) > self._most_bytes:
             fit = lines.rfind(b"\n", 0, max(0, self._most_bytes - self._size)) + 1
             if not fit and not self._size:
-                fit = lines.find(b"\n") + 1  # longer than a file may be: it has one to itself
+                fit = lines.find(b"\n") + 1  # longer than a file may be: it gets one of its own
             self._append(lines[:fit])
             lines = lines[fit:]
             if not lines:
@@ -90,7 +90,7 @@ class LogWriter:
             try:
                 os.replace(rotated(self._path, number - 1), rotated(self._path, number))  # noqa: PTH105
             except OSError:
-                continue  # there were not so many yet
+                continue  # there are fewer files
         if self._files == 1:
             os.truncate(self._path, 0)
         self._open()
@@ -104,7 +104,7 @@ class LogWriter:
 
 
 def _lines(head: bytes, whole: bytes) -> bytes:
-    """Lines with their heads. Most are short, and then there is one step for all of them: logs come by the gigabyte."""
+    """Lines with their prefixes. Most are short: one replace handles all of them, because logs come by the gigabyte."""
     if _are_short(whole):
         return head + b"F " + whole[:-1].replace(b"\n", b"\n" + head + b"F ") + b"\n"
     return b"".join(part for line in whole[:-1].split(b"\n") for part in _parts(head, line))

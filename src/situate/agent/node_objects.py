@@ -1,24 +1,27 @@
-"""What a node says of itself when it comes: the Node object, hollow or of this machine. Pure."""
+"""Node and Lease objects, as agents write them. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from situate import __version__
-from situate.agent.control_plane import AcquiredLease, LeaseRenewal
+from situate.agent.control_plane import AcquiredLease, LeaseLostError, LeaseRenewal
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.wire.bodies import seconds_time
 
 __all__ = [
     "LEASES",
     "NodeShape",
+    "acquired_after",
+    "check_term",
     "hollow_names",
+    "hollow_node",
     "hollow_shapes",
     "lease_body",
-    "node_body",
-    "taken_after",
+    "node_condition",
+    "node_object",
     "with_own",
     "with_report",
 ]
@@ -28,17 +31,17 @@ LEASES: Final = "kube-node-lease"
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
-_CONDITIONS: Final = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "the node is ready"),
+_HOLLOW_CONDITIONS: Final = (
+    ("MemoryPressure", False, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", False, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", False, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", True, "KubeletReady", "the node is ready"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """How large a node is, and how it is labelled."""
+    """The size and the labels of a hollow node."""
 
     cpu: str = "4"
     memory: str = "16Gi"
@@ -53,57 +56,50 @@ def hollow_names(count: int, prefix: str = "node") -> list[str]:
 
 
 def hollow_shapes(count: int, zones: int, shape: NodeShape, prefix: str = "node") -> list[tuple[str, NodeShape]]:
-    """So many nodes of one shape, dealt out to zones, each with its name."""
+    """Named nodes of one shape, spread evenly over zones."""
     return [
         (name, replace(shape, labels={**shape.labels, ZONE: f"zone-{number % zones + 1}"}) if zones > 1 else shape)
         for number, name in enumerate(hollow_names(count, prefix))
     ]
 
 
-def node_body(name: str, shape: NodeShape, now_ns: int, address: str) -> dict[str, Any]:
+def hollow_node(name: str, shape: NodeShape, now_ns: int, address: str) -> dict[str, Any]:
     now = seconds_time(now_ns)
-    room = {"cpu": shape.cpu, "memory": shape.memory, "pods": str(shape.pods), **shape.extended}
+    resources = {"cpu": shape.cpu, "memory": shape.memory, "pods": str(shape.pods), **shape.extended}
+    info = dict.fromkeys(("kernelVersion", "machineID", "systemUUID", "bootID", "kubeProxyVersion"), "")
+    info |= {"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": f"situate-{__version__}"}
+    info |= {"osImage": "hollow", "containerRuntimeVersion": "hollow://1"}
+    conditions = [node_condition({}, *one, now) for one in _HOLLOW_CONDITIONS]
+    status = {"capacity": resources, "allocatable": resources, "conditions": conditions}
+    return node_object(name, address, info, shape.labels, status)
+
+
+def node_object(
+    name: str, address: str, info: Mapping[str, str], labels: Mapping[str, str], status: Mapping[str, Any]
+) -> dict[str, Any]:
+    own = {HOSTNAME: name, "kubernetes.io/os": info["operatingSystem"], "kubernetes.io/arch": info["architecture"]}
+    addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                HOSTNAME: name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                **shape.labels,
-            },
-        },
+        "metadata": {"name": name, "labels": {**own, **labels}},
         "spec": {},
-        "status": {
-            "capacity": room,
-            "allocatable": room,
-            "conditions": [
-                {
-                    "type": kind,
-                    "status": status,
-                    "reason": reason,
-                    "message": message,
-                    "lastHeartbeatTime": now,
-                    "lastTransitionTime": now,
-                }
-                for kind, status, reason, message in _CONDITIONS
-            ],
-            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
-            "nodeInfo": {
-                "architecture": "amd64",
-                "operatingSystem": "linux",
-                "kubeletVersion": f"situate-{__version__}",
-                "osImage": "hollow",
-                "kernelVersion": "",
-                "containerRuntimeVersion": "hollow://1",
-                "machineID": "",
-                "systemUUID": "",
-                "bootID": "",
-                "kubeProxyVersion": "",
-            },
-        },
+        "status": {**status, "addresses": addresses, "nodeInfo": dict(info)},
+    }
+
+
+def node_condition(
+    before: Mapping[str, Mapping[str, Any]], kind: str, value: bool, reason: str, message: str, now: str
+) -> dict[str, Any]:
+    """`before`: the conditions as last reported, by type."""
+    status, old = "True" if value else "False", before.get(kind, {})
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message or reason,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": old.get("lastTransitionTime", now) if old.get("status") == status else now,
     }
 
 
@@ -122,22 +118,30 @@ def lease_body(name: str, renewal: LeaseRenewal, now: str) -> dict[str, Any]:
     }
 
 
-def taken_after(spec: Mapping[str, Any], least: int) -> AcquiredLease:
-    """The next term of a lease like this."""
+def acquired_after(spec: Mapping[str, Any], least: int) -> AcquiredLease:
+    """The next term of a lease with this spec."""
     before = spec.get("leaseTransitions", 0)
     return AcquiredLease(max(least, before + 1), before, spec.get("leaseDurationSeconds", 0))
 
 
+def check_term(node: str, spec: Mapping[str, Any], renewal: LeaseRenewal) -> None:
+    """Raises LeaseLostError if the lease is in another term than the renewal."""
+    term = spec.get("leaseTransitions", 0)
+    if term != renewal.term:
+        raise LeaseLostError(f"the lease of node {node} is in term {term}, and was acquired in {renewal.term}")
+
+
 def with_report(body: Mapping[str, Any], report: AgentReport | None) -> dict[str, Any]:
-    """The object, with the report that it is from."""
+    """The object with its report in an annotation."""
     if report is None:
         return dict(body)
     meta = body["metadata"]
     return {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), REPORT: str(report)}}}
 
 
-def with_own(found: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """A node's status with what its agent says of it: conditions that are others' stay."""
-    own = {one["type"] for one in said.get("conditions", ())}
-    others = [one for one in found.get("conditions", ()) if one["type"] not in own]
-    return {**found, **said, "conditions": [*others, *said.get("conditions", ())]}
+def with_own(found: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's status updated with its agent's own fields. Conditions of other writers stay."""
+    conditions: Sequence[Mapping[str, Any]] = own.get("conditions", ())
+    kinds = {one["type"] for one in conditions}
+    others = [one for one in found.get("conditions", ()) if one["type"] not in kinds]
+    return {**found, **own, "conditions": [*others, *conditions]}

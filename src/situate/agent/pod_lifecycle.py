@@ -1,9 +1,9 @@
-"""What is next for a pod's containers: which to begin, which to end, and when to look again. Pure, and of one pod.
+"""What to do next for one pod: which containers to start and stop, and when to look again. Pure.
 
-Init containers run one after the other, each to its end. A sidecar is an init container that restarts always: it has to
-have started before the next one begins, runs beside the others, and ends after them, the last one first. Then all other
-containers run at once. What has ended runs again as the pod's restartPolicy says: the first time at once, then after 10
-seconds, twice as long each time, up to 5 minutes; from the start again after a run of 10 minutes.
+Init containers run one after another to completion. A sidecar is an init container with restartPolicy Always: it must
+have started before the next container starts, runs next to the others, and stops after them, the last one first. Then
+all other containers run at once. The restartPolicy decides whether a container that exited runs again: the first time
+at once, then after 10 seconds, doubled each time up to 5 minutes, and from the start again after a run of 10 minutes.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ SECOND_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
-    """How long a container waits before it runs again."""
+    """The delay before a container restarts."""
 
     first_ms: int = 10_000
     most_ms: int = 300_000
     reset_ms: int = 600_000
-    """After a run of this length, all is forgotten."""
+    """A run of this length resets the backoff."""
 
     def after(self, run: Run) -> int:
-        """The wait after this run, counted from its end."""
+        """The delay after this run, from its end."""
         if (run.finished_ns - run.started_ns) // MILLI >= self.reset_ms or not run.attempt:
             return 0
         return min(max(self.first_ms, 2 * run.backoff_ms), self.most_ms)
@@ -48,21 +48,19 @@ class RestartBackoff:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """A container of a pod, and how far it is."""
-
     spec: Mapping[str, Any]
     kind: Literal["init", "sidecar", "main"]
     runs: Sequence[Run] = ()
-    """The last ones, oldest first."""
+    """Oldest first."""
     started: bool = False
-    """It runs, and its startup probe is content."""
+    """It runs, and its startup probe has succeeded."""
     ready: bool = False
     condemned: bool = False
-    """A probe wants it to end."""
+    """A probe failed: it must be restarted."""
     blocked: tuple[str, str] | None = None
-    """It cannot begin: reason and message."""
+    """Why it cannot start: reason and message."""
     retry_ns: int = 0
-    """When what keeps it from beginning is to be looked at again."""
+    """When to try again."""
 
     @property
     def name(self) -> str:
@@ -90,16 +88,16 @@ class PodActions:
     start: list[ContainerStart] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
     wake_ns: int | None = None
-    """When something is due that nobody will tell of."""
+    """When to look again if nothing changes."""
     outcome: Literal["", "Succeeded", "Failed"] = ""
-    """How the pod ended; its last containers may still run."""
+    """How the pod finished; some containers may still run."""
 
     def wake(self, at_ns: int) -> None:
         self.wake_ns = at_ns if self.wake_ns is None else min(self.wake_ns, at_ns)
 
 
 def containers_of(pod: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Literal["init", "sidecar", "main"]]]:
-    """In the order in which they begin."""
+    """In start order."""
     spec = pod["spec"]
     first: list[tuple[Mapping[str, Any], Literal["init", "sidecar", "main"]]] = [
         (one, "sidecar" if one.get("restartPolicy") == "Always" else "init") for one in spec.get("initContainers", ())
@@ -110,7 +108,7 @@ def containers_of(pod: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Liter
 def compute_pod_actions(
     pod: Mapping[str, Any], containers: Sequence[ContainerState], now_ns: int, backoff: RestartBackoff, *, ending: bool
 ) -> PodActions:
-    """`ending`: nothing is to run any more."""
+    """`ending`: the pod must not run any more."""
     made = PodActions()
     if ending:
         _end(containers, made)
@@ -139,7 +137,7 @@ def compute_pod_actions(
 
 
 def will_restart(container: ContainerState, policy: str) -> bool:
-    """Whether a run that is over is followed by another."""
+    """Whether the container restarts after its last run."""
     last = container.last
     if last is None or not last.is_over:
         return False
@@ -151,12 +149,12 @@ def will_restart(container: ContainerState, policy: str) -> bool:
 
 
 def restart_at_ns(run: Run, backoff: RestartBackoff) -> int:
-    """When a container that goes again does so."""
+    """When a container that restarts does so."""
     return run.finished_ns + backoff.after(run) * MILLI
 
 
 def is_initialized(containers: Sequence[ContainerState]) -> bool:
-    """Whether everything that has to come before the containers proper is done."""
+    """Whether all init containers are done and all sidecars have started."""
     if any(one.kind == "main" and one.runs for one in containers):
         return True
     return all(
@@ -169,7 +167,7 @@ def _has_succeeded(container: ContainerState) -> bool:
 
 
 def _run(container: ContainerState, policy: str, now_ns: int, backoff: RestartBackoff, made: PodActions) -> None:
-    """Have it run, if it is time."""
+    """Start the container if it is due."""
     last = container.last
     if last is not None and not (last.is_over and will_restart(container, policy)):
         return
@@ -183,7 +181,7 @@ def _run(container: ContainerState, policy: str, now_ns: int, backoff: RestartBa
 
 
 def _outcome(containers: Sequence[ContainerState], policy: str) -> Literal["", "Succeeded", "Failed"]:
-    """How the pod ended, if it did."""
+    """How the pod finished; empty: it has not."""
     begun = any(one.kind == "main" and one.runs for one in containers)
     for one in containers:
         last = one.last
@@ -196,7 +194,7 @@ def _outcome(containers: Sequence[ContainerState], policy: str) -> Literal["", "
 
 
 def _end(containers: Sequence[ContainerState], made: PodActions) -> None:
-    """All but the sidecars at once; then the sidecars, the last one first."""
+    """First all but the sidecars, then the sidecars one by one, the last one first."""
     running = [one for one in containers if one.runs_now]
     others = [one.name for one in running if one.kind != "sidecar"]
     made.stop = others or [one.name for one in running[-1:]]

@@ -1,4 +1,4 @@
-"""A pod's status as a kubelet would write it, from how far its containers are. Pure."""
+"""A pod's status as the kubelet would write it, from the state of its containers. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MILLI: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TerminationReason:
-    """Why a pod was ended that had not ended itself."""
+    """Why the agent terminated or rejected a pod."""
 
     reason: str
     message: str
@@ -34,10 +34,11 @@ def status_of(
     host_ip: str,
     backoff: RestartBackoff,
     ending: bool = False,
-    ended: TerminationReason | None = None,
+    terminated: TerminationReason | None = None,
 ) -> dict[str, Any]:
-    """`before`: what was last said. `ending`: what has ended does not run again. Has our own conditions only."""
-    phase = phase_of(pod, containers, ending=ending, ended=ended)
+    """`before`: the status as last reported. `ending`: exited containers do not restart. The result has the agent's own
+    conditions only."""
+    phase = phase_of(pod, containers, ending=ending, terminated=terminated)
     made: dict[str, Any] = {
         "phase": phase,
         "conditions": _conditions(pod, containers, before, phase, seconds_time(now_ns)),
@@ -56,13 +57,13 @@ def status_of(
         ]
     if generation := pod["metadata"].get("generation"):
         made["observedGeneration"] = generation
-    if ended is not None:
-        made |= {"reason": ended.reason, "message": ended.message}
+    if terminated is not None:
+        made |= {"reason": terminated.reason, "message": terminated.message}
     return made
 
 
 def rejected_status(pod: Mapping[str, Any], why: TerminationReason, now_ns: int) -> dict[str, Any]:
-    """Of a pod that the node did not take."""
+    """The status of a pod that the node rejected."""
     return {
         "phase": "Failed",
         "reason": why.reason,
@@ -72,7 +73,7 @@ def rejected_status(pod: Mapping[str, Any], why: TerminationReason, now_ns: int)
 
 
 def merge_status(found: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """A status with what the agent says of it: conditions that are others' stay."""
+    """A pod's status updated with the agent's. Conditions of other writers stay."""
     conditions = [one for one in found.get("conditions", ()) if one["type"] not in OWN_CONDITIONS]
     own = [one for one in said.get("conditions", ()) if one["type"] in OWN_CONDITIONS]
     made = {**found, **said}
@@ -89,14 +90,14 @@ def phase_of(
     containers: Sequence[ContainerState],
     *,
     ending: bool,
-    ended: TerminationReason | None = None,
+    terminated: TerminationReason | None = None,
 ) -> str:
     policy = pod["spec"].get("restartPolicy", "Always")
     mains = [one for one in containers if one.kind == "main"]
     running = any(one.runs_now for one in containers)
     over = [one for one in mains if one.last is not None and one.last.is_over]
-    if (ending or ended is not None) and not running:
-        failed = ended is not None or len(over) < len(mains) or any(one.last and one.last.code for one in over)
+    if (ending or terminated is not None) and not running:
+        failed = terminated is not None or len(over) < len(mains) or any(one.last and one.last.code for one in over)
         return "Failed" if failed else "Succeeded"
     if not is_initialized(containers):
         lost = any(
@@ -105,7 +106,7 @@ def phase_of(
         return "Failed" if lost and policy == "Never" and not running else "Pending"
     if any(one.last is None or (one.last.state == "starting" and not one.last.attempt) for one in mains):
         return "Pending"
-    # A pod has not ended before its last container has: until then, it takes room of its node.
+    # A pod is not finished before its last container is: until then it holds resources of its node.
     if running or any(will_restart(one, policy) for one in mains):
         return "Running"
     if any(one.last is not None and one.last.code for one in over):

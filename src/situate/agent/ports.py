@@ -1,8 +1,7 @@
-"""Ports of containers on a machine that all pods share: each gets one that is free, and is told which.
+"""Ports of containers. All pods share the machine's ports, so the agent assigns each container port a free one.
 
-A container finds the number in SITUATE_PORT_<NAME> (or SITUATE_PORT_<containerPort>, if the port has no name). It is
-the containerPort itself if nobody has that yet; a hostPort is always what it says. Probes that name a port, or its
-number, are asked where it really is.
+A container finds its port in SITUATE_PORT_<NAME>, or in SITUATE_PORT_<containerPort> if the port has no name. It is the
+containerPort itself if that is free; a hostPort is always kept. Probes use the assigned port.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from situate.agent.pod_lifecycle import containers_of
 __all__ = ["Ports", "assign_ports", "free_port", "known_ports", "port_variables", "ports_by_name"]
 
 Ports = dict[str, dict[str, int]]
-"""By container and containerPort."""
+"""Assigned ports, by container and containerPort."""
 
 
 def known_ports(file: Path) -> Ports | None:
-    """What a pod was given before; None: nothing yet."""
+    """The ports assigned before; None: none yet."""
     try:
         found: Ports = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -31,7 +30,7 @@ def known_ports(file: Path) -> Ports | None:
 
 
 def assign_ports(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], int]) -> Ports:
-    """`free`: this port if it is free, else another; 0 asks for any."""
+    """`free` returns its argument if that port is free, else another; 0 asks for any."""
     made: Ports = {}
     for container, _ in containers_of(pod):
         for port in container.get("ports", ()):
@@ -45,7 +44,7 @@ def assign_ports(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], 
 
 
 def free_port(number: int) -> int:
-    """This port if nobody listens there, else one where nobody does. It may be taken a moment later."""
+    """The port if nobody listens there, else a free one. Another process may take it a moment later."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
         asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

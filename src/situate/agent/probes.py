@@ -1,7 +1,7 @@
-"""Probes of a container: asked by command, by TCP or by HTTP, counted by their thresholds.
+"""Probes of a container by exec, TCP or HTTP, with the thresholds of Kubernetes.
 
-What they say of a run is its Health. A startup probe has to be content before the others are asked; one that fails too
-often, and a liveness probe that does, condemn the run. A probe that hangs is given up after its timeout.
+Readiness and liveness probes start when the startup probe has succeeded. If the startup or the liveness probe fails too
+often, the container is restarted. A probe that hangs fails after its timeout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import aiohttp
 
 from situate.agent.runtime import RunError, Runtime
 
-__all__ = ["ProbeTarget", "ContainerHealth", "Probe", "ProbeStreak", "count_result", "probe_of", "run_probes"]
+__all__ = [
+    "NOT_STARTED",
+    "ProbeTarget",
+    "ContainerHealth",
+    "Probe",
+    "ProbeStreak",
+    "count_result",
+    "probe_of",
+    "run_probes",
+]
 
 SUCCESS_CODES: Final = range(200, 400)
 LONGEST_TEXT: Final = 1_024
@@ -46,163 +55,165 @@ def probe_of(spec: Mapping[str, Any]) -> Probe:
 
 @dataclass(frozen=True, slots=True)
 class ProbeStreak:
-    """How a probe counts: what it stands at, and how many answers in a row were alike."""
+    """The result of a probe after its thresholds, and how often in a row the last answer came."""
 
-    stands: bool
+    result: bool
     last: bool | None = None
     row: int = 0
 
 
-def count_result(tally: ProbeStreak, answer: bool, probe: Probe) -> ProbeStreak:
-    row = tally.row + 1 if tally.last is answer else 1
+def count_result(streak: ProbeStreak, answer: bool, probe: Probe) -> ProbeStreak:
+    row = streak.row + 1 if streak.last is answer else 1
     enough = row >= (probe.successes if answer else probe.failures)
-    return ProbeStreak(answer if enough else tally.stands, answer, row)
+    return ProbeStreak(answer if enough else streak.result, answer, row)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerHealth:
-    """What the probes of a run say of it."""
+    """What the probes of a run have found."""
 
     started: bool
     ready: bool
-    condemned: str = ""
-    """Which probe wants it to end, and its last word."""
+    failure: str = ""
+    """Why the container must be restarted."""
+
+
+NOT_STARTED: Final = ContainerHealth(started=False, ready=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """Whom to ask."""
-
     runtime: Runtime
     http: aiohttp.ClientSession
     pod: str
     container: str
     host: str
     ports: Mapping[str | int, int]
-    """Where what the container calls its ports really is, by name and by number."""
+    """The real ports, by the names and numbers that the container declares."""
 
 
 async def run_probes(
     container: Mapping[str, Any],
-    asked: ProbeTarget,
-    tell: Callable[[ContainerHealth], None],
-    complain: Callable[[str, str], None],
+    target: ProbeTarget,
+    changed: Callable[[ContainerHealth], None],
+    failed: Callable[[str, str], None],
 ) -> None:
-    """Ask all probes of a run, until cancelled. `tell` hears each change, `complain` each no: (kind, text)."""
+    """Run all probes of a container until cancelled. `changed` gets every new health, `failed` every failed probe as
+    (kind, message)."""
     health = ContainerHealth(started="startupProbe" not in container, ready="readinessProbe" not in container)
 
-    def say(**news: Any) -> None:
+    def set_health(**news: Any) -> None:
         nonlocal health
         if (new := replace(health, **news)) != health:
             health = new
-            tell(health)
+            changed(health)
 
-    tell(replace(health, ready=health.started and health.ready))
+    changed(replace(health, ready=health.started and health.ready))
     if "startupProbe" in container:
         health = replace(health, ready=False)
-        why = await _until_decided(probe_of(container["startupProbe"]), asked, complain)
+        why = await _until_decided(probe_of(container["startupProbe"]), target, failed)
         if why:
-            say(condemned=f"Container {asked.container} failed startup probe, will be restarted")
+            set_health(failure=f"Container {target.container} failed startup probe, will be restarted")
             return
-        say(started=True, ready="readinessProbe" not in container)
+        set_health(started=True, ready="readinessProbe" not in container)
     async with asyncio.TaskGroup() as group:
         if "readinessProbe" in container:
             probe = probe_of(container["readinessProbe"])
-            group.create_task(_ask(probe, asked, "Readiness", False, complain, lambda yes: say(ready=yes)))
+            group.create_task(_probe(probe, target, "Readiness", False, failed, lambda ok: set_health(ready=ok)))
         if "livenessProbe" in container:
             probe, text = probe_of(container["livenessProbe"]), "failed liveness probe, will be restarted"
-            doom = f"Container {asked.container} {text}"
+            failure = f"Container {target.container} {text}"
             group.create_task(
-                _ask(probe, asked, "Liveness", True, complain, lambda yes: say(condemned="" if yes else doom))
+                _probe(probe, target, "Liveness", True, failed, lambda ok: set_health(failure="" if ok else failure))
             )
 
 
-async def _until_decided(probe: Probe, asked: ProbeTarget, complain: Callable[[str, str], None]) -> str:
-    """Of a startup probe: empty when it is content, else its last word when it has failed too often."""
-    tally = ProbeStreak(stands=False)
+async def _until_decided(probe: Probe, target: ProbeTarget, failed: Callable[[str, str], None]) -> str:
+    """Run a startup probe: empty if it succeeded, else its last problem."""
+    streak = ProbeStreak(result=False)
     await asyncio.sleep(probe.delay_s)
     while True:
-        problem = await probe_once(probe, asked)
-        tally = count_result(tally, not problem, probe)
+        problem = await probe_once(probe, target)
+        streak = count_result(streak, not problem, probe)
         if problem:
-            complain("Startup", problem)
-            if tally.row >= probe.failures:
+            failed("Startup", problem)
+            if streak.row >= probe.failures:
                 return problem
-        elif tally.stands:
+        elif streak.result:
             return ""
         await asyncio.sleep(probe.period_s)
 
 
-async def _ask(
+async def _probe(
     probe: Probe,
-    asked: ProbeTarget,
+    target: ProbeTarget,
     kind: str,
-    begins: bool,
-    complain: Callable[[str, str], None],
-    say: Callable[[bool], None],
+    initial: bool,
+    failed: Callable[[str, str], None],
+    set_result: Callable[[bool], None],
 ) -> None:
-    tally = ProbeStreak(stands=begins)
+    streak = ProbeStreak(result=initial)
     await asyncio.sleep(probe.delay_s)
     while True:
-        problem = await probe_once(probe, asked)
-        tally = count_result(tally, not problem, probe)
+        problem = await probe_once(probe, target)
+        streak = count_result(streak, not problem, probe)
         if problem:
-            complain(kind, problem)
-        say(tally.stands)
+            failed(kind, problem)
+        set_result(streak.result)
         await asyncio.sleep(probe.period_s)
 
 
-async def probe_once(probe: Probe, asked: ProbeTarget) -> str:
-    """Ask once; empty if all is well."""
+async def probe_once(probe: Probe, target: ProbeTarget) -> str:
+    """The problem that one probe found; empty: none."""
     handler = probe.handler
     try:
         if "exec" in handler:
-            return await _exec(handler["exec"].get("command", ()), asked, probe.timeout_s)
+            return await _exec(handler["exec"].get("command", ()), target, probe.timeout_s)
         async with asyncio.timeout(probe.timeout_s):
             if "tcpSocket" in handler:
-                return await _tcp(handler["tcpSocket"], asked)
+                return await _tcp(handler["tcpSocket"], target)
             if "httpGet" in handler:
-                return await _http(handler["httpGet"], asked)
+                return await _http(handler["httpGet"], target)
     except TimeoutError:
         return f"timed out after {probe.timeout_s:g}s"
     except (OSError, ValueError, RunError, aiohttp.ClientError) as error:
-        return _words(error)[:LONGEST_TEXT]
-    return "this node asks by exec, tcpSocket and httpGet only"
+        return _message(error)[:LONGEST_TEXT]
+    return "this node supports exec, tcpSocket and httpGet probes only"
 
 
-def _words(error: Exception) -> str:
-    """In the system's words, where it has some."""
+def _message(error: Exception) -> str:
+    """The operating system's message, if there is one."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and isinstance(cause.errno, int) and cause.errno > 0:
         return os.strerror(cause.errno).lower()
     return str(error) or type(error).__name__
 
 
-async def _exec(command: Any, asked: ProbeTarget, timeout_s: float) -> str:
-    done = await asked.runtime.execute(asked.pod, asked.container, tuple(command), timeout_s)
+async def _exec(command: Any, target: ProbeTarget, timeout_s: float) -> str:
+    done = await target.runtime.execute(target.pod, target.container, tuple(command), timeout_s)
     return "" if not done.code else done.output.strip()[:LONGEST_TEXT] or f"exit code {done.code}"
 
 
-async def _tcp(action: Mapping[str, Any], asked: ProbeTarget) -> str:
-    _, writer = await asyncio.open_connection(action.get("host") or asked.host, _port(action, asked))
+async def _tcp(action: Mapping[str, Any], target: ProbeTarget) -> str:
+    _, writer = await asyncio.open_connection(action.get("host") or target.host, _port(action, target))
     writer.close()
     return ""
 
 
-async def _http(action: Mapping[str, Any], asked: ProbeTarget) -> str:
+async def _http(action: Mapping[str, Any], target: ProbeTarget) -> str:
     scheme = action.get("scheme", "HTTP").lower()
-    host = action.get("host") or asked.host
+    host = action.get("host") or target.host
     where = f"[{host}]" if ":" in host else host
-    url = f"{scheme}://{where}:{_port(action, asked)}/{action.get('path', '/').lstrip('/')}"
+    url = f"{scheme}://{where}:{_port(action, target)}/{action.get('path', '/').lstrip('/')}"
     headers = [(one["name"], one.get("value", "")) for one in action.get("httpHeaders", ())]
-    # As a kubelet: who answers is the container, whatever its certificate says.
-    async with asked.http.get(url, headers=headers, allow_redirects=False, ssl=scheme != "https") as answer:
+    # Like the kubelet: do not verify the certificate.
+    async with target.http.get(url, headers=headers, allow_redirects=False, ssl=scheme != "https") as answer:
         return "" if answer.status in SUCCESS_CODES else f"HTTP probe failed with statuscode: {answer.status}"
 
 
-def _port(action: Mapping[str, Any], asked: ProbeTarget) -> int:
+def _port(action: Mapping[str, Any], target: ProbeTarget) -> int:
     said = action.get("port", 0)
-    found = asked.ports.get(said)
+    found = target.ports.get(said)
     if found is None and isinstance(said, str) and not said.isdigit():
         raise RunError(f"the container has no port {said}")
     return int(said) if found is None else found

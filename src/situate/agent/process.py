@@ -1,13 +1,13 @@
-"""Containers as processes of this machine. No images, no namespaces: a command, its environment, its log and its end.
+"""The process runtime: containers as processes of this machine, without images or namespaces.
 
-    <directory>/<pod uid>/containers/<name>/<attempt>.log      its log, see lines.py
-                                           /<attempt>/lock     held for as long as its shim lives
+    <directory>/<pod uid>/containers/<name>/<attempt>.log      its log, see log_writer.py
+                                           /<attempt>/lock     held while its shim lives
                                                      /began    {"backoff_ms"}
                                                      /started  by the shim, when the process runs
-                                                     /ended    by the shim, when it has ended
+                                                     /ended    by the shim, when it has exited
 
-A run whose lock is free and that has no `ended` lost its shim: what is left of it is killed, and it counts as ended.
-One loop only: all calls come from the thread that runs it.
+If a run's lock is free and it has no `ended`, its shim is lost: the runtime kills what is left and marks the run as
+exited. Not thread-safe: call it from the event loop's thread only.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = ["ProcessRuntime", "ProcessSettings"]
 
 CONTAINERS: Final = "containers"
 KEPT_RUNS: Final = 2
-"""Of each container, with their logs: the last, and the one before."""
+"""The last and the previous run of each container are kept, with their logs."""
 LOOK_S: Final = 0.05
-"""How often to look for what a shim that we did not start has written."""
+"""The poll interval for shims that another agent started."""
 OUTPUT_BYTES: Final = 10 << 10
 
 _log = Log(__name__)
@@ -48,16 +48,16 @@ _log = Log(__name__)
 class ProcessSettings:
     log_bytes: int = 10 << 20
     log_files: int = 5
-    """A container's log takes no more than this many files of that size."""
+    """A container's log has at most this many files of `log_bytes` each."""
     processes: int = 1_024
-    """How many processes a container may have at a time."""
+    """The process limit of a container."""
     fence: Path | None = None
-    """The file that says until when containers may run; they end by themselves when that time is over."""
+    """The fence file: shims stop their containers when the time in it is over."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run that is not over, and how to reach it."""
+    """A run that has not exited."""
 
     run: Run
     directory: Path
@@ -67,7 +67,7 @@ class _Held:
 
 
 class ProcessRuntime:
-    """See situate.agent.runtime.Runtime. `groups` None: only rlimits can be set."""
+    """A Runtime. Without `groups` it can set rlimits only."""
 
     name: Final = "process"
 
@@ -87,7 +87,7 @@ class ProcessRuntime:
         self._held: dict[tuple[str, str], _Held] = {}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    # -- what there is -----------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def adopt(self) -> Sequence[str]:
         pods = sorted(one.name for one in self._directory.iterdir() if one.is_dir())
@@ -115,10 +115,10 @@ class ProcessRuntime:
     def _of(self, pod: str, container: str) -> Path:
         return self._directory / pod / CONTAINERS / container
 
-    # -- beginning ---------------------------------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------------------------------
 
     def start(self, order: ContainerConfig) -> None:
-        """Nothing is waited for: the shim reports."""
+        """Returns at once; the shim reports later."""
         top = self._of(order.pod, order.container)
         directory = top / str(order.attempt)
         try:
@@ -163,7 +163,7 @@ class ProcessRuntime:
             held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(told).encode(), (lock, ready_end))
         except OSError as error:
             os.close(ready)
-            raise RunError(f"no process can be started: {error.strerror}") from None
+            raise RunError(f"cannot start a process: {error.strerror}") from None
         finally:
             os.close(lock)
             os.close(ready_end)
@@ -193,7 +193,8 @@ class ProcessRuntime:
         held.run = run
         self._changed(pod)
 
-    # -- coming back -------------------------------------------------------------------------------------------------
+    # -- adopting runs of an earlier agent
+    # ------------------------------------------------------------------------------
 
     def _adopt(self, pod: str, top: Path) -> None:
         attempts = sorted(int(one.name) for one in top.iterdir() if one.is_dir() and one.name.isdigit())
@@ -211,7 +212,7 @@ class ProcessRuntime:
             self._meet(pod, top.name, held)
 
     def _meet(self, pod: str, container: str, held: _Held) -> None:
-        """Find the shim of a run that we did not start, or find that it is gone."""
+        """Find the shim of a run that an earlier agent started, or that it is gone."""
         if held is not self._held.get((pod, container)):
             return
         if not is_locked(held.directory):
@@ -228,10 +229,10 @@ class ProcessRuntime:
             return
         held.shim = shim["pid"]
         asyncio.get_running_loop().add_reader(held.pidfd, self._shim_ended, pod, container, held)
-        if start_ticks(held.shim) != shim["ticks"]:  # the number is another's by now
+        if start_ticks(held.shim) != shim["ticks"]:  # the pid was reused
             self._shim_ended(pod, container, held)
 
-    # -- ending ------------------------------------------------------------------------------------------------------
+    # -- stopping ----------------------------------------------------------------------------------------------------
 
     def _shim_ended(self, pod: str, container: str, held: _Held) -> None:
         self._release(held)
@@ -261,7 +262,7 @@ class ProcessRuntime:
 
     def forget(self, pod: str) -> None:
         if any(one == pod for one, _ in self._held):
-            raise RunError("a container of it still runs")
+            raise RunError("a container of the pod is still running")
         self._runs.pop(pod, None)
         shutil.rmtree(self._directory / pod, ignore_errors=True)
         if self._groups is not None:
@@ -281,13 +282,13 @@ class ProcessRuntime:
                 file.unlink(missing_ok=True)
         del runs[:-KEPT_RUNS]
 
-    # -- beside it ---------------------------------------------------------------------------------------------------
+    # -- exec --------------------------------------------------------------------------------------------------------
 
     async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
-        """With the environment and directory that the container's process began with."""
+        """Uses the environment, directory and user of the container's process."""
         held = self._held.get((pod, container))
         if held is None or held.run.state != "running":
-            raise RunError("the container does not run")
+            raise RunError("the container is not running")
         try:
             made = await asyncio.create_subprocess_exec(
                 *argv,
@@ -309,12 +310,12 @@ class ProcessRuntime:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(made.pid, signal.SIGKILL)
             await made.wait()
-            made._transport.close()  # type: ignore[attr-defined]  # else only when the loop comes round to it
+            made._transport.close()  # type: ignore[attr-defined]  # otherwise it is closed only by the garbage collector
         return ExecResult(code if code >= 0 else 128 - code, output)
 
 
 async def _output(process: asyncio.subprocess.Process) -> str:
-    """The beginning of it; the rest is read and dropped, so that nobody is stuck writing."""
+    """Keep the beginning; read and drop the rest, so that the process does not block."""
     if process.stdout is None:
         return ""
     kept = b""
@@ -329,7 +330,7 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def _same_user(pid: int) -> Callable[[], None] | None:
-    """What makes a new process one of the same user, if that is not ours: uvloop takes no `user`."""
+    """A preexec_fn that switches to the container's user, if that is another: uvloop has no `user` option."""
     owner = Path(f"/proc/{pid}").stat()
 
     def change() -> None:

@@ -1,4 +1,4 @@
-"""What is on disk of one run of a container: what its shim wrote, and what that comes to."""
+"""The files of one run of a container, as its shim writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BEGAN", "COMPLAINT", "LOCK", "STARTED", "read_ended", "record_lost",
 
 BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
 COMPLAINT: Final = "complaint"
-"""What a shim says that cannot go on."""
+"""The shim's stderr."""
 LOST_CODE: Final = 137
 LOST_REASON: Final = "ContainerStatusUnknown"
 LOST: Final = "The container could not be located when the agent looked for it"
@@ -43,14 +43,14 @@ def read_ended(run: Run, directory: Path) -> Run | None:
 
 
 def record_lost(run: Run, directory: Path) -> Run:
-    """Its shim is gone, and did not say how it ended. What it started must not go on unseen."""
+    """Mark a run whose shim is gone as exited, and kill what is left of it."""
     found = read(directory / STARTED)
     if found is not None:
         process = found["process"]
         if start_ticks(process["pid"]) == process["ticks"]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process["pid"], signal.SIGKILL)
-        _log.warning("A container lost its shim, and was killed", directory=str(directory), pid=process["pid"])
+        _log.warning("Killed a container that lost its shim", directory=str(directory), pid=process["pid"])
     now = time.time_ns()
     message = LOST if found is not None else _complaint(directory)
     over = replace(
@@ -69,13 +69,13 @@ def record_lost(run: Run, directory: Path) -> Run:
         "started_ns": over.started_ns,
         "finished_ns": over.finished_ns,
     }
-    with contextlib.suppress(OSError):  # somebody deleted its directory: that is how it was lost
+    with contextlib.suppress(OSError):  # the directory was deleted, with the shim's files
         write(directory / ENDED, body)
     return over
 
 
 def _complaint(directory: Path) -> str:
-    """The last line that a shim said before it gave up."""
+    """The last line of the shim's stderr."""
     with contextlib.suppress(OSError):
         lines = (directory / COMPLAINT).read_text(errors="replace").strip().splitlines()
         if lines:

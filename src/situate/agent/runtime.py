@@ -1,4 +1,4 @@
-"""What an agent asks of whatever runs its containers: processes of this machine, or later a CRI runtime."""
+"""The container runtime of an agent: processes of this machine, or later a CRI runtime."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["RotatesLogs", "ExecResult", "ResourceLimits", "ContainerConfig", "Ru
 
 
 class RunError(Exception):
-    """The runtime did not do it, in one line."""
+    """The runtime failed; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What a container may take. None: as much as it wants."""
+    """None: unlimited."""
 
     milli_cpu: int | None = None
     memory_bytes: int | None = None
@@ -24,15 +24,15 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class ContainerConfig:
-    """One run of a container, all that is needed to begin it."""
+    """All that is needed to start one run of a container."""
 
     pod: str
     """The pod's uid."""
     container: str
     attempt: int
-    """0 is the first run; each restart counts one on."""
+    """0 for the first run; each restart adds one."""
     backoff_ms: int
-    """How long it had to wait for this run: the next wait depends on it."""
+    """The backoff before this run. The next one depends on it."""
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
@@ -43,7 +43,7 @@ class ContainerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container, as far as it came."""
+    """One run of a container."""
 
     attempt: int
     backoff_ms: int
@@ -63,53 +63,53 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What became of a command that was run beside a container."""
+    """The result of a command run in a container."""
 
     code: int
     output: str
 
 
 class Runtime(Protocol):
-    """Whoever is given `changed` calls it with a pod's uid when a run of it began or ended. Raises RunError."""
+    """A runtime calls `changed` with a pod's uid when one of its containers starts or exits. Raises RunError."""
 
     @property
     def name(self) -> str:
         """As in `containerRuntimeVersion` and `containerID`."""
 
     def adopt(self) -> Sequence[str]:
-        """After a start: the uids of all pods that there is anything of, running or not."""
+        """After a restart of the agent: the uids of all pods that the runtime has anything of."""
 
     def runs(self, pod: str) -> Mapping[str, Sequence[Run]]:
-        """Of each container that was ever begun, the last runs, oldest first."""
+        """The last runs of each container that was ever started, oldest first."""
 
     def start(self, order: ContainerConfig) -> None:
-        """Begin a run. What becomes of it is told by `runs`."""
+        """Start a run. `runs` shows its state."""
 
     def terminate(self, pod: str, container: str) -> None:
-        """SIGTERM. Nothing if it does not run."""
+        """Send SIGTERM. Does nothing if the container does not run."""
 
     def kill(self, pod: str, container: str) -> None:
-        """At once, with all that came from it. Nothing if it does not run."""
+        """Kill it with all its descendants. Does nothing if the container does not run."""
 
     async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
-        """Run a command as the container would. Raises TimeoutError after it was killed."""
+        """Run a command in the container's environment. Raises TimeoutError after killing it."""
 
     def log(self, pod: str, container: str, attempt: int) -> Path:
-        """The file that a run's log is in; see situate.agent.log_writer."""
+        """The log file of a run; see `log_writer`."""
 
     def home(self, pod: str) -> Path:
-        """The pod's own directory: made if it is not there."""
+        """The pod's directory, created if it does not exist."""
 
     def forget(self, pod: str) -> None:
-        """Delete all that there is of a pod none of whose containers runs."""
+        """Delete everything of a pod that has no running container."""
 
     def close(self) -> None:
-        """Look after nothing any more. What runs goes on."""
+        """Stop watching. Containers keep running."""
 
 
 @runtime_checkable
 class RotatesLogs(Protocol):
-    """A runtime that keeps no more than so much of a log."""
+    """A runtime that limits the size of logs."""
 
     def truncated_log_bytes(self, pod: str, container: str, attempt: int) -> int:
-        """If the beginning of a run's log is gone: how many bytes are kept of it. Else 0."""
+        """How many bytes are kept of a run's log if its beginning was removed, else 0."""

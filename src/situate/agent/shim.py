@@ -1,15 +1,15 @@
-"""The one who stays with a container's process: starts it, keeps its log, waits for it, and notes how it ended.
+"""The shim of a container: starts its process, writes its log, waits for it, and records how it exited.
 
-A process of its own for each run of a container, so that an agent may end, be killed and come back: nothing that it
-started ends with it, and how things ended meanwhile is on disk. All it is told comes as JSON on its standard input,
-because environments have secrets in them; all it says are two files, each written whole or not at all:
+Every run of a container has a shim process of its own, so an agent may end or be killed and come back: containers keep
+running, and how they exited is on disk. The shim gets its configuration as JSON on stdin, because environments contain
+secrets. It writes two files, each atomically:
 
     started     {"shim": {pid, ticks}, "process": {pid, ticks}, "started_ns"}
     ended       {"code", "reason", "message", "started_ns", "finished_ns"}
 
-SIGTERM asks the container's process group to end, SIGUSR1 ends everything that came from it at once. Whatever the
-container leaves behind comes to the shim (it is a subreaper) and ends with the container, as it would in a pod.
-Imports little, because there are many of it; knows nothing of pods.
+SIGTERM terminates the container's process group; SIGUSR1 kills all its descendants. The shim is a subreaper: it kills
+what the container leaves behind when the container exits. It imports little, because there are many shims, and knows
+nothing of pods.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from situate.agent.log_writer import LogWriter
 __all__ = ["STARTED_ERROR", "main", "start_ticks", "tree"]
 
 STARTED_ERROR: Final = 128
-"""The exit code of what could not be started, as containerd has it."""
+"""The exit code of a process that could not start, as in containerd."""
 TOO_MANY: Final = "TooManyProcesses"
 FENCED: Final = "Fenced"
 BOOT: Final = "/proc/sys/kernel/random/boot_id"
 CHUNK: Final = 256 << 10
-"""How much of the output a pipe holds, and is read at once."""
+"""The size of an output pipe, and of one read."""
 F_SETPIPE_SZ: Final = 1031
 LOOK_S: Final = 0.25
-"""How often to look at what nobody tells."""
+"""The poll interval for conditions that cause no event."""
 DRAIN_S: Final = 1.0
-"""How long the last of the output may take, once the process has ended."""
+"""How long to wait for the rest of the output after the process has exited."""
 NICE: Final = -10
 KILL_ROUNDS: Final = 1_000
 KILL_ROUND_S: Final = 0.002
@@ -54,9 +54,9 @@ Order = dict[str, Any]
 def main() -> int:
     order: Order = json.loads(sys.stdin.buffer.read())
     for own in (order["lock"], order["ready"]):
-        os.set_inheritable(own, False)  # they say that the shim lives, and that it is ready: nobody else may hold them
+        os.set_inheritable(own, False)  # the lock shows that the shim lives, the pipe that it is ready
     os.umask(0o077)
-    with contextlib.suppress(OSError):  # only root may: then it has its turn among thousands that a container forked
+    with contextlib.suppress(OSError):  # only root may
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     log = LogWriter(order["log"], order["log_bytes"], order["log_files"])
@@ -95,10 +95,10 @@ class _Shim:
         self._write("ended", _ending(code, self._reason, self._message, self._started_ns))
         return 0
 
-    # -- beginning ---------------------------------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------------------------------
 
     def _start(self) -> tuple[str, dict[int, bytes]]:
-        """Fork and exec. What keeps that from working comes back through a pipe that closes when it has worked."""
+        """Fork and exec. A failure comes back through a pipe that closes on success."""
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         failed, failed_end = os.pipe()
@@ -109,7 +109,7 @@ class _Shim:
         for end in (out_end, err_end, failed_end):
             os.close(end)
         for output in (out, err):
-            with contextlib.suppress(OSError):  # the user has too many large ones already
+            with contextlib.suppress(OSError):  # the user's limit of pipe memory is reached
                 fcntl.fcntl(output, F_SETPIPE_SZ, CHUNK)
         with os.fdopen(failed, "rb") as reading:
             problem = reading.read().decode(errors="replace")
@@ -117,10 +117,10 @@ class _Shim:
             os.waitpid(self._pid, 0)
         return problem, {out: b"stdout", err: b"stderr"}
 
-    # -- while it runs -----------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------------------------
 
     def _follow(self, told: int, outputs: dict[int, bytes]) -> int:
-        """Until the process has ended and said its last; its exit code."""
+        """Wait until the process has exited and its output ended; return its exit code."""
         with selectors.DefaultSelector() as selector:
             selector.register(told, selectors.EVENT_READ)
             for output in outputs:
@@ -138,11 +138,11 @@ class _Shim:
                     self._look()
                     look_at = time.monotonic() + LOOK_S
                 elif not heard:
-                    continue  # nobody ended: it was only output
+                    continue  # only output: no process can have exited
                 if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                     break
                 _reap(self._pid)
-            # Before it is reaped, nobody else can have its number.
+            # Its pid cannot be reused before it is reaped.
             _kill_all(self._pid)
             status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
             selector.unregister(told)
@@ -171,19 +171,19 @@ class _Shim:
             _signal_group(self._pid, signal.SIGTERM)
 
     def _look(self) -> None:
-        """At what nobody tells: too many processes, a directory that somebody deleted, a lease that ran out."""
+        """Check for too many processes, a deleted directory, and an expired lease."""
         most: int = self._order["processes"]
         if not os.path.isdir(self._order["directory"]):  # noqa: PTH112
             _kill_all(self._pid)
         elif self._is_fenced():
-            self._reason, self._message = FENCED, "the node's lease ran out, and its pods may run elsewhere"
+            self._reason, self._message = FENCED, "the node's lease expired, and its pods may run elsewhere"
             _kill_all(self._pid)
         elif most and sum(1 for _ in zip(range(most + 1), tree(os.getpid()), strict=False)) > most:
             self._reason, self._message = TOO_MANY, f"more than {most} processes"
             _kill_all(self._pid)
 
     def _is_fenced(self) -> bool:
-        """Whether it may run no more, though there is no agent to say so."""
+        """Whether the time in the fence file is over. It counts without an agent as well."""
         path = self._order.get("fence")
         if not path:
             return False
@@ -194,17 +194,17 @@ class _Shim:
                 same = found["boot"] == file.read().strip()
             return bool(same and time.clock_gettime(time.CLOCK_BOOTTIME) >= found["dead_by"])
         except (OSError, ValueError, LookupError, TypeError):
-            return False  # there is none, or it is not ours to read
+            return False  # there is no file, or it is not readable
 
     def _judge(self, status: int) -> None:
-        """The reason, unless there is one already."""
+        """Set the reason, unless there is one already."""
         if not self._reason and status == -signal.SIGKILL and _out_of_memory(self._order.get("cgroup", "")):
             self._reason = "OOMKilled"
         self._reason = self._reason or ("Error" if status else "Completed")
 
     def _write(self, name: str, body: dict[str, Any]) -> None:
         path = os.path.join(self._order["directory"], name)  # noqa: PTH118
-        with contextlib.suppress(OSError):  # its directory was deleted, or the disk is full: it counts as lost then
+        with contextlib.suppress(OSError):  # the directory was deleted, or the disk is full: the run counts as lost
             with open(f"{path}.new", "w", encoding="utf-8") as file:  # noqa: PTH123
                 json.dump(body, file)
             os.replace(f"{path}.new", path)  # noqa: PTH105
@@ -224,7 +224,7 @@ def _ending(code: int, reason: str, message: str, started_ns: int) -> dict[str, 
 
 
 def _become(order: Order, out: int, err: int, failed: int) -> NoReturn:
-    """The container's process. Never returns: on failure it says why, and ends."""
+    """Become the container's process. Never returns: on failure it reports why and exits."""
     step = "starting"
     try:
         signal.set_wakeup_fd(-1)
@@ -246,7 +246,7 @@ def _become(order: Order, out: int, err: int, failed: int) -> NoReturn:
         os.dup2(out, 1)
         os.dup2(err, 2)
         step = f"changing to its directory {order['cwd']}"
-        os.chdir(order["cwd"])  # first: another user may not be let through to it
+        os.chdir(order["cwd"])  # before the user changes, who may have no access
         step = "changing to its user"
         if order["group"] is not None:
             os.setgroups([])
@@ -274,7 +274,8 @@ def _words(error: Exception) -> str:
 
 
 def start_ticks(pid: int) -> int:
-    """When a process began, in ticks since boot: with its number, that says which process it is. 0: there is none."""
+    """The start time of a process in ticks since boot, which identifies it together with its pid. 0: no such
+    process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             return int(file.read().rpartition(")")[2].split()[19])
@@ -283,7 +284,7 @@ def start_ticks(pid: int) -> int:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """All that descends from a process; those that come meanwhile may be missed."""
+    """All descendants of a process. A concurrent fork may be missed."""
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
@@ -299,7 +300,7 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
                 found.extend(int(one) for one in file.read().split())
     except OSError:
-        pass  # ended meanwhile
+        pass  # exited meanwhile
     return found
 
 
@@ -309,7 +310,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _kill_all(pid: int) -> None:
-    """The group at once, which no fork can outrun; then whoever left the group, until nobody is left."""
+    """Kill the group at once, which no fork can outrun, then all other descendants until none is left."""
     _signal_group(pid, signal.SIGKILL)
     for _ in range(KILL_ROUNDS):
         _reap(pid)
@@ -325,7 +326,7 @@ def _kill_all(pid: int) -> None:
 
 
 def _reap(kept: int) -> None:
-    """Whoever came to us when its parent ended, and has ended; but not the container's own process."""
+    """Reap orphans that have exited, but not the container's own process."""
     for child in _children(os.getpid()):
         if child != kept:
             try:
@@ -343,7 +344,7 @@ def _out_of_memory(cgroup: str) -> bool:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """Told through the wakeup pipe."""
+    """The wakeup pipe delivers the signal."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Starting shims: what they hold, what they are told, and what a process may take where there are no control groups."""
+"""Starts shims, and sets rlimits where there are no control groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["is_locked", "lock_directory", "rlimits", "spawn_shim"]
 
 
 def spawn_shim(directory: Path, told: bytes, kept: Sequence[int]) -> tuple[int, int]:
-    """A shim in a session of its own, which keeps these files open: its number and its pidfd. Raises OSError."""
+    """Start a shim in its own session that inherits `kept`; return its pid and pidfd. Raises OSError."""
     complaint = os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     order, order_end = os.pipe()
@@ -41,15 +41,15 @@ def spawn_shim(directory: Path, told: bytes, kept: Sequence[int]) -> tuple[int, 
         for one in opened:
             os.close(one)
     with contextlib.suppress(BrokenPipeError), os.fdopen(order_end, "wb") as writing:
-        # A pipe takes 64 KiB at once; what is longer waits for the shim, which reads it first of all.
+        # A pipe holds 64 KiB; a longer configuration waits for the shim, which reads it first.
         writing.write(told)
     return pid, pidfd
 
 
 def rlimits(limits: ResourceLimits, processes: int) -> dict[str, int]:
-    """What can be limited for one process. RLIMIT_AS would count what is only mapped, and few programs live with that.
+    """Limits of a single process. RLIMIT_AS would count mapped memory, and few programs work with that.
 
-    The number of processes counts for the whole user, so what runs already is not held against the container.
+    RLIMIT_NPROC counts all processes of the user, so those that run already are added.
     """
     made = {"RLIMIT_CORE": 0}
     if limits.memory_bytes is not None:

@@ -1,7 +1,7 @@
-"""A pod's volumes as directories of this machine. A process sees the machine's own files: nothing is mounted.
+"""The pod's volumes as directories of this machine. Nothing is mounted: a process sees the machine's own files.
 
-Where a volume is, a container is told by its environment: SITUATE_VOLUME_<NAME>, in capitals and with `_` for `-`.
-Config maps, secrets and the downward API are written when the pod begins; what changes later is not seen.
+The environment variable SITUATE_VOLUME_<NAME> (upper case, `_` for `-`) has the path of a volume. ConfigMaps, Secrets
+and the downward API are written when the pod starts; later changes are not seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from situate.agent.environment import (
 __all__ = ["FAILED_MOUNT", "volume_references", "prepare_volumes", "variable_of"]
 
 FAILED_MOUNT: Final = "FailedMount"
-NOT_HERE: Final = "the process runtime has no volumes of the kind {} (volume {})"
+NOT_HERE: Final = "the process runtime does not support volumes of type {} (volume {})"
 FILE_MODE: Final = 0o644
 SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir", "hostPath")
 
@@ -47,7 +47,7 @@ def _references(source: Mapping[str, Any], secret_name: str) -> Iterator[ConfigR
 
 
 def prepare_volumes(pod: Mapping[str, Any], root: Path, around: EnvironmentSources) -> dict[str, str]:
-    """Makes what is not there yet; the path of each volume, by its variable. Raises ConfigError."""
+    """Create the volumes that do not exist; return their paths by variable. Raises ContainerConfigError."""
     paths = {}
     for volume in pod["spec"].get("volumes", ()):
         try:
@@ -68,7 +68,7 @@ def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around:
     path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     if kind == "emptyDir":
         path.mkdir(mode=0o777, exist_ok=True)
-        path.chmod(0o777)  # as a kubelet has it, whatever the umask
+        path.chmod(0o777)  # like the kubelet, whatever the umask
         return path
     if not path.exists():
         _fill(path, dict(_files(pod, volume, around)))
@@ -88,14 +88,14 @@ def _host_path(source: Mapping[str, Any]) -> Path:
 
 
 def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
-    """All of it, or nothing that would be found at the next start."""
+    """Replace the directory atomically."""
     made = path.with_name(f".{path.name}.new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(mode=0o755)
     for name, (data, mode) in files.items():
         file = made / name
         if not file.resolve().is_relative_to(made.resolve()):
-            raise ContainerConfigError(f"{name}: outside of its volume", FAILED_MOUNT)
+            raise ContainerConfigError(f"{name}: outside its volume", FAILED_MOUNT)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         file.chmod(mode)

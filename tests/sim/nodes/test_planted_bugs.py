@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from situate.agent import agent as agent_module
-from situate.agent.agent import NodeAgent
+from situate.agent import node_status
 from situate.agent.control_plane import NodeUpdate
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import DesiredState
 from situate.agent.fence import Fence
+from situate.agent.pod_manager import PodManager
+from situate.agent.worker import WorkerContext
 from situate.core.reconcile.nodes import eviction, health, taints, zones
 from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
@@ -47,41 +48,41 @@ def pods_of_a_node_that_is_gone_are_forced_at_once(patch: pytest.MonkeyPatch) ->
 
 def an_agent_begins_pods_as_soon_as_it_may(patch: pytest.MonkeyPatch) -> None:
     """And not only when it was told once more which they are."""
-    patch.setattr(NodeAgent, "_current", property(lambda self: True, lambda self, value: None), raising=False)
+    patch.setattr(PodManager, "is_current", property(lambda self: True, lambda self, value: None), raising=False)
 
 
 # -- snapshots that go back -------------------------------------------------------------------------------------------
 
 
 def an_older_snapshot_is_taken(patch: pytest.MonkeyPatch) -> None:
-    def told(self: DesiredState, told: Any) -> str:
-        self.held = told
+    def update(self: DesiredState, snapshot: Any) -> str:
+        self.held = snapshot
         return "newer"
 
-    patch.setattr(DesiredState, "told", told)
+    patch.setattr(DesiredState, "update", update)
 
 
 def what_is_on_disk_is_begun_at_once(patch: pytest.MonkeyPatch) -> None:
-    real = NodeAgent._come_back
+    real = PodManager.restore
 
-    def come_back(self: NodeAgent) -> None:
-        real(self)
+    def restore(self: PodManager, context: WorkerContext) -> None:
+        real(self, context)
         for pod in self._checkpoint.pods:
-            if pod["metadata"]["uid"] not in self._workers:
-                self._work(pod, 1, None)
+            if pod["metadata"]["uid"] not in self.workers:
+                self._add_worker(pod, 1, None)
 
-    patch.setattr(NodeAgent, "_come_back", come_back)
-    patch.setattr(NodeAgent, "_current", property(lambda self: True, lambda self, value: None), raising=False)
+    patch.setattr(PodManager, "restore", restore)
+    patch.setattr(PodManager, "is_current", property(lambda self: True, lambda self, value: None), raising=False)
 
 
 def what_is_on_disk_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
-    real = NodeAgent._come_back
+    real = PodManager.restore
 
-    def come_back(self: NodeAgent) -> None:
-        real(self)
-        self._lease.acknowledge(self._wanted.version)
+    def restore(self: PodManager, context: WorkerContext) -> None:
+        real(self, context)
+        self._lease.acknowledge(self.desired.version)
 
-    patch.setattr(NodeAgent, "_come_back", come_back)
+    patch.setattr(PodManager, "restore", restore)
 
 
 # -- evictions beyond the rates ---------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_agent_does_not_say_that_it_is_well(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(agent_module, "_is_ready", lambda node: True)
+    patch.setattr(node_status, "is_ready", lambda node: True)
 
 
 def an_agent_does_not_notice_that_its_node_was_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def an_agent_does_not_notice_that_its_node_was_deleted(patch: pytest.MonkeyPatch
 
 
 def an_agent_does_not_hear_what_is_gone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(NodeAgent, "_vanished", lambda self, key: None)
+    patch.setattr(PodManager, "_pod_gone", lambda self, key: None)
 
 
 def taints_stay(patch: pytest.MonkeyPatch) -> None:

@@ -85,11 +85,12 @@ def _fleet(client: Client, shapes: list[tuple[str, NodeShape]]) -> Awaitable[Non
 
 async def _machine(client: Client, name: str, directory: Path) -> None:
     from situate.agent import cgroups
-    from situate.agent.agent import AgentError, NodeAgent, NodeSettings
+    from situate.agent.agent import AgentError, NodeAgent
     from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
     from situate.agent.host import node_name
     from situate.agent.lease import FENCE
     from situate.agent.process import ProcessRuntime, ProcessSettings
+    from situate.agent.settings import NodeSettings
 
     where = directory.absolute()
     settings = NodeSettings(

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from situate.agent import host
-from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.agent import NodeAgent
 from situate.agent.clock import Clock as AgentClock
 from situate.agent.control_plane import ControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.lease import FENCE
 from situate.agent.runtime import ContainerConfig, ExecResult, Run
+from situate.agent.settings import NodeSettings
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.sim.nodes.checkers import NodeCheckers
@@ -147,7 +148,7 @@ class Machine:
     def _look(self) -> None:
         """After each step of its agent."""
         if self.agent is not None:
-            self._checkers.agent_at(self.name, self._lives, self.agent._wanted.version)
+            self._checkers.agent_at(self.name, self._lives, self.agent.pods.desired.version)
 
     def _made_view(self, changed: Callable[[str], None]) -> HollowRuntime:
         self._view, self.changed = HollowRuntime(self), changed

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from situate.agent.damping import SMALL_S, STATUS_S, next_due
+from situate.agent.node_status import SMALL_S, STATUS_S, next_due
 
 
 def status(ready: str = "True", reason: str = "KubeletReady", **rest: Any) -> dict[str, Any]:

@@ -1,0 +1,89 @@
+"""Stops one container of a pod: preStop hook, SIGTERM, and SIGKILL when its grace period is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from situate.agent.runtime import Run, RunError, Runtime
+
+__all__ = ["ContainerTermination"]
+
+GRACE_S: Final = 30
+POLL_S: Final = 0.03
+"""How often to look whether the container has stopped."""
+SECOND_NS: Final = 1_000_000_000
+
+
+class ContainerTermination:
+    """Stops one run of a container. A restart of the container is not its concern."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        pod: Callable[[], Mapping[str, Any]],
+        spec: Mapping[str, Any],
+        stop_within_s: Callable[[], float | None],
+        wall_ns: Callable[[], int],
+        hook_failed: Callable[[str], None],
+    ) -> None:
+        """`pod` returns the pod as last seen: whoever deletes it may shorten its grace period."""
+        self._runtime = runtime
+        self._pod = pod
+        self._spec = spec
+        self._stop_within_s = stop_within_s
+        self._wall_ns = wall_ns
+        self._hook_failed = hook_failed
+        self._uid: str = pod()["metadata"]["uid"]
+        self._name: str = spec["name"]
+        self._attempt = self._last().attempt
+
+    async def run(self) -> None:
+        while self._is_running() and self._last().state == "starting":
+            await asyncio.sleep(POLL_S)
+        begun = self._now()
+        left = self._deadline(begun) - begun
+        if left > 0 and self._is_running():
+            await self._run_pre_stop(left)
+            if self._is_running():
+                self._runtime.terminate(self._uid, self._name)
+        while self._is_running():
+            if self._now() >= self._deadline(begun):
+                self._runtime.kill(self._uid, self._name)
+            await asyncio.sleep(POLL_S)
+
+    def _now(self) -> float:
+        return self._wall_ns() / SECOND_NS
+
+    def _last(self) -> Run:
+        return self._runtime.runs(self._uid)[self._name][-1]
+
+    def _is_running(self) -> bool:
+        last = self._last()
+        return last.attempt == self._attempt and not last.is_over
+
+    def _deadline(self, begun: float) -> float:
+        """When to kill a container whose termination began at `begun`."""
+        pod, limit = self._pod(), self._stop_within_s()
+        if limit is not None:
+            return begun + limit
+        meta = pod["metadata"]
+        own: int = pod["spec"].get("terminationGracePeriodSeconds", GRACE_S)
+        if "deletionTimestamp" not in meta:
+            return begun + own
+        grace: int = meta.get("deletionGracePeriodSeconds", own)
+        # The timestamp has whole seconds, and may be older than this agent.
+        deleted = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() + 1 if grace else 0.0
+        return min(begun + grace, deleted)
+
+    async def _run_pre_stop(self, grace_s: float) -> None:
+        hook = (self._spec.get("lifecycle") or {}).get("preStop") or {}
+        try:
+            if "exec" in hook:
+                await self._runtime.execute(self._uid, self._name, hook["exec"].get("command", ()), grace_s)
+            elif "sleep" in hook:
+                await asyncio.sleep(min(grace_s, hook["sleep"].get("seconds", 0)))
+        except (RunError, TimeoutError) as error:
+            self._hook_failed(f"PreStopHook failed: {str(error) or 'it took too long'}")
