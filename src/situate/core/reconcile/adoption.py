@@ -7,11 +7,11 @@ import msgspec
 
 from situate.core.model.labels import LabelSelector, Selector, SelectorError, parse_selector
 from situate.core.reconcile.effects import Effect, UpdateObject
-from situate.core.reconcile.objects import ObjectLister, StoredObject, controller_ref, patch_of, ref_of, to_json
+from situate.core.reconcile.objects import ManagedObject, ObjectLister, controller_ref, patch_of, ref_of, to_json
 
 __all__ = ["Claimed", "claim", "selector_of"]
 
-K = TypeVar("K", bound=StoredObject)
+K = TypeVar("K", bound=ManagedObject)
 
 
 class Claimed(msgspec.Struct, Generic[K], frozen=True):
@@ -31,7 +31,7 @@ def selector_of(selector: LabelSelector | None) -> Selector | None:
 
 
 def claim(
-    owner: StoredObject,
+    owner: ManagedObject,
     kind: type[K],
     selector: Selector,
     objects: ObjectLister,
@@ -57,7 +57,7 @@ def claim(
     return Claimed(tuple(mine), tuple(effects))
 
 
-def _adopt(one: StoredObject, owner: StoredObject, finalizers: Sequence[str]) -> UpdateObject:
+def _adopt(one: ManagedObject, owner: ManagedObject, finalizers: Sequence[str]) -> UpdateObject:
     kept = [to_json(held) for held in one.metadata.owner_references if held.uid != owner.metadata.uid]
     meta: dict[str, Any] = {"ownerReferences": [*kept, to_json(controller_ref(owner))]}
     missing = [name for name in finalizers if name not in one.metadata.finalizers]
@@ -66,6 +66,6 @@ def _adopt(one: StoredObject, owner: StoredObject, finalizers: Sequence[str]) ->
     return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of(meta))
 
 
-def _release(one: StoredObject, uid: str) -> UpdateObject:
+def _release(one: ManagedObject, uid: str) -> UpdateObject:
     kept = [to_json(held) for held in one.metadata.owner_references if held.uid != uid]
     return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of({"ownerReferences": kept or None}))

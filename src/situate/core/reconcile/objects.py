@@ -20,10 +20,10 @@ from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef
 
-__all__ = ["KINDS", "ObjectIndex", "StoredObject", "ObjectLister", "controller_ref", "patch_of", "ref_of", "to_json"]
+__all__ = ["KINDS", "ObjectIndex", "ManagedObject", "ObjectLister", "controller_ref", "patch_of", "ref_of", "to_json"]
 
 
-class StoredObject(Protocol):
+class ManagedObject(Protocol):
     """Any object of the kinds below."""
 
     @property
@@ -31,7 +31,7 @@ class StoredObject(Protocol):
 
 
 T = TypeVar("T")
-K = TypeVar("K", bound=StoredObject)
+K = TypeVar("K", bound=ManagedObject)
 
 KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Deployment: ("apps/v1", "Deployment"),
@@ -66,13 +66,13 @@ class ObjectLister(Protocol):
         """Pods that are bound to the node."""
 
 
-def ref_of(obj: StoredObject) -> ObjectRef:
+def ref_of(obj: ManagedObject) -> ObjectRef:
     api_version, kind = KINDS[cast(type[Model], type(obj))]
     meta = obj.metadata
     return ObjectRef(api_version, kind, meta.namespace, meta.name, meta.uid)
 
 
-def controller_ref(owner: StoredObject) -> Owner:
+def controller_ref(owner: ManagedObject) -> Owner:
     """The reference by which an object says that this one manages it."""
     ref = ref_of(owner)
     return Owner(
