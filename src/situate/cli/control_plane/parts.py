@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from situate.agent import cgroups
-from situate.agent.agent import NodeAgent, NodeSettings
+from situate.agent.agent import NodeAgent
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
@@ -20,6 +20,7 @@ from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.agent.settings import NodeSettings
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
