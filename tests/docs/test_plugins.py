@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 import yaml
 
+from situate.core.config.types import API_VERSION, KIND
 from situate.core.model.node import Node
 from situate.core.plugins.support.per_node import OneNode
 from situate.core.plugins.table import ARGS, BUILT_IN
@@ -20,6 +22,7 @@ from situate.core.state.view import View
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "PLUGINS.md").read_text()
 FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+BUILT_IN_EXAMPLE = FILES.pop("preferred_label.py")
 OBJECTS = ["-f", str(ROOT / "examples" / "cluster.yaml"), "-f", str(ROOT / "examples" / "workload.yaml")]
 
 
@@ -107,6 +110,41 @@ def test_the_plugins_of_the_page_make_a_difference(tmp_path: Path) -> None:
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
         outcomes.append(place(tmp_path / "config.yaml"))
     assert len({"\n".join(lines) for lines in outcomes}) == len(outcomes)
+
+
+def test_a_built_in_plugin_is_a_file_and_a_line_of_the_table(tmp_path: Path) -> None:
+    """The page's example, in a copy of the source: situate decodes and validates its arguments, and it scores."""
+    shutil.copytree(ROOT / "src" / "situate", tmp_path / "situate", ignore=shutil.ignore_patterns("__pycache__"))
+    plugins = tmp_path / "situate" / "core" / "plugins"
+    (plugins / "preferred_label.py").write_text(BUILT_IN_EXAMPLE)
+    (line,) = re.findall(r"^ +(PluginSpec\(.*\))$", PAGE, re.MULTILINE)
+    imported = "from situate.core.plugins.preferred_label import PreferredLabel, PreferredLabelArgs\n"
+    table = (plugins / "table.py").read_text()
+    table = table.replace("from situate.core.plugins.bin_pack", f"{imported}from situate.core.plugins.bin_pack")
+    (plugins / "table.py").write_text(table.replace("    # Ours.\n", f"    # Ours.\n    {line},\n"))
+
+    def run(args: dict[str, object], *command: str) -> str:
+        profile = {
+            "plugins": {"multiPoint": {"enabled": [{"name": "PreferredLabel", "weight": 50}]}},
+            "pluginConfig": [{"name": "PreferredLabel", "args": args}],
+        }
+        config = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+        asked = [sys.executable, "-m", "situate", *command, str(tmp_path / "config.yaml")]
+        env = os.environ | {"PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(asked, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    path = "profiles[0].pluginConfig[0].args"
+    assert f"{path}.label: Required value" in run({}, "config", "validate")
+    wrong = run({"label": "disk", "score": 101}, "config", "validate")
+    assert f"{path}.score: Invalid value: 101: not in valid range [1, 100]" in wrong
+    assert f'unknown field "{path}.lable"' in run({"lable": "disk"}, "config", "validate")
+    default = place(ROOT / "examples" / "plugins" / "config.yaml")
+    assert run({"label": "disk"}, "place", *OBJECTS, "--config").splitlines()[:1] == default[:1]
+    assert run({"label": "disk"}, "place", *OBJECTS, "--config") != run(
+        {"label": "disk", "score": 1}, "place", *OBJECTS, "--config"
+    )
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
