@@ -203,12 +203,12 @@ def _who_waits_in_vain(world: World) -> list[str]:
     """Once everything has settled: gangs that would fit and are not bound, and whoever the flush had to rescue."""
     engine = world.engine
     found = ["the flush rescued somebody"] if engine.queue.flushed else []
-    for gang in engine.cycle.gangs.gangs.values():
+    for gang in engine.state.gangs.values():
         demands = demands_of(gang, engine.cluster.objects)
         roll = gang_status(gang, engine.queue, engine.cluster)
         if not roll.waiting or why_held(gang, demands, roll) or demands.topology_key:
             continue
-        if engine.cycle.evictions or len(engine.cycle.nominations):
+        if engine.state.evictions or len(engine.state.nominations):
             continue  # not settled: somebody is being waited for
         planner = Planner(default_framework().profile, engine.cluster)
         members = [Member(entry.key, entry.kind) for entry in roll.waiting]

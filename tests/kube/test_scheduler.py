@@ -17,7 +17,7 @@ from kube.fake_server import FakeServer, Object
 from situate.core.changes import Change
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Effect
-from situate.core.engine.cycle import BIND_ANSWER_MS
+from situate.core.engine.binding import BIND_ANSWER_MS
 from situate.kube.process import FAILED, OK, Process
 from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.loop.election import ElectionRules

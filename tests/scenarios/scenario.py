@@ -327,22 +327,22 @@ class Story:
         return said
 
     def _kept(self) -> Iterator[str]:
-        cycle = self.engine.cycle
+        state = self.engine.state
         counts = {
-            "pods that wait": len(cycle.queue),
-            "reservations": len(cycle.reservations),
-            "promises": len(cycle.nominations),
-            "evictions": len(cycle.evictions),
-            "timers": len(cycle._timers),
-            "events": len(cycle.events),
+            "pods that wait": len(state.queue),
+            "reservations": len(state.reservations),
+            "promises": len(state.nominations),
+            "evictions": len(state.evictions),
+            "timers": len(state.timers),
+            "events": len(state.events),
         }
         yield "keeps " + ", ".join(f"{count} {what}" for what, count in counts.items())
 
     def _where(self) -> Iterator[str]:
         engine = self.engine
         for entry in engine.queue.values():
-            promised = engine.cycle.nominations.get(entry.key)
-            reserved = engine.cycle.reservations.get(entry.key)
+            promised = engine.state.nominations.get(entry.key)
+            reserved = engine.state.reservations.get(entry.key)
             place = entry.state.value + (f" until {entry.retry_at_ms}" if entry.state.value == "backoff" else "")
             more = f", has {reserved.node}" if reserved is not None else ""
             yield f"{entry.ref.name}: {place}{more}" + (f", promised {promised.node}" if promised else "")

@@ -16,14 +16,21 @@ import pytest
 from situate.core.changes import PodRef
 from situate.core.contract import Wake
 from situate.core.effects import Bind, Evict
-from situate.core.engine import consultations, extenders, gang_scheduling, in_flight
+from situate.core.engine import consultations, extenders, gang_attempt, gang_scheduling, in_flight, node_selection
 from situate.core.engine import cycle as cycle_module
 from situate.core.engine import engine as engine_module
+from situate.core.engine import state as state_module
+from situate.core.engine.actions import Fail, MarkUnschedulable, Reserve, Retry
 from situate.core.engine.assumed_volumes import AssumedVolumes
+from situate.core.engine.binding import BindingCycle
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
+from situate.core.engine.extender_interest import ExtenderInterest
 from situate.core.engine.framework import build_frameworks
 from situate.core.engine.in_flight import Nominations
+from situate.core.engine.node_selection import NodeSelection
+from situate.core.engine.preemptor import Preemptor
+from situate.core.engine.state import EngineState
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.plugins.node_affinity import NodeAffinity
@@ -103,7 +110,7 @@ def a_deleted_pod_stays_in_the_queue(patch: pytest.MonkeyPatch) -> None:
 
 
 def pods_of_one_name_are_taken_for_one_pod(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "known_uid", lambda *_: None)
+    patch.setattr(EngineState, "known_uid", lambda *_: None)
 
 
 def a_pod_that_is_being_deleted_is_placed(patch: pytest.MonkeyPatch) -> None:
@@ -120,47 +127,48 @@ def a_pod_that_is_being_deleted_is_placed(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failed_bind_keeps_its_room(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_release", lambda self, one: self.reservations.pop(one.entry.key, None))
+    patch.setattr(BindingCycle, "release", lambda self, one: self._state.reservations.pop(one.entry.key, None))
 
 
 def a_failed_bind_is_not_heard(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_bind_failed", lambda *_, **__: None)
+    patch.setattr(BindingCycle, "bind_failed", lambda *_, **__: None)
 
 
 def old_answers_count(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_current", lambda self, ref, _: self.reservations.get(ref.key))
+    patch.setattr(BindingCycle, "_current", lambda self, ref, _: self._state.reservations.get(ref.key))
 
 
 def a_bind_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "due_timers", lambda self: self._timers.clear())
+    patch.setattr(Cycle, "due_timers", lambda self: self._state.timers._heap.clear())
 
 
 def a_bind_is_tried_again_elsewhere(patch: pytest.MonkeyPatch) -> None:
-    real = Cycle._bind
+    real = BindingCycle._bind
 
     def bind(self: Any, reservation: Any) -> None:
         real(self, reservation)
         if reservation.tries > 1:
-            last = self._effects.pop()
-            self._effects.append(Bind(last.pod, next(iter(self.cluster.nodes.rows)), last.attempt))
+            effects, cluster = self._state.effects, self._state.cluster
+            last = effects.pop()
+            effects.append(Bind(last.pod, next(iter(cluster.nodes.rows)), last.attempt))
 
-    patch.setattr(Cycle, "_bind", bind)
+    patch.setattr(BindingCycle, "_bind", bind)
 
 
 def the_room_is_given_back_when_the_bind_is_done(patch: pytest.MonkeyPatch) -> None:
     def bind_done(self: Any, ref: PodRef, attempt: int) -> None:
         reservation = self._current(ref, attempt)
         if reservation is not None:
-            self._release(reservation)
+            self.release(reservation)
 
-    patch.setattr(Cycle, "_bind_done", bind_done)
+    patch.setattr(BindingCycle, "bind_done", bind_done)
 
 
 def a_pod_seen_bound_during_its_bind_is_passed_over(patch: pytest.MonkeyPatch) -> None:
     real = Engine._bound_seen
 
     def bound_seen(self: Engine, pod: Any, ref: PodRef) -> None:
-        if ref.key not in self.cycle.reservations:
+        if ref.key not in self.state.reservations:
             real(self, pod, ref)
 
     patch.setattr(Engine, "_bound_seen", bound_seen)
@@ -168,22 +176,24 @@ def a_pod_seen_bound_during_its_bind_is_passed_over(patch: pytest.MonkeyPatch) -
 
 def a_pod_deleted_during_its_bind_keeps_its_room(patch: pytest.MonkeyPatch) -> None:
     def leave(self: Any, key: str) -> None:
-        self.reservations.pop(key, None)
-        self.queue.remove(key)
+        self._state.reservations.pop(key, None)
+        self._state.queue.remove(key)
 
     patch.setattr(Cycle, "leave", leave)
 
 
 def a_pod_is_reserved_twice(patch: pytest.MonkeyPatch) -> None:
-    real = Cycle._reserve
+    real = BindingCycle.reserve
 
-    def reserve(self: Any, entry: Any, row: int) -> None:
-        real(self, entry, row)
+    def reserve(self: Any, entry: Any, row: int, annotations: Any = None) -> str:
+        problem = real(self, entry, row, annotations)
         if entry.attempts % 5 == 2:
             entry.attempts += 1
-            self._effects.append(Bind(entry.ref, self.cluster.nodes.names[row], entry.attempts))
+            bind = Bind(entry.ref, self._state.cluster.nodes.names[row], entry.attempts)
+            self._state.effects.append(bind)
+        return problem
 
-    patch.setattr(Cycle, "_reserve", reserve)
+    patch.setattr(BindingCycle, "reserve", reserve)
 
 
 def attempts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
@@ -197,13 +207,14 @@ def attempts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 
 def reserved_pods_take_no_room(patch: pytest.MonkeyPatch) -> None:
-    real = Cycle._reserve
+    real = BindingCycle.reserve
 
-    def reserve(self: Any, entry: Any, row: int) -> None:
-        real(self, entry, row)
-        self.cluster.remove_pod(entry.key)
+    def reserve(self: Any, entry: Any, row: int, annotations: Any = None) -> str:
+        problem = real(self, entry, row, annotations)
+        self._state.cluster.remove_pod(entry.key)
+        return problem
 
-    patch.setattr(Cycle, "_reserve", reserve)
+    patch.setattr(BindingCycle, "reserve", reserve)
 
 
 # -- preemption -------------------------------------------------------------------------------------------------------
@@ -213,7 +224,7 @@ def evictions_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = Cycle.decide
 
     def decide(self: Cycle, entry: Any) -> None:
-        self.evictions.clear()
+        self._state.evictions.clear()
         real(self, entry)
 
     patch.setattr(Cycle, "decide", decide)
@@ -223,15 +234,15 @@ def a_victim_is_evicted_at_every_step(patch: pytest.MonkeyPatch) -> None:
     real = Cycle.due_timers
 
     def due_timers(self: Any) -> None:
-        for eviction in list(self.evictions.values()):
-            self._effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
+        for eviction in list(self._state.evictions.values()):
+            self._state.effects.append(Evict(eviction.victim, eviction.node, eviction.preemptor, eviction.message))
         real(self)
 
     patch.setattr(Cycle, "due_timers", due_timers)
 
 
 def promises_are_never_taken_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_withdraw", lambda *_: None)
+    patch.setattr(Preemptor, "withdraw", lambda *_, **__: None)
 
 
 def promises_outlive_their_pods(patch: pytest.MonkeyPatch) -> None:
@@ -249,7 +260,7 @@ def promises_have_no_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def promises_hold_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_fits_beside_nominees", lambda *_: True)
+    patch.setattr(NodeSelection, "_fits_with_nominated", lambda *_: True)
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------
@@ -303,26 +314,27 @@ def answers_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def gangs_are_bound_by_halves(patch: pytest.MonkeyPatch) -> None:
-    real = gang_scheduling._Attempt._reserve
+    real = gang_attempt.GangAttempt._reserve
 
-    def reserve(self: Any, found: Any) -> None:
+    def reserve(self: Any, found: Any) -> Any:
         half = len(found.rows) // 2
-        real(self, replace(found, rows=(*found.rows[:half], *[NOWHERE] * (len(found.rows) - half))))
+        return real(self, replace(found, rows=(*found.rows[:half], *[NOWHERE] * (len(found.rows) - half))))
 
-    patch.setattr(gang_scheduling._Attempt, "_reserve", reserve)
+    patch.setattr(gang_attempt.GangAttempt, "_reserve", reserve)
 
 
 def gangs_are_nothing_special(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gang_scheduling.GangScheduling, "decides", lambda *_: False)
-    patch.setattr(gang_scheduling.GangScheduling, "review", lambda *_: None)
+    patch.setattr(gang_scheduling.GangScheduling, "decide", lambda *_: None)
+    patch.setattr(gang_scheduling.GangScheduling, "review", lambda *_: ())
 
 
 def gangs_are_evicted_by_halves(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gang_scheduling.GangScheduling, "with_it", lambda self, victim, _: (victim,))
+    for module in (cycle_module, gang_attempt):
+        patch.setattr(module, "evicted_together", lambda victim, *_: (victim,))
 
 
 def one_volume_is_given_to_two_claims(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cycle_module, "AssumedVolumes", Forgetful)
+    patch.setattr(state_module, "AssumedVolumes", Forgetful)
 
 
 class Forgetful(AssumedVolumes):
@@ -359,18 +371,15 @@ def an_extender_that_fails_is_passed_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_an_extender_left_is_taken_unseen(patch: pytest.MonkeyPatch) -> None:
-    def place(self: Any, one: Any) -> None:
+    def place(self: Any, one: Any) -> Any:
         rows = [self._row(node) for node in one.nodes if self._row(node) != NOWHERE]
-        self._cycle.reserve(one.entry, rows[0]) if rows else self._again(one.entry)
+        return [Reserve(one.entry, rows[0]) if rows else Retry(one.entry)]
 
     patch.setattr(extenders.ExtenderScheduling, "_place", place)
 
 
 def an_extender_s_answer_is_not_heard(patch: pytest.MonkeyPatch) -> None:
-    def outdated(self: Any, one: Any) -> None:
-        pass
-
-    patch.setattr(extenders.ExtenderScheduling, "outdated", outdated)
+    patch.setattr(extenders.ExtenderScheduling, "_outdated", lambda *_: ())
 
 
 def nobody_is_spared_for_an_extender(patch: pytest.MonkeyPatch) -> None:
@@ -378,19 +387,26 @@ def nobody_is_spared_for_an_extender(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_happens_while_an_extender_is_asked_is_missed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(extenders.ExtenderScheduling, "_park", lambda self, entry, found: self._cycle.park(entry, found))
+    real = Cycle._apply_one
+
+    def apply(self: Any, action: Any) -> None:
+        if isinstance(action, MarkUnschedulable):
+            action = msgspec.structs.replace(action, asked_at=self._state.event_count)
+        real(self, action)
+
+    patch.setattr(Cycle, "_apply_one", apply)
 
 
 def extenders_are_not_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(extenders.ExtenderScheduling, "concern", lambda *_: False)
+    patch.setattr(ExtenderInterest, "has_say", lambda *_: False)
 
 
 # -- configurations and restarts --------------------------------------------------------------------------------------
 
 
 def the_same_nodes_are_drawn_at_every_try(patch: pytest.MonkeyPatch) -> None:
-    real = cycle_module._draw_key
-    patch.setattr(cycle_module, "_draw_key", lambda entry: real(replace(entry, attempts=1)))
+    real = node_selection._draw_key
+    patch.setattr(node_selection, "_draw_key", lambda entry: real(replace(entry, attempts=1)))
 
 
 def one_profile_decides_for_all(patch: pytest.MonkeyPatch) -> None:
@@ -436,7 +452,7 @@ def a_pod_bound_elsewhere_stays_where_it_was_reserved(patch: pytest.MonkeyPatch)
     real = Engine._bound_seen
 
     def bound_seen(self: Engine, pod: Any, ref: PodRef) -> None:
-        kept = self.cycle.reservations.get(ref.key)
+        kept = self.state.reservations.get(ref.key)
         if kept is not None and kept.node != pod.spec.node_name:
             spec = msgspec.structs.replace(pod.spec, node_name=kept.node)
             pod = msgspec.structs.replace(pod, spec=spec)
@@ -447,30 +463,29 @@ def a_pod_bound_elsewhere_stays_where_it_was_reserved(patch: pytest.MonkeyPatch)
 
 def a_victim_is_followed_to_another_node(patch: pytest.MonkeyPatch) -> None:
     def evict_again(self: Any, uid: str) -> None:
-        one = self.evictions.get(uid)
+        one = self._state.evictions.get(uid)
         if one is not None:
-            self._effects.append(Evict(one.victim, one.node, one.preemptor, one.message))
+            self._state.effects.append(Evict(one.victim, one.node, one.preemptor, one.message))
 
-    patch.setattr(Cycle, "_evict_again", evict_again)
+    patch.setattr(Preemptor, "evict_again", evict_again)
 
 
 def a_bind_without_an_answer_is_waited_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "_give_up_waiting", lambda self: self._unanswered.clear())
+    patch.setattr(BindingCycle, "time_out", lambda self: self._unanswered.clear() or ())
 
 
 def a_failure_counts_for_the_next_try(patch: pytest.MonkeyPatch) -> None:
-    real = Cycle._ask_again
-    patch.setattr(Cycle, "_ask_again", lambda self, one, after_ms, anew: real(self, one, after_ms, anew=False))
+    real = BindingCycle._retry
+    patch.setattr(BindingCycle, "_retry", lambda self, one, after_ms, anew: real(self, one, after_ms, anew=False))
 
 
 def room_that_came_is_overlooked_when_an_extender_fails(patch: pytest.MonkeyPatch) -> None:
-    def failed(self: Any, asked: Any, problem: str) -> None:
-        if asked.stage == "preempt":
-            self._cycle.no_room(asked.entry, self._found(asked).diagnosis.message(problem))
-        else:
-            self._cycle.failed(asked.entry, problem)
+    def failed(self: Any, one: Any, problem: str) -> Any:
+        if one.stage == "preempt":
+            return [Fail(one.entry, self._fit_failure(one).diagnosis.message(problem), "Unschedulable")]
+        return [Fail(one.entry, problem)]
 
-    patch.setattr(extenders.ExtenderScheduling, "failed", failed)
+    patch.setattr(extenders.ExtenderScheduling, "_failed", failed)
 
 
 BUGS: dict[str, Plant] = {

@@ -31,7 +31,7 @@ def test_a_pod_that_something_woke_right_after_the_flush_owes_the_flush_nothing(
     entry.errors = 1
     for command in ("step 330000", "node n1 cpu=2", "step 1000", "step 100000"):
         list(story.tell([command]))
-    assert "web" in {ref.entry.ref.name for ref in story.engine.cycle.reservations.values()}
+    assert "web" in {ref.entry.ref.name for ref in story.engine.state.reservations.values()}
     assert (story.engine.queue.flushed, story.engine.queue.rescued) == (1, 0)
 
 

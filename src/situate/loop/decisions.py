@@ -26,7 +26,7 @@ class DecisionLog:
         nodes = len(engine.cluster.nodes.rows)
         for change in changes:
             if isinstance(change, BindDone):
-                found = engine.cycle.reservations.get(change.pod.key)
+                found = engine.state.reservations.get(change.pod.key)
                 if found is not None and found.attempt == change.attempt:
                     _decided.info(
                         "Successfully bound pod to node", pod=change.pod.key, node=found.node, evaluatedNodes=nodes

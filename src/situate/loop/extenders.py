@@ -24,8 +24,8 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, ExtenderTLSConfig
 from situate.core.config.validate import tls_problems, uses_tls
 from situate.core.effects import AskExtender, Bind
-from situate.core.engine.consultations import NANOS_PER_MS, name_of, timeout_ms, verb_of
 from situate.core.engine.engine import Engine
+from situate.core.engine.extender_interest import NANOS_PER_MS, name_of, timeout_ms, verb_of
 from situate.core.model.duration import format_duration
 from situate.core.model.field_errors import child, index
 from situate.core.model.node import Node

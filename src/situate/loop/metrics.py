@@ -226,15 +226,15 @@ class Metrics:
         refusals = Counter(refusal for entry in waiting for refusal in _refusals(entry))
         known = self._counter(table.UNSCHEDULABLE)
         known.values = {**dict.fromkeys(known.values, 0), **refusals}
-        cycle, cluster = engine.cycle, engine.cluster
+        state, cluster = engine.state, engine.cluster
         cache = self._counter(table.CACHE)
         cache.put(("nodes",), len(cluster.nodes.rows))
         cache.put(("pods",), len(cluster.pods.rows))
-        cache.put(("assumed_pods",), len(cycle.reservations))
-        binding = sum(1 for one in cycle.reservations.values() if not one.done)
+        cache.put(("assumed_pods",), len(state.reservations))
+        binding = sum(1 for one in state.reservations.values() if not one.done)
         self._counter(table.GOROUTINES).put((BINDING,), binding)
-        self._counter(table.NOMINATED).put((), len(cycle.nominations))
-        self._counter(table.EVICTIONS).put((), len(cycle.evictions))
+        self._counter(table.NOMINATED).put((), len(state.nominations))
+        self._counter(table.EVICTIONS).put((), len(state.evictions))
 
 
 def _refusals(entry: QueuedPod) -> list[Labels]:

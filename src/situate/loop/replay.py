@@ -13,12 +13,11 @@ from itertools import zip_longest
 from situate.core.changes import PodRef
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
-from situate.core.engine.cycle import Cycle
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import build_frameworks
+from situate.core.engine.node_selection import NodeSelection
 from situate.core.place.selecting import NOWHERE
 from situate.core.plugins.support.errors import PluginError
-from situate.core.queue.queue import DEFAULT_BACKOFF
 from situate.core.queue.queued_pod import QueuedPod
 from situate.loop.history import History, Step
 from situate.wire.journal import digest_of
@@ -99,8 +98,7 @@ class ChoiceComparison:
     ) -> None:
         self._replay = replay
         self._profiles = build_frameworks(config, others)
-        self._cycle = Cycle(engine.cluster, self._profiles, DEFAULT_BACKOFF)
-        self._cycle.nominations = engine.cycle.nominations
+        self._selection = NodeSelection(engine.cluster, self._profiles, engine.state.nominations)
         self._asked: dict[str, None] = {}
         self._elsewhere: dict[str, ChoiceDifference] = {}
         engine.cycle.witness = self._ask
@@ -128,9 +126,9 @@ class ChoiceComparison:
         if name not in self._profiles:
             return NOWHERE, f"has no profile {name}"
         try:
-            return self._cycle.choose(entry), ""
+            return self._selection.choose(entry), ""
         except PluginError as error:
             return NOWHERE, str(error)
 
     def _node(self, row: int) -> str:
-        return "" if row == NOWHERE else self._cycle.cluster.nodes.names[row]
+        return "" if row == NOWHERE else self._selection.cluster.nodes.names[row]

@@ -23,10 +23,11 @@ from situate.core.effects import (
     SetCondition,
     SetGroupCondition,
 )
-from situate.core.engine.cycle import BIND_ANSWER_MS, NOTE_BYTES
+from situate.core.engine.binding import BIND_ANSWER_MS
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import build_frameworks
 from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
+from situate.core.engine.state import NOTE_BYTES
 from situate.core.gang.naming import GangName, gang_of
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
@@ -314,21 +315,21 @@ class Checkers:
     # -- the ledger and the queue ---------------------------------------------------------------------------------
 
     def _ledger(self, now: Millis) -> Iterator[str]:
-        cycle, expected = self.engine.cycle, self.expected
-        kept = {key: (one.entry.ref.uid, one.node, one.attempt) for key, one in cycle.reservations.items()}
+        state, expected = self.engine.state, self.expected
+        kept = {key: (one.entry.ref.uid, one.node, one.attempt) for key, one in state.reservations.items()}
         owed = {key: (one.ref.uid, one.node, one.attempt) for key, one in expected.pending_binds.items()}
         if kept != owed:
             yield f"reservations: {differing(kept, owed)}"
-        for one in cycle.nominations.values():
+        for one in state.nominations.values():
             if not now < one.until_ms <= now + NOMINATION_LIMIT_MS:
                 yield f"nomination: {one.ref.key} holds {one.node} until {one.until_ms}, and it is {now}"
             if expected.find(one.ref) is None:
                 yield f"nomination: {one.ref.key} is gone, and holds {one.node}"
-        promised = {one.ref.key: one.node for one in cycle.nominations.values() if not expected.leaves(one.ref)}
+        promised = {one.ref.key: one.node for one in state.nominations.values() if not expected.leaves(one.ref)}
         due = {key: node for key, (ref, node) in expected.nominated.items() if not expected.leaves(ref)}
         if promised != due:
             yield f"nominations: {differing(promised, due)}"
-        for uid in cycle.evictions:
+        for uid in state.evictions:
             if uid not in expected.asked:
                 yield f"evictions: {uid} is remembered, and was not asked for"
 

@@ -29,7 +29,7 @@ from situate.core.changes import (
 )
 from situate.core.effects import Bind
 from situate.core.engine.assumed_volumes import AssumedVolumes
-from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, VOLUMES_ANSWER_MS
+from situate.core.engine.binding import BIND_ANSWER_MS, BIND_TRIES, VOLUMES_ANSWER_MS
 from situate.core.model.meta import key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node

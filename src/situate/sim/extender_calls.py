@@ -9,7 +9,8 @@ from typing import TypeAlias
 from situate.core.changes import ExtenderSaid, Millis, PodRef
 from situate.core.config.types import Extender
 from situate.core.effects import AskExtender
-from situate.core.engine.consultations import ANSWER_LIMIT_MS, Verb, timeout_ms, verb_of
+from situate.core.engine.consultations import ANSWER_LIMIT_MS
+from situate.core.engine.extender_interest import Verb, timeout_ms, verb_of
 from situate.core.model.pod import Pod
 
 Takes: TypeAlias = Callable[[Pod, str, Sequence[int]], bool]

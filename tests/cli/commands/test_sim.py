@@ -5,7 +5,7 @@ from click.testing import CliRunner, Result
 
 from situate.cli import main
 from situate.cli.commands import sim as command
-from situate.core.engine.cycle import Cycle
+from situate.core.engine.binding import BindingCycle
 
 
 def sim(*arguments: str) -> Result:
@@ -29,7 +29,7 @@ def test_the_same_worlds_print_the_same_with_two_workers() -> None:
 
 
 def test_a_violation_is_a_line_with_the_command_that_does_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cycle, "_bind_done", lambda self, ref, _: self.reservations.pop(ref.key, None))
+    monkeypatch.setattr(BindingCycle, "bind_done", lambda self, ref, _: self._state.reservations.pop(ref.key, None))
     result = sim("--seeds", "3..4", "--steps", "200")
     assert result.exit_code == 1
     assert "(situate sim --seed 3 --steps 200)" in result.output.splitlines()[0]

@@ -16,7 +16,7 @@ from situate.core.changes import (
 )
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Bind, BindVolumes, Effect, SetCondition
-from situate.core.engine.cycle import BIND_ANSWER_MS, BIND_TRIES, NO_BIND_ANSWER, VOLUMES_ANSWER_MS
+from situate.core.engine.binding import BIND_ANSWER_MS, BIND_TRIES, NO_BIND_ANSWER, VOLUMES_ANSWER_MS
 from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
@@ -91,7 +91,7 @@ def test_a_failure_that_is_told_twice_is_one_failure() -> None:
     engine, _ = started(web())
     failed = BindFailed(WEB, 1, "no")
     engine.step(1, [failed, failed, failed, failed, failed, failed])
-    assert engine.cycle.reservations[WEB.key].tries == 2
+    assert engine.state.reservations[WEB.key].tries == 2
     assert binds(engine.step(2 * SECOND, ())) == ["web"]
 
 
@@ -126,9 +126,9 @@ def test_volumes_that_are_never_heard_of_end_the_reservation() -> None:
     engine.step(limit, ())
     entry = engine.queue.get(WEB.key)
     assert entry is not None
-    assert (entry.state, engine.cycle.reservations) == (QueueState.BACKOFF, {})
+    assert (entry.state, engine.state.reservations) == (QueueState.BACKOFF, {})
     engine.step(limit + 1, [VolumesBound(WEB, 1)])
-    assert engine.cycle.reservations == {}
+    assert engine.state.reservations == {}
 
 
 def test_the_time_limit_of_volumes_is_not_that_of_an_earlier_pod_of_the_same_name() -> None:
@@ -136,9 +136,9 @@ def test_the_time_limit_of_volumes_is_not_that_of_an_earlier_pod_of_the_same_nam
     limit = 600 * SECOND + VOLUMES_ANSWER_MS
     engine.step(limit - SECOND, [PodGone(WEB), PodSeen(web("younger", volumes=claimed("data")))])
     engine.step(limit, ())
-    assert [one.entry.ref.uid for one in engine.cycle.reservations.values()] == ["younger"]
+    assert [one.entry.ref.uid for one in engine.state.reservations.values()] == ["younger"]
     engine.step(2 * limit - SECOND, ())
-    assert engine.cycle.reservations == {}
+    assert engine.state.reservations == {}
 
 
 def test_the_time_limit_of_volumes_is_the_configured_one() -> None:

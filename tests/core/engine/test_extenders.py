@@ -25,8 +25,8 @@ from situate.core.config.defaults import with_defaults
 from situate.core.contract import Codes
 from situate.core.effects import AskExtender, Bind, Effect, Evict, Nominate, Report, SetCondition
 from situate.core.engine.consultations import ANSWER_LIMIT_MS, LEFT_OUT
+from situate.core.engine.cycle import RACES
 from situate.core.engine.engine import Engine
-from situate.core.engine.extenders import RACES
 from situate.core.engine.framework import default_framework
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta

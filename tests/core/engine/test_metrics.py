@@ -10,7 +10,7 @@ from situate.core.changes import BindDone, BindFailed, Change, NodeGone, NodeSee
 from situate.core.config.defaults import default_configuration
 from situate.core.contract import Wake
 from situate.core.effects import Bind, Evict, Report
-from situate.core.engine.cycle import BIND_TRIES
+from situate.core.engine.binding import BIND_TRIES
 from situate.core.engine.engine import Engine
 from situate.core.engine.metrics import EngineMetrics, FailedAttempt
 from situate.core.model.pod import PodSchedulingGate

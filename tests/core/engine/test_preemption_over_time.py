@@ -203,4 +203,4 @@ def test_a_preemptor_that_can_be_helped_no_more_gives_its_node_back() -> None:
     world.leave("v")
     world.step(after=20 * SECOND)
     assert world.nominated == {"p": ""}
-    assert not len(world.engine.cycle.nominations)
+    assert not len(world.engine.state.nominations)

@@ -39,11 +39,11 @@ def test_a_pod_that_the_leader_bound_is_counted_and_not_decided_again() -> None:
 def test_promises_of_the_leader_are_followed_while_they_are_made_and_taken_back() -> None:
     engine = standby(NODE, PodSeen(pod("web", uid="u1", cpu="1")))
     engine.step(1, [PodSeen(pod("web", uid="u1", cpu="1", nominated_node_name="n1"))])
-    nominated = engine.cycle.nominations.get("default/web")
+    nominated = engine.state.nominations.get("default/web")
     assert nominated is not None
     assert nominated.node == "n1"
     engine.step(2, [PodSeen(pod("web", uid="u1", cpu="1"))])
-    assert engine.cycle.nominations.get("default/web") is None
+    assert engine.state.nominations.get("default/web") is None
 
 
 def test_answers_are_heard_after_leading_has_ended() -> None:

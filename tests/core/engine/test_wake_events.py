@@ -10,9 +10,9 @@ from situate.core.engine.wake_events import (
     bound_pod_events,
     node_events,
     node_left,
+    nomination_ended,
     object_events,
     own_events,
-    promise_ended,
 )
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
@@ -170,7 +170,7 @@ def test_who_leaves_is_told_of_where_it_was_and_who_comes_of_where_it_is() -> No
 
 def test_the_end_of_a_promise_is_as_if_the_pod_had_left_for_pods_up_to_its_priority() -> None:
     cluster = Cluster()
-    event = promise_ended(cluster.class_of(pod(priority=7)), "n1", cluster.objects)
+    event = nomination_ended(cluster.class_of(pod(priority=7)), "n1", cluster.objects)
     assert (event.kind, event.node_name, event.up_to) == (Wake.POD_DELETED, "n1", 7)
 
 

@@ -20,7 +20,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.config.types import Extender
 from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition, SetGroupCondition
 from situate.core.engine.engine import Engine
-from situate.core.engine.gang_scheduling import GANG_BIND_LIMIT_MS, TELL_EVERY_MS
+from situate.core.engine.gang_scheduling import GANG_BIND_LIMIT_MS, HOLD_REPORT_MS
 from situate.core.model.group import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
@@ -72,8 +72,8 @@ def test_those_who_wait_longer_are_told_the_new_number_but_not_at_every_arrival(
     world.arrive(member("t0", 9))
     told = [effect.pod.name for effect in of(SetCondition, world.arrive(member("t1", 9)))]
     assert told == ["t1"]
-    assert world.engine.next_due_ms(world.now) == world.now + TELL_EVERY_MS
-    later = of(SetCondition, world.step(after_ms=TELL_EVERY_MS))
+    assert world.engine.next_due_ms(world.now) == world.now + HOLD_REPORT_MS
+    later = of(SetCondition, world.step(after_ms=HOLD_REPORT_MS))
     assert [(one.pod.name, one.message) for one in later] == [
         ("t0", "waiting for 7 more pods of gang default/train: 2 of 9 are here")
     ]
@@ -201,7 +201,7 @@ def test_a_gang_that_does_not_fit_is_parked_whole_with_one_reason() -> None:
     )
     assert texts == {text}
     assert [world.place(f"t{at}") for at in range(3)] == [QueueState.UNSCHEDULABLE] * 3
-    assert world.engine.cycle.reservations == {}
+    assert world.engine.state.reservations == {}
     assert world.engine.cluster.nodes.requested[0, 0] == 0
 
 
@@ -388,9 +388,9 @@ def test_a_gang_that_loses_one_promise_keeps_none() -> None:
     world.slow_to_leave = True
     world.arrive(*crowd("n0", "n0", "n1", "n1"))
     world.carry_out(world.arrive(*team(3, priority=10)))
-    assert len(world.engine.cycle.nominations) == 3
+    assert len(world.engine.state.nominations) == 3
     world.step(NodeGone("n0"))
-    assert len(world.engine.cycle.nominations) == 0
+    assert len(world.engine.state.nominations) == 0
 
 
 def test_a_gang_that_is_no_longer_here_keeps_no_promise() -> None:
@@ -399,7 +399,7 @@ def test_a_gang_that_is_no_longer_here_keeps_no_promise() -> None:
     world.arrive(*crowd("n0", "n0", "n1", "n1"))
     world.carry_out(world.arrive(*team(3, priority=10)))
     world.step(PodGone(ref_of(world.pods["t0"])))
-    assert len(world.engine.cycle.nominations) == 0
+    assert len(world.engine.state.nominations) == 0
     assert world.place("t1") is QueueState.GATED
 
 
@@ -472,7 +472,7 @@ def test_what_is_bound_of_a_gang_that_cannot_be_bound_whole_is_given_up() -> Non
     assert sorted(evicted) == ["t0", "t2"]
     assert world.now >= GANG_BIND_LIMIT_MS
     world.carry_out(effects)
-    world.step(after_ms=TELL_EVERY_MS)
+    world.step(after_ms=HOLD_REPORT_MS)
     assert world.message("t1") == "waiting for 2 more pods of gang default/train: 1 of 3 are here"
     assert world.engine.cluster.nodes.requested[0, :2].tolist() == [0, 0]
 
@@ -504,7 +504,7 @@ def test_a_reservation_that_is_given_up_frees_its_room() -> None:
     assert world.place(silent.pod.name) is QueueState.RESERVED
     effects = world.step(after_ms=GANG_BIND_LIMIT_MS)
     assert [effect.victim.name for effect in of(Evict, effects)] == [done.pod.name]
-    assert world.engine.cycle.reservations == {}
+    assert world.engine.state.reservations == {}
     assert world.place(silent.pod.name) in (QueueState.GATED, QueueState.BACKOFF)
 
 

@@ -186,8 +186,8 @@ def test_pods_that_were_promised_a_node_are_minded_among_the_drawn() -> None:
     low = [PodSeen(pod(f"low{at}", uid=f"low{at}", cpu="4", priority=0, node_name=f"n{at}")) for at in range(2)]
     engine.step(0, [*seen, *low])
     engine.step(1, [waiting("first", cpu="4", priority=9)])
-    (promised,) = engine.cycle.nominations.values()
-    victim = next(iter(engine.cycle.evictions.values())).victim
+    (promised,) = engine.state.nominations.values()
+    victim = next(iter(engine.state.evictions.values())).victim
     effects = engine.step(2, [PodSeen(pod("second", uid="second", cpu="4", priority=9))])
     assert binds(effects) == {}
     assert victim.name == f"low{promised.node[1:]}"

@@ -14,9 +14,9 @@ from situate.core.engine.wake_events import (
     bound_pod_events,
     node_events,
     node_left,
+    nomination_ended,
     object_events,
     own_events,
-    promise_ended,
 )
 from situate.core.model.csi_migration import GCE_PD
 from situate.core.model.meta import ObjectMeta, OwnerReference
@@ -687,7 +687,7 @@ def test_the_end_of_a_promise_matters_to_pods_that_the_promised_one_outranked_or
     """Those of higher priority never took the promised room for taken."""
 
     def happens(cluster: Cluster, _: Pod) -> Sequence[WakeEvent]:
-        return [promise_ended(cluster.class_of(pod("promised", priority=5)), "n1", cluster.objects)]
+        return [nomination_ended(cluster.class_of(pod("promised", priority=5)), "n1", cluster.objects)]
 
     check(NodeResourcesFit(), pod(cpu="1", priority=priority), happens, expected)
 

@@ -669,7 +669,7 @@ def test_a_reserved_pod_whose_deletion_begins_frees_its_room_before_it_is_gone()
     engine.step(0, [*seen(machine(cpu="1")), PodSeen(waiter("first", cpu="1")), PodSeen(want(cpu="1"))])
     leaving = waiter("first", cpu="1", deletion_timestamp="2026-01-01T00:00:00Z")
     assert placed(engine.step(5, [PodSeen(leaving)]))
-    assert engine.cycle.reservations.keys() == {"default/w"}
+    assert engine.state.reservations.keys() == {"default/w"}
 
 
 def test_a_pod_that_somebody_else_bound_elsewhere_than_we_reserved_frees_our_node_for_who_waits() -> None:

@@ -146,7 +146,7 @@ class Walk:
 
 def nobody_is_stranded(engine: Engine) -> None:
     for entry in engine.queue.unschedulable():
-        row = engine.cycle.choose(entry)
+        row = engine.cycle.selection.choose(entry)
         place = "" if row == NOWHERE else engine.cluster.nodes.names[row]
         assert row == NOWHERE, f"{entry.key} would fit on {place} and was parked: {entry.message}"
 

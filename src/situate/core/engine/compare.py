@@ -64,15 +64,16 @@ class Comparer:
     """Compares choices about the waiting pods of one engine."""
 
     def __init__(self, cycle: Cycle) -> None:
-        self._cycle = cycle
+        self._cluster, self._interest = cycle.selection.cluster, cycle.interest
+        self._selection = cycle.selection
         self._caches: dict[tuple[str, PodClass], VerdictCache] = {}
 
     def compare(self, entry: QueuedPod, theirs: str, without: Sequence[BoundPod] = ()) -> Compared:
         """On the cluster as it is, with some bound pods gone."""
-        row = self._cycle.cluster.nodes.rows.get(theirs, NOWHERE)
+        row = self._cluster.nodes.rows.get(theirs, NOWHERE)
         if row == NOWHERE:
             return Compared("unknown", theirs, reason=NO_SUCH_NODE)
-        if self._cycle.asks_extenders(entry.kind):
+        if self._interest.has_say(entry.kind):
             return Compared("unknown", theirs, reason=EXTENDERS)
         try:
             return self._compare(entry, row, without)
@@ -80,23 +81,23 @@ class Comparer:
             return Compared("unknown", theirs, reason=str(error))
 
     def _compare(self, entry: QueuedPod, row: int, without: Sequence[BoundPod]) -> Compared:
-        names = self._cycle.cluster.nodes.names
-        deciding = self._cycle.framework_of(entry)
+        names = self._cluster.nodes.names
+        framework = self._selection.framework_of(entry)
         nominated = self._nominated(entry)
         if nominated == row and not without:
             return Compared("same", names[row], names[row])
         if without:
-            feasible, total = self._from_scratch(deciding, entry.kind, View(self._cycle.cluster).without(without))
+            feasible, total = self._from_scratch(framework, entry.kind, View(self._cluster).without(without))
         else:
-            feasible, total = self._cached(deciding, entry.kind)
+            feasible, total = self._cached(framework, entry.kind)
         feasible = feasible.copy()
-        held = list(self._cycle.held(entry))
+        held = list(self._selection.held(entry))
         feasible[held] = False
         rank = np.where(feasible, total, -1)
         ours = nominated if nominated != NOWHERE and not without else first_best(rank)
         our_name = "" if ours == NOWHERE else names[ours]
         if not feasible[row]:
-            reason = HELD if row in held else self._why_not(deciding, entry.kind, row, without)
+            reason = HELD if row in held else self._why_not(framework, entry.kind, row, without)
             return Compared("infeasible", names[row], our_name, reason=reason)
         theirs, best = int(rank[row]), int(rank[ours])
         agreement: Agreement = "same" if row == ours else "equal" if theirs >= best else "worse"
@@ -104,36 +105,35 @@ class Comparer:
 
     def _nominated(self, entry: QueuedPod) -> int:
         """The node that was freed for the pod, if it fits there now: whoever decides takes that."""
-        nominated = self._cycle.nominations.get(entry.key)
-        row = NOWHERE if nominated is None else self._cycle.cluster.nodes.rows.get(nominated.node, NOWHERE)
-        return row if self._cycle.fits_now(entry, row) else NOWHERE
+        row = self._selection.nominated_row(entry)
+        return row if self._selection.fits_now(entry, row) else NOWHERE
 
-    def _cached(self, deciding: Framework, pod: PodClass) -> tuple[Mask, IntColumn]:
-        key = (deciding.profile.scheduler_name, pod)
-        verdicts = self._caches.pop(key, None) or VerdictCache(self._cycle.cluster, deciding.profile, pod)
+    def _cached(self, framework: Framework, pod: PodClass) -> tuple[Mask, IntColumn]:
+        key = (framework.profile.scheduler_name, pod)
+        verdicts = self._caches.pop(key, None) or VerdictCache(self._cluster, framework.profile, pod)
         self._caches[key] = verdicts
         if len(self._caches) > KEPT:
             del self._caches[next(iter(self._caches))]
         verdicts.refresh()
         return verdicts.feasible, verdicts.total
 
-    def _from_scratch(self, deciding: Framework, pod: PodClass, view: View) -> tuple[Mask, IntColumn]:
-        feasible = run_filters(deciding.profile, pod, view).feasible
+    def _from_scratch(self, framework: Framework, pod: PodClass, view: View) -> tuple[Mask, IntColumn]:
+        feasible = run_filters(framework.profile, pod, view).feasible
         if not feasible.any():
             return feasible, np.zeros(view.size, np.int64)
-        return feasible, totals(deciding.profile, pod, view, feasible)
+        return feasible, totals(framework.profile, pod, view, feasible)
 
-    def _why_not(self, deciding: Framework, pod: PodClass, row: int, without: Sequence[BoundPod]) -> str:
-        view = View(self._cycle.cluster).without(without)
-        filtered = run_filters(deciding.profile, pod, view)
-        return _first_text(deciding, pod, view, filtered, row)
+    def _why_not(self, framework: Framework, pod: PodClass, row: int, without: Sequence[BoundPod]) -> str:
+        view = View(self._cluster).without(without)
+        filtered = run_filters(framework.profile, pod, view)
+        return _first_text(framework, pod, view, filtered, row)
 
 
-def _first_text(deciding: Framework, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
+def _first_text(framework: Framework, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
     """What the first filter that refuses a node says of it, with its name."""
     if filtered.failed is not None:
         return f"{filtered.failed[0]}: {filtered.failed[1].text}"
-    diagnosis = diagnose(deciding.profile, pod, view, filtered)
+    diagnosis = diagnose(framework.profile, pod, view, filtered)
     if diagnosis.turned_away is not None:
         return f"{diagnosis.turned_away.plugin}: {diagnosis.turned_away.refusal.text}"
     if diagnosis.absent[row]:

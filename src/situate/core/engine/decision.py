@@ -39,9 +39,9 @@ class Decision:
         return self.diagnosis.message(self.post_filter.message if self.post_filter is not None else "")
 
 
-def decide(deciding: Framework, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
+def decide(framework: Framework, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
     """Filter, score and select; if nothing is feasible, see whom to evict."""
-    profile = deciding.profile
+    profile = framework.profile
     filtered = run_filters(profile, pod, view)
     diagnosis = diagnose(profile, pod, view, filtered)
     if filtered.feasible.any():
@@ -49,5 +49,5 @@ def decide(deciding: Framework, pod: PodClass, view: View, *, nominated_node: st
         return Decision(filtered, diagnosis, scored, best_rows(scored.total, filtered.feasible), None)
     result = None
     if filtered.failed is None and view.node_count:
-        result = post_filter(profile, pod, view, diagnosis, deciding.preemption, nominated_node=nominated_node)
+        result = post_filter(profile, pod, view, diagnosis, framework.preemption, nominated_node=nominated_node)
     return Decision(filtered, diagnosis, None, NO_ROWS, result)

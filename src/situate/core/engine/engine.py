@@ -30,6 +30,7 @@ from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.framework import Framework, build_frameworks
 from situate.core.engine.metrics import EngineMetrics
+from situate.core.engine.state import EngineState
 from situate.core.engine.wake_events import bound_pod_events, node_events, object_events, own_events
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -38,7 +39,7 @@ from situate.core.model.policy import PriorityClass
 from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
 from situate.core.preempt.extender_preemption import EXTENDER
 from situate.core.queue.incoming import CAUSES, GATES_GONE
-from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS, Backoff
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS, Backoff, SchedulingQueue
 from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.queue.queueing_hints import may_help, waits_for
 from situate.core.state.classes import PodClass
@@ -64,21 +65,14 @@ class Engine:
         backoff = Backoff(config.pod_initial_backoff_seconds * 1_000, config.pod_max_backoff_seconds * 1_000)
         self._profiles = build_frameworks(config, others)
         self._filters: dict[str, dict[str, Filter]] = {
-            name: {plugin.name: plugin for plugin in deciding.profile.filters}
-            for name, deciding in self._profiles.items()
+            name: {plugin.name: plugin for plugin in framework.profile.filters}
+            for name, framework in self._profiles.items()
         }
         self.cluster = Cluster()
         self.metrics = metrics or EngineMetrics()
-        self.cycle = Cycle(
-            self.cluster,
-            self._profiles,
-            backoff,
-            config.extenders,
-            unschedulable_limit_ms=unschedulable_limit_ms,
-            metrics=self.metrics,
-            stopwatch=stopwatch,
-        )
-        self.queue = self.cycle.queue
+        self.queue = SchedulingQueue(backoff, self.metrics.incoming, unschedulable_limit_ms)
+        self.state = EngineState(self.cluster, self.queue, self.metrics)
+        self.cycle = Cycle(self.state, self._profiles, config.extenders, stopwatch)
         self._batch = batch
         self._arrivals = 0
         self._said: list[ExtenderSaid] = []
@@ -107,7 +101,7 @@ class Engine:
             self._wake(now)
             self.queue.prune()
             return self.cycle.end()
-        self.cycle.gangs.review()
+        self.cycle.review_gangs()
         # 3. Wake the parked pods that all this may help.
         self._wake(now)
         self.queue.flush(now)
@@ -117,7 +111,7 @@ class Engine:
             if entry is None:
                 break
             self.cycle.decide(entry)
-            if self.cycle.events:
+            if self.state.events:
                 self._wake(now)
         # 5. Return what somebody must now do.
         return self.cycle.end()
@@ -158,13 +152,13 @@ class Engine:
         row = self.cluster.nodes.rows.get(node.metadata.name)
         before = None if row is None else self.cluster.nodes.objects[row]
         if self.cluster.add_node(node):
-            self.cycle.events.extend(node_events(before, node, self.cluster.resources))
-            self.cycle.gangs.node_changed(before, node)
+            self.state.events.extend(node_events(before, node, self.cluster.resources))
+            self.cycle.node_changed(before, node)
 
     def _pod_seen(self, pod: Pod, now: Millis) -> None:
         ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
         key = ref.key
-        known = self.cycle.known_uid(key)
+        known = self.state.known_uid(key)
         if known is not None and known != ref.uid:
             # Another pod of the same name: the one that we knew is gone, whether or not we were told.
             self._pod_gone(PodRef(ref.namespace, ref.name, known))
@@ -175,9 +169,9 @@ class Engine:
         else:
             self._waiting_seen(pod, ref, now)
         if pod.status.phase in FINISHED_PHASES:
-            self.cycle.gangs.pod_gone(key)
+            self.state.gangs.drop(key)
         else:
-            self.cycle.gangs.pod_seen(pod)
+            self.state.gangs.note(pod)
 
     def _bound_seen(self, pod: Pod, ref: PodRef) -> None:
         """Bound, by us or by somebody else; or finished, and then it holds nothing any more."""
@@ -188,7 +182,7 @@ class Engine:
             self._bound_gone(ref)
         elif self.cluster.add_pod(pod):
             after = self.cluster.counted(key)
-            self.cycle.events.extend(bound_pod_events(before, after, self.cluster.objects))
+            self.state.events.extend(bound_pod_events(before, after, self.cluster.objects))
 
     def _waiting_seen(self, pod: Pod, ref: PodRef, now: Millis) -> None:
         kind = self.cluster.class_of(pod)
@@ -206,11 +200,11 @@ class Engine:
         before, gated = entry.kind, entry.state is QueueState.GATED
         other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
-        self.cycle.restate(entry)
+        self.cycle.waiting_changed(entry)
         if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED) and pod.metadata.deletion_timestamp is not None:
             self.cycle.leave(ref.key)  # nobody can bind it any more, so others may have its room at once
         elif entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
-            self.cycle.heard += before is not kind  # it is decided as it is now, if it comes back at all
+            self.state.event_count += before is not kind  # it is decided as it is now, if it comes back at all
         elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
         elif gated:
@@ -229,43 +223,42 @@ class Engine:
         )
 
     def _pod_gone(self, ref: PodRef) -> None:
-        if self.cycle.known_uid(ref.key) not in (None, ref.uid):
+        if self.state.known_uid(ref.key) not in (None, ref.uid):
             return  # old news: a younger pod has this name
         self.cycle.leave(ref.key)
         self._bound_gone(ref)
-        self.cycle.gangs.pod_gone(ref.key)
+        self.state.gangs.drop(ref.key)
 
     def _bound_gone(self, ref: PodRef) -> None:
         before = self.cluster.counted(ref.key)
-        self.cycle.give_back_volumes(ref.key)
-        self.cycle.evicted(ref)
+        self.cycle.bound_gone(ref)
         if self.cluster.remove_pod(ref.key):
-            self.cycle.events.extend(bound_pod_events(before, None, self.cluster.objects))
+            self.state.events.extend(bound_pod_events(before, None, self.cluster.objects))
 
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return  # priorities are resolved when a pod is created
-        item = self.cycle.assumed.seen(item)
+        item = self.state.assumed.seen(item)
         before = self.cluster.find_object(item)
         if self.cluster.put_object(item):
-            self.cycle.events.extend(object_events(before, item, self.cluster.objects))
-            self.cycle.gangs.group_changed(item)
+            self.state.events.extend(object_events(before, item, self.cluster.objects))
+            self.cycle.group_changed(item)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return
-        self.cycle.assumed.gone(item)
+        self.state.assumed.gone(item)
         before = self.cluster.find_object(item)
         if self.cluster.forget_object(item):
-            self.cycle.events.extend(object_events(before, None, self.cluster.objects))
-            self.cycle.gangs.group_changed(item)
+            self.state.events.extend(object_events(before, None, self.cluster.objects))
+            self.cycle.group_changed(item)
 
     # -- waking --------------------------------------------------------------------------------------------------
 
     def _wake(self, now: Millis) -> None:
         """Wake the parked pods that what happened may help; and remember it for those that are being decided."""
-        events, self.cycle.events = self.cycle.events, []
-        self.cycle.heard += len(events)
+        events, self.state.events = self.state.events, []
+        self.state.event_count += len(events)
         if not events:
             return
         for entry in self.queue.flushed_pods():

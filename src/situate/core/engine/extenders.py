@@ -1,21 +1,26 @@
-"""HTTP extenders in the engine: about which nodes they are asked, and what is done with what they leave.
+"""HTTP extenders in the engine: the nodes they are asked about, and what follows from their answers.
 
 Much may happen between a question and its answer. So what extenders leave is checked against the cluster as it is by
-then: a node is taken only if the pod fits it now, and pods are evicted only if they would be chosen now. Where that
-comes to nothing, the pod is decided anew. Nobody else waits meanwhile.
+then: a pod gets a node only if it fits there now, and victims are evicted only if they would be chosen now. Otherwise
+the pod is decided again. No other pod waits meanwhile.
+
+Nothing is carried out here: every method returns actions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TypeAlias
 
 import numpy as np
 
-from situate.core.changes import ExtenderSaid, Millis, PodRef
-from situate.core.config.types import Extender
-from situate.core.effects import AskExtender, Victims
-from situate.core.engine.consultations import Consultation, Consultations, NodeRefused
+from situate.core.changes import ExtenderSaid, PodRef
+from situate.core.effects import Victims
+from situate.core.engine.actions import Activate, ExtenderAction, Fail, MarkUnschedulable, Refuse, Reserve, Retry
+from situate.core.engine.consultations import Consultation, Consultations, NodeRefused, Outcome
+from situate.core.engine.extender_interest import ExtenderInterest
+from situate.core.engine.node_selection import NodeSelection
+from situate.core.engine.state import EngineState
 from situate.core.place.filtering import run_filters
 from situate.core.place.scoring import totals
 from situate.core.place.selecting import NOWHERE, first_best
@@ -31,212 +36,164 @@ from situate.core.preempt.fit_failure import FitFailure
 from situate.core.preempt.preemption import PreemptionInputs
 from situate.core.preempt.ranking import Candidate
 from situate.core.queue.queued_pod import QueuedPod, QueueState
-from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
-if TYPE_CHECKING:
-    from situate.core.engine.cycle import Cycle
-
-RACES: Final = 3
-"""How often in a row a pod is decided anew at once because the cluster had moved on; after that it rests first."""
-MOVED_ON: Final = "what extenders left did not fit any more when they had answered"
+Actions: TypeAlias = Sequence[ExtenderAction]
 
 
 class ExtenderScheduling:
-    """All that extenders have a say in, for one engine."""
+    """What extenders have a say in, for one engine."""
 
-    def __init__(self, cycle: Cycle, extenders: Sequence[Extender]) -> None:
-        self._cycle = cycle
-        self._extenders = extenders
-        self._askings = Consultations(extenders, self)
-
-    def __len__(self) -> int:
-        """How many pods are being asked about."""
-        return len(self._askings)
-
-    def concern(self, pod: PodClass) -> bool:
-        """Whether any extender has a say on nodes for a pod."""
-        return self._askings.has_say(pod)
-
-    def binder(self, pod: PodClass) -> int | None:
-        """The extender that binds a pod, if one does."""
-        return self._askings.binder(pod)
-
-    def may_ignore(self, extender: int) -> bool:
-        return self._extenders[extender].ignorable
-
-    def answered(self, answer: ExtenderSaid) -> None:
-        self._askings.answered(answer)
-
-    def timed_out(self, ask: int) -> None:
-        self._askings.timed_out(ask)
+    def __init__(self, state: EngineState, selection: NodeSelection, interest: ExtenderInterest) -> None:
+        self._state = state
+        self._cluster = state.cluster
+        self._selection = selection
+        self._interest = interest
+        self._consultations = Consultations(interest)
 
     def forget(self, key: str) -> None:
-        """The pod is gone: answers about it are old news."""
-        self._askings.forget(key)
+        """The pod is gone: ignore answers about it."""
+        self._consultations.forget(key)
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    def consult(self, entry: QueuedPod) -> None:
-        """Ask about the node that is held for a pod, if it fits there; else about all that it fits."""
-        entry.heard = self._cycle.heard
-        held = self._cycle.nominations.get(entry.key)
-        if held is not None and self._cycle.fits_now(entry, self._row(held.node)):
-            self._askings.begin(entry, [held.node], nominated=True)
-        else:
-            self._consult_on_all(entry)
+    def consult(self, entry: QueuedPod) -> Actions:
+        """Ask about the node that is nominated for a pod, if it fits there; else about all that it fits."""
+        asked_at, row = self._state.event_count, self._selection.nominated_row(entry)
+        if self._selection.fits_now(entry, row):
+            nodes = [self._cluster.nodes.names[row]]
+            return self._follow(self._consultations.begin(entry, nodes, asked_at, nominated=True))
+        return self._consult_on_all(entry, asked_at)
 
-    def _consult_on_all(self, entry: QueuedPod) -> None:
-        rows = np.flatnonzero(self._cycle.looked_at(entry)).tolist()
+    def _consult_on_all(self, entry: QueuedPod, asked_at: int) -> Actions:
+        rows = np.flatnonzero(self._selection.feasible(entry)).tolist()
         if not rows:
-            self._cycle.refuse(entry)
-            return
-        names = self._cycle.cluster.nodes.names
-        self._askings.begin(entry, [names[row] for row in rows])
+            return (Refuse(entry),)
+        names = self._cluster.nodes.names
+        return self._follow(self._consultations.begin(entry, [names[row] for row in rows], asked_at))
 
-    def has_say_on_room(
-        self, entry: QueuedPod, found: FitFailure, refused: dict[str, NodeRefused] | None = None
-    ) -> bool:
-        """Ask whether room may be made for a pod as was found; False if no extender has a say in that."""
-        if found.post_filter is None or found.post_filter.node_row is None:
-            return False
-        if not self._askings.concerned(entry.kind, "preempt"):
-            return False
-        if refused is None:
-            entry.heard = self._cycle.heard
-        victims = [self._victims(one) for one in candidates(found.diagnosis, self._seeking(entry))]
-        self._cycle.queue.take(entry, QueueState.IN_FLIGHT)
-        self._askings.begin_evictions(entry, victims, refused or {})
-        return True
+    def consult_on_evictions(self, entry: QueuedPod, failure: FitFailure) -> Actions | None:
+        """Ask whether victims may be evicted for a pod; None if no extender has a say in that."""
+        return self._ask_evictions(entry, failure, self._state.event_count, {})
+
+    def _ask_evictions(
+        self, entry: QueuedPod, failure: FitFailure, asked_at: int, refused: dict[str, NodeRefused]
+    ) -> Actions | None:
+        if failure.post_filter is None or failure.post_filter.node_row is None:
+            return None
+        if not self._interest.concerned(entry.kind, "preempt"):
+            return None
+        victims = [self._victims(one) for one in candidates(failure.diagnosis, self._preemption(entry))]
+        return self._follow(self._consultations.begin_evictions(entry, victims, asked_at, refused))
 
     def _victims(self, candidate: Candidate) -> Victims:
-        pods = [self._cycle.cluster.pods.bound(victim.row) for victim in candidate.victims]
+        pods = [self._cluster.pods.bound(victim.row) for victim in candidate.victims]
         refs = tuple(PodRef(pod.namespace, pod.name, pod.uid) for pod in pods)
-        return Victims(self._cycle.cluster.nodes.names[candidate.row], refs, candidate.violations)
+        return Victims(self._cluster.nodes.names[candidate.row], refs, candidate.violations)
 
-    def ask(self, effect: AskExtender, within_ms: Millis) -> None:
-        self._cycle.ask(effect, within_ms)
+    # -- answers -------------------------------------------------------------------------------------------------
 
-    # -- what an asking came to ----------------------------------------------------------------------------------
+    def answered(self, answer: ExtenderSaid) -> Actions:
+        return self._concluded(self._consultations.answered(answer))
 
-    def settled(self, asking: Consultation) -> None:
+    def timed_out(self, ask: int) -> Actions:
+        return self._concluded(self._consultations.timed_out(ask))
+
+    def _concluded(self, outcome: Outcome | None) -> Actions:
+        if outcome is None:
+            return ()
         try:
-            if asking.stage == "preempt":
-                self._make_room(asking)
-            else:
-                self._place(asking)
+            return self._follow(outcome)
         except PluginError as error:
-            self._cycle.failed(asking.entry, str(error))
+            return (Fail(outcome.consultation.entry, str(error)),)
 
-    def refused(self, asking: Consultation) -> None:
-        try:
-            if asking.nominated:
-                self._consult_on_all(asking.entry)
-            else:
-                self._refuse(asking)
-        except PluginError as error:
-            self._cycle.failed(asking.entry, str(error))
+    def _follow(self, outcome: Outcome) -> Actions:
+        """What follows from what extenders said so far."""
+        one = outcome.consultation
+        match outcome.kind:
+            case "asked":
+                return outcome.asks
+            case "settled":
+                return self._evict(one) if one.stage == "preempt" else self._place(one)
+            case "refused":
+                return self._consult_on_all(one.entry, one.asked_at) if one.nominated else self._refuse(one)
+            case "failed":
+                return self._failed(one, outcome.problem)
+            case "outdated":
+                return self._outdated(one)
 
-    def failed(self, asking: Consultation, problem: str) -> None:
-        if asking.stage != "preempt":
-            self._cycle.failed(asking.entry, problem)
-            return
-        try:
-            found = self._found(asking)
-        except PluginError as error:
-            self._cycle.failed(asking.entry, str(error))
-            return
-        if found.filtered.feasible.any():
-            self._again(asking.entry)  # room came meanwhile: nobody need be asked for it
-        else:
-            self._cycle.no_room(asking.entry, found.diagnosis.message(f"preemption: {problem}"))
+    def _outdated(self, one: Consultation) -> Actions:
+        """Decide about the pod as it is now, unless it is not being decided any more."""
+        entry = one.entry
+        is_ours = entry.state is QueueState.IN_FLIGHT and self._state.queue.get(entry.key) is entry
+        return (Activate(entry),) if is_ours else ()
 
-    def outdated(self, asking: Consultation) -> None:
-        """Decide anew, about the pod as it is. One that is not being decided any more is somebody else's."""
-        entry = asking.entry
-        if entry.state is QueueState.IN_FLIGHT and self._cycle.queue.get(entry.key) is entry:
-            self._cycle.queue.wake(entry, self._cycle.now, at_once=True)
+    def _failed(self, one: Consultation, problem: str) -> Actions:
+        if one.stage != "preempt":
+            return (Fail(one.entry, problem),)
+        failure = self._fit_failure(one)
+        if failure.filtered.feasible.any():
+            return (Retry(one.entry),)  # room came meanwhile: no eviction is needed
+        return (Fail(one.entry, failure.diagnosis.message(f"preemption: {problem}"), "Unschedulable"),)
 
-    def _place(self, asking: Consultation) -> None:
+    def _place(self, one: Consultation) -> Actions:
         """Take the best of the nodes that are left and that the pod fits now."""
-        entry = asking.entry
-        profile, view = self._cycle.framework_of(entry).profile, View(self._cycle.cluster)
-        left = run_filters(profile, entry.kind, view).feasible & self._mask(asking.nodes)
-        left[list(self._cycle.held(entry))] = False
+        entry = one.entry
+        profile, view = self._selection.framework_of(entry).profile, View(self._cluster)
+        left = run_filters(profile, entry.kind, view).feasible & self._mask(one.nodes)
+        left[list(self._selection.held(entry))] = False
         if not left.any():
-            self._again(entry)
-            return
+            return (Retry(entry),)
         rank = totals(profile, entry.kind, view, left)
-        for node, score in asking.scores.items():
+        for node, score in one.scores.items():
             if (row := self._row(node)) != NOWHERE:
                 rank[row] += score
         rank[~left] = -1
-        self._cycle.reserve(entry, first_best(rank))
+        return (Reserve(entry, first_best(rank)),)
 
-    def _refuse(self, asking: Consultation) -> None:
-        """Extenders left no node: see whether room can be made, and park the pod."""
-        found = self._found(asking)
-        if not self.has_say_on_room(asking.entry, found, asking.refused):
-            self._park(asking.entry, found)
+    def _refuse(self, one: Consultation) -> Actions:
+        """Extenders left no node: see whether evictions can make room."""
+        failure = self._fit_failure(one)
+        asks = self._ask_evictions(one.entry, failure, one.asked_at, one.refused)
+        return (MarkUnschedulable(one.entry, failure, one.asked_at),) if asks is None else asks
 
-    def _make_room(self, asking: Consultation) -> None:
-        """Evict as extenders agreed to, if that is what would be done now."""
-        entry = asking.entry
-        found = self._found(asking)
-        if found.filtered.failed is None:
-            found = restricted_to(found, self._mask(asking.nodes), self._seeking(entry))
-            if (asking.nodes or found.filtered.feasible.any()) and not self._agreed(asking, found):
-                self._again(entry)
-                return
-        self._park(entry, found)
+    def _evict(self, one: Consultation) -> Actions:
+        """Evict as extenders agreed to, if the same pods would be chosen now."""
+        entry = one.entry
+        failure = self._fit_failure(one)
+        if failure.filtered.failed is None:
+            failure = restricted_to(failure, self._mask(one.nodes), self._preemption(entry))
+            if (one.nodes or failure.filtered.feasible.any()) and not self._agreed(one, failure):
+                return (Retry(entry),)
+        return (MarkUnschedulable(entry, failure, one.asked_at),)
 
-    def _agreed(self, asking: Consultation, found: FitFailure) -> bool:
-        if found.post_filter is None or found.post_filter.node_row is None:
+    def _agreed(self, one: Consultation, failure: FitFailure) -> bool:
+        found = failure.post_filter
+        if found is None or found.node_row is None:
             return False
-        offered = asking.victims[self._cycle.cluster.nodes.names[found.post_filter.node_row]]
-        uids = {pod.uid: None for pod in offered.pods}
-        return all(victim.uid in uids for victim in found.post_filter.victims)
+        uids = {pod.uid: None for pod in one.victims[self._cluster.nodes.names[found.node_row]].pods}
+        return all(victim.uid in uids for victim in found.victims)
 
     # -- the cluster as it is ------------------------------------------------------------------------------------
 
-    def _found(self, asking: Consultation) -> FitFailure:
+    def _fit_failure(self, one: Consultation) -> FitFailure:
         """Why the pod fits nowhere now, with what extenders refused."""
-        return with_extender_rejections(
-            self._cycle.find(asking.entry), self._said(asking.refused), self._seeking(asking.entry)
-        )
+        found = ((self._row(node), why) for node, why in one.refused.items())
+        rejections = [ExtenderRejection(row, why.text, why.eviction_helps) for row, why in found if row != NOWHERE]
+        failure = self._selection.fit_failure(one.entry, self._state.evictions)
+        return with_extender_rejections(failure, rejections, self._preemption(one.entry))
 
-    def _said(self, refused: dict[str, NodeRefused]) -> list[ExtenderRejection]:
-        found = ((self._row(node), why) for node, why in refused.items())
-        return [ExtenderRejection(row, why.text, why.eviction_helps) for row, why in found if row != NOWHERE]
-
-    def _seeking(self, entry: QueuedPod) -> PreemptionContext:
-        cycle = self._cycle
-        deciding, held = cycle.framework_of(entry), cycle.nominations.get(entry.key)
-        known = PreemptionInputs(nominated=cycle.promised_to_others(entry), evicting=cycle.evictions)
-        node = "" if held is None else held.node
-        return PreemptionContext(deciding.profile, entry.kind, View(cycle.cluster), deciding.preemption, known, node)
+    def _preemption(self, entry: QueuedPod) -> PreemptionContext:
+        framework, own = self._selection.framework_of(entry), self._state.nominations.get(entry.key)
+        known = PreemptionInputs(nominated=self._selection.nominated(entry), evicting=self._state.evictions)
+        node = "" if own is None else own.node
+        return PreemptionContext(framework.profile, entry.kind, View(self._cluster), framework.preemption, known, node)
 
     def _row(self, node: str) -> int:
-        return self._cycle.cluster.nodes.rows.get(node, NOWHERE)
+        return self._cluster.nodes.rows.get(node, NOWHERE)
 
     def _mask(self, nodes: Iterable[str]) -> Mask:
-        found = np.zeros(self._cycle.cluster.nodes.size, np.bool_)
+        found = np.zeros(self._cluster.nodes.size, np.bool_)
         found[[row for row in map(self._row, nodes) if row != NOWHERE]] = True
         return found
-
-    # -- going on ------------------------------------------------------------------------------------------------
-
-    def _park(self, entry: QueuedPod, found: FitFailure) -> None:
-        self._cycle.park(entry, found)
-        if entry.heard != self._cycle.heard and entry.state is QueueState.UNSCHEDULABLE:
-            # What the extenders said is about what was; whatever came since may help.
-            self._cycle.queue.wake(entry, self._cycle.now)
-
-    def _again(self, entry: QueuedPod) -> None:
-        """The cluster moved on while extenders were asked: decide anew, and before long with a rest between."""
-        if entry.errors >= RACES:
-            self._cycle.failed(entry, MOVED_ON)
-            return
-        entry.errors += 1
-        self._cycle.queue.wake(entry, self._cycle.now, at_once=True)

@@ -30,7 +30,7 @@ ASKED_AT: Final = ("filter", "score", "preFilter", "reserve")
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """All that deciding for one scheduler name takes: its plugins, and how it preempts."""
+    """All that framework for one scheduler name takes: its plugins, and how it preempts."""
 
     profile: Profile
     preemption: PreemptionOptions
@@ -47,8 +47,8 @@ def build_frameworks(
     others = others or {}
     known = {**BUILT_IN_POINTS, **{name: points_of(kind) for name, kind in others.items()}}
     extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
-    made = {profile.scheduler_name: _deciding(profile, others) for profile in resolve(config, known)}
-    return {name: _for_extenders(deciding) for name, deciding in made.items()} if extended else made
+    made = {profile.scheduler_name: _framework(profile, others) for profile in resolve(config, known)}
+    return {name: _for_extenders(framework) for name, framework in made.items()} if extended else made
 
 
 def default_framework() -> Framework:
@@ -68,7 +68,7 @@ def points_of(kind: type) -> frozenset[str]:
     return frozenset(points)
 
 
-def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framework:
+def _framework(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framework:
     filters: dict[str, Filter | None] = {}
     scorers: dict[str, Scorer | None] = {}
     assigners: dict[str, Assigner | None] = {}
@@ -108,11 +108,11 @@ def _deciding(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framewor
     )
 
 
-def _for_extenders(deciding: Framework) -> Framework:
-    profile = deciding.profile
+def _for_extenders(framework: Framework) -> Framework:
+    profile = framework.profile
     if profile.sampling is ALL_NODES:
-        return deciding
-    return replace(deciding, profile=replace(profile, sampling=replace(profile.sampling, for_extenders=True)))
+        return framework
+    return replace(framework, profile=replace(profile, sampling=replace(profile.sampling, for_extenders=True)))
 
 
 def _sampling(resolved: ResolvedProfile) -> Sampling:

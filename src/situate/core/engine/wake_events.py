@@ -119,7 +119,7 @@ def pod_left(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
     return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node, objects=objects)
 
 
-def promise_ended(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
+def nomination_ended(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
     """A node is no longer held for a pod. To pods that it does not outrank, that is as if the pod had left it."""
     return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node, up_to=kind.priority, objects=objects)
 

@@ -6,7 +6,7 @@ its PodGroup, or from its pods where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from situate.core.changes import Millis
@@ -26,6 +26,7 @@ from situate.core.queue.queue import SchedulingQueue
 from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.state.cluster import Cluster
 from situate.core.state.objects import ObjectTable
+from situate.core.state.pods import BoundPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ class Gang:
     """When what is bound of it is given up, if it is not whole by then."""
     dissolving: bool = False
     """It is being given up: whoever is bound must leave."""
-    said: tuple[str, str, str] = ("", "", "")
-    """What its PodGroup was last told: status, reason and message."""
-    told: dict[str, str] = field(default_factory=dict)
-    """What members that are held were last told."""
-    tell_at_ms: Millis | None = None
-    """When those that were told something else before are told again."""
-    parked_with: tuple[Demands, int] | None = None
-    """What it demanded, and how many were placed, when it was last parked."""
+    condition: tuple[str, str, str] = ("", "", "")
+    """The last condition of its PodGroup: status, reason and message."""
+    held_because: dict[str, str] = field(default_factory=dict)
+    """By member: the last reason that was reported for holding it."""
+    report_at_ms: Millis | None = None
+    """When members are told a reason other than the last."""
+    refused_as: tuple[Demands, int] | None = None
+    """What it demanded, and how many were placed, when it was last unschedulable."""
 
 
 class Gangs:
@@ -111,7 +112,7 @@ class Gangs:
         if gang is None:
             return
         del gang.members[key]
-        gang.told.pop(key, None)
+        gang.held_because.pop(key, None)
         self._changed[gang.name] = gang
         if not gang.members:
             del self._by_name[gang.name]
@@ -216,7 +217,26 @@ def gang_status(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> GangSta
     return GangStatus(tuple(placed), tuple(bound), tuple(waiting))
 
 
-def why_held(gang: Gang, demands: Demands, roll: GangStatus) -> str:
+def nominated_together(key: str, gangs: Gangs, queue: SchedulingQueue, cluster: Cluster) -> list[str]:
+    """The pods whose nominations end with this pod's: all of its gang, while that is not placed."""
+    gang = gangs.of(key)
+    if gang is None:
+        return [key]
+    placed = len(gang_status(gang, queue, cluster).placed)
+    return [key] if placed >= demands_of(gang, cluster.objects).min_count else list(gang.members)
+
+
+def evicted_together(victim: BoundPod, priority: int, gangs: Gangs, cluster: Cluster) -> Sequence[BoundPod] | None:
+    """All pods that leave with a victim; None if one of them has this priority or a higher one."""
+    gang = gangs.of(victim.key)
+    if gang is None or not demands_of(gang, cluster.objects).disrupted_whole:
+        return (victim,)
+    pods = cluster.pods
+    going = [pods.bound(pods.rows[key]) for key in gang.members if key in pods.rows]
+    return None if any(pod.kind.priority >= priority for pod in going) else going
+
+
+def why_held(gang: Gang, demands: Demands, status: GangStatus) -> str:
     """Why no pod of the gang can be tried now, in words; empty if they can."""
     if not demands.min_count:
         return ""
@@ -224,11 +244,11 @@ def why_held(gang: Gang, demands: Demands, roll: GangStatus) -> str:
         return f"waiting for the bound pods of gang {gang.name} to leave: it could not be bound whole in time"
     if demands.missing:
         return f"waiting for {demands.missing}"
-    lacking = demands.min_count - roll.here
+    lacking = demands.min_count - status.here
     if lacking > 0:
         pods = "pod" if lacking == 1 else "pods"
-        return f"waiting for {lacking} more {pods} of gang {gang.name}: {roll.here} of {demands.min_count} are here"
-    names = list(dict.fromkeys(entry.pod.spec.scheduler_name for entry in roll.waiting))
+        return f"waiting for {lacking} more {pods} of gang {gang.name}: {status.here} of {demands.min_count} are here"
+    names = list(dict.fromkeys(entry.pod.spec.scheduler_name for entry in status.waiting))
     if len(names) > 1:
         return (
             "all pods in a single pod group should have the same .spec.schedulerName set, "

@@ -140,7 +140,7 @@ def _evict_for(
         search.said = search.said or result.message
         return NOWHERE
     leaving = [pod for pod in view.pods_on(result.node_row) if pod.leaving and pod.kind.priority < kind.priority]
-    going = _all_going(result.victims, kind.priority, with_it)
+    going = all_going(result.victims, kind.priority, with_it)
     if going is None or not _fits(planner, member, [*leaving, *going], result.node_row):
         return NOWHERE
     new = planner.take_off([*leaving, *going])
@@ -150,7 +150,7 @@ def _evict_for(
     return result.node_row
 
 
-def _all_going(victims: Sequence[BoundPod], priority: int, with_it: WithIt) -> list[BoundPod] | None:
+def all_going(victims: Sequence[BoundPod], priority: int, with_it: WithIt) -> list[BoundPod] | None:
     """The victims and all who go with them; None if one of those must not go."""
     found: dict[int, BoundPod] = {}
     for victim in victims:

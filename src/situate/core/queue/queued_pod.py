@@ -61,8 +61,6 @@ class QueuedPod:
     """The node that its last bind went to, if that was rejected."""
     flushed: bool = False
     """The five-minute flush put it back, and nothing that it waits for has happened since."""
-    heard: int = 0
-    """How many wake-ups there had been when others began to be asked about it: what comes after must not be missed."""
     key: str = field(init=False)
 
     def __post_init__(self) -> None:

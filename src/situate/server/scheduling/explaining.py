@@ -109,7 +109,7 @@ class Explainer:
 
     def _placed(self, profile: Profile, entry: QueuedPod, row: int) -> Details:
         # Who was promised a node gets it without a question to anybody: what is kept may be of long ago.
-        standing = None if entry.nominated else self._engine.cycle.verdicts_for(entry)
+        standing = None if entry.nominated else self._engine.cycle.selection.verdicts_for(entry)
         if standing is None:  # or the first of its class: nothing is kept yet, and may never be
             standing = VerdictCache(self._engine.cluster, profile, entry.kind)
             board = _Board(standing, self._engine.cluster)

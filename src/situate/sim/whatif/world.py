@@ -229,7 +229,7 @@ class _World:
             + counts[QueueState.IN_FLIGHT]
             + counts[QueueState.RESERVED]
         )
-        return bool(waiting or len(self._engine.cycle.nominations))
+        return bool(waiting or len(self._engine.state.nominations))
 
     def _happen(self, now: Millis) -> None:
         """All of one moment, until nothing more follows from it."""
