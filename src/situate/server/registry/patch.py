@@ -48,7 +48,7 @@ SHOWN: Final = 2_000
 
 
 async def patch_object(
-    means: RegistryContext, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
+    context: RegistryContext, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
 ) -> WriteResult:
     """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
     resource = target.resource
@@ -76,7 +76,7 @@ async def patch_object(
             raise StatusError(error.status, REASONS.get(HTTPStatus(error.status), ""), str(error)) from None
 
     may_create = how == "apply" and not target.subresource
-    return await update(means, target, make, caller, options, may_create=may_create)
+    return await update(context, target, make, caller, options, may_create=may_create)
 
 
 def _patched(how: Literal["merge", "json", "strategic"], old: Object, patch: Any, resource: Resource) -> Object:

@@ -60,21 +60,21 @@ class Selection(Struct, frozen=True, gc=False):
         """Whether there is a selector at all, and not only a namespace."""
         return bool(self.labels.requirements or self.terms or self.name or self.node or self.outside)
 
-    def matches(self, held: StoredObject) -> bool:
-        if self.namespace and held.namespace != self.namespace:
+    def matches(self, stored: StoredObject) -> bool:
+        if self.namespace and stored.namespace != self.namespace:
             return False
-        if (self.name and held.name != self.name) or self.outside:
+        if (self.name and stored.name != self.name) or self.outside:
             return False
         for column, value, equal in self.terms:
-            if (_value_at(held, column) == value) is not equal:
+            if (_value_at(stored, column) == value) is not equal:
                 return False
-        return not self.labels.requirements or self.labels.matches(held.labels)
+        return not self.labels.requirements or self.labels.matches(stored.labels)
 
 
-def _value_at(held: StoredObject, column: int) -> str:
+def _value_at(stored: StoredObject, column: int) -> str:
     if column >= 0:
-        return held.values[column]
-    return held.name if column == _NAME_COLUMN else held.namespace
+        return stored.values[column]
+    return stored.name if column == _NAME_COLUMN else stored.namespace
 
 
 def selection(resource: Resource, namespace: str, name: str, labels: str, fields: str) -> Selection:

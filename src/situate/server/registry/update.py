@@ -48,71 +48,77 @@ MakeUpdate: TypeAlias = Callable[[Object | None, Writer], UpdatedObject]
 
 
 async def update(
-    means: RegistryContext, target: Target, make: MakeUpdate, caller: Caller, options: WriteOptions, *, may_create: bool
+    context: RegistryContext,
+    target: Target,
+    make: MakeUpdate,
+    caller: Caller,
+    options: WriteOptions,
+    *,
+    may_create: bool,
 ) -> WriteResult:
     """The object as `make` makes it. 404 if it is not there and may not be created, 409 if it is not as expected."""
 
     async def attempt() -> WriteResult | Conflicted:
-        held = means.cache.get(target.resource, target.namespace, target.name)
-        writer = writer_of(target.resource, target.subresource, caller, options, means.now())
-        if held is not None:
-            done = await _replace_once(means, target, held, make, writer, caller, options)
+        stored = context.cache.get(target.resource, target.namespace, target.name)
+        writer = writer_of(target.resource, target.subresource, caller, options, context.now())
+        if stored is not None:
+            done = await _replace_once(context, target, stored, make, writer, caller, options)
         elif may_create:
             made = make(None, writer)
-            done = await create_once(means, target, made.object, caller, options, owned=made.owned)
+            done = await create_once(context, target, made.object, caller, options, owned=made.owned)
         else:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        return done if isinstance(done, Conflicted) else WriteResult(done, created=held is None)
+        return done if isinstance(done, Conflicted) else WriteResult(done, created=stored is None)
 
-    return await retry_conflicts(means, target, attempt)
+    return await retry_conflicts(context, target, attempt)
 
 
 async def _replace_once(
-    means: RegistryContext,
+    context: RegistryContext,
     target: Target,
-    held: StoredObject,
+    stored: StoredObject,
     make: MakeUpdate,
     writer: Writer,
     caller: Caller,
     options: WriteOptions,
 ) -> StoredObject | Conflicted:
-    resource, strategy = target.resource, means.strategy(target.resource)
+    resource, strategy = target.resource, context.strategy(target.resource)
     # 1. What it was and what it shall be; whether that is the object which was meant.
-    old = held.object(resource)
+    old = stored.object(resource)
     made = make(old, writer)
     new = made.object
     set_name_and_namespace(new, target)
-    _check_expected(target, strategy, made, held)
+    _check_expected(target, strategy, made, stored)
     # 2. What was left out, and whose the fields are.
     strategy.default(new)
     if not made.owned:
         new = updated(old, new, writer)
-    new["metadata"]["resourceVersion"] = str(held.revision)
+    new["metadata"]["resourceVersion"] = str(stored.revision)
     # 3. Everybody who has a say.
-    for each in means.admission:
+    for each in context.admission:
         await each.admit("update", target, new, old, caller)
     _prepare(target, strategy, new, old)
     causes = validate_metadata_update(new, old) + _checked(target.subresource, strategy, new, old)
     if causes:
-        raise invalid(resource.kind, resource.group, held.name, causes)
+        raise invalid(resource.kind, resource.group, stored.name, causes)
     if not target.subresource:
         warn(strategy.warnings(new))
     # 4. The store, if anything is different.
     if last_finalizer_removed(new, old, resource.kind):
-        return await _ended(means, target, held, old, new, options.dry_run)
+        return await _ended(context, target, stored, old, new, options.dry_run)
     if _same(new, old):
-        return held
-    return await commit(means, target, held.name, held, old, new, options.dry_run)
+        return stored
+    return await commit(context, target, stored.name, stored, old, new, options.dry_run)
 
 
-def _check_expected(target: Target, strategy: Strategy, made: UpdatedObject, held: StoredObject) -> None:
+def _check_expected(target: Target, strategy: Strategy, made: UpdatedObject, stored: StoredObject) -> None:
     metadata = made.object["metadata"]
     version = metadata.get("resourceVersion", "")
     if not parse_resource_version(version) and not strategy.unconditional_update:
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(target.resource.plural, target.resource.group, held.name, [cause])
+        raise invalid(target.resource.plural, target.resource.group, stored.name, [cause])
     check_preconditions(
-        target, "" if version == "0" else version, metadata.get("uid", "") if made.uid_expected else "", held
+        target, "" if version == "0" else version, metadata.get("uid", "") if made.uid_expected else "", stored
     )
 
 
@@ -151,16 +157,16 @@ def last_finalizer_removed(new: Object, old: Object, kind: str) -> bool:
 
 
 async def _ended(
-    means: RegistryContext,
+    context: RegistryContext,
     target: Target,
-    held: StoredObject,
+    stored: StoredObject,
     old: Object,
     new: Object,
     dry_run: bool,
     request: object | None = None,
 ) -> StoredObject | Conflicted:
-    done = await commit(means, target, held.name, held, old, None, dry_run, request=request)
-    return done if isinstance(done, Conflicted) else read_stored(held.key, encode(new), done.revision)
+    done = await commit(context, target, stored.name, stored, old, None, dry_run, request=request)
+    return done if isinstance(done, Conflicted) else read_stored(stored.key, encode(new), done.revision)
 
 
 def _same(new: Object, old: Object) -> bool:
@@ -182,7 +188,7 @@ def _timeless(metadata: Object) -> Object:
 
 
 async def modify(
-    means: RegistryContext,
+    context: RegistryContext,
     target: Target,
     change: Callable[[Object, StoredObject], Object],
     *,
@@ -195,16 +201,16 @@ async def modify(
     """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
 
     async def attempt() -> StoredObject | Conflicted:
-        held = means.cache.get(target.resource, target.namespace, target.name)
-        if held is None:
+        stored = context.cache.get(target.resource, target.namespace, target.name)
+        if stored is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        check_preconditions(target, resource_version, uid, held)
-        old = (None if altered else means.recent_creates.take(held)) or held.object(target.resource)
-        new = change(held.object(target.resource) if altered else old, held)
+        check_preconditions(target, resource_version, uid, stored)
+        old = (None if altered else context.recent_creates.take(stored)) or stored.object(target.resource)
+        new = change(stored.object(target.resource) if altered else old, stored)
         if last_finalizer_removed(new, old, target.resource.kind):
-            return await _ended(means, target, held, old, new, dry_run, request)
+            return await _ended(context, target, stored, old, new, dry_run, request)
         if new == old:
-            return held
-        return await commit(means, target, held.name, held, old, new, dry_run, request=request)
+            return stored
+        return await commit(context, target, stored.name, stored, old, new, dry_run, request=request)
 
-    return await retry_conflicts(means, target, attempt)
+    return await retry_conflicts(context, target, attempt)
