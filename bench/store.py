@@ -16,7 +16,7 @@ from situate.store.entries import ABSENT, Revision
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.open import open_store
 from situate.store.sqlite.file import open_writer
-from situate.store.sqlite.log import Log
+from situate.store.sqlite.log import TransactionLog
 from situate.store.transactions import At, Committed, Guard, Present, Put, Transaction
 
 # In the place of this folder, as in it this file would be `store`.
@@ -159,7 +159,7 @@ async def measured(where: str) -> Row:
 
 def log_alone(path: Path) -> Row:
     """What the disk and SQLite allow: no event loop, 64 transactions a commit."""
-    log = Log(open_writer(path, 0))
+    log = TransactionLog(open_writer(path, 0))
     done = 0
     start = time.perf_counter()
     while time.perf_counter() - start < SECONDS:

@@ -9,7 +9,7 @@ import pytest
 from situate.cli.control_plane.process import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
-from situate.server.http.metrics import Meter
+from situate.server.http.metrics import RequestMetrics
 from situate.server.placing.snapshot_lag import SnapshotLag
 
 ROOT = Path(__file__).parent.parent.parent
@@ -33,7 +33,7 @@ def test_a_metric_stands_there_as_it_is(family: Family) -> None:
 def test_the_page_has_what_is_shown_and_nothing_else() -> None:
     shown = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name
-        for metric in (*Metrics().registry.collect(), *Meter().collect(), *LAG.collect())
+        for metric in (*Metrics().registry.collect(), *RequestMetrics().collect(), *LAG.collect())
     }
     assert set(ROWS) == shown | set(GAUGES)
 

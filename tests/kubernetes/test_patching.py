@@ -57,9 +57,9 @@ class Bench:
         ours = patching.updated(None, sent, self.writer("maker", ""))
         assert differences(owners_of(ours), owners_of(made)) == []
 
-    def writer(self, manager: str, subresource: str | None = None) -> patching.Writer:
+    def writer(self, manager: str, subresource: str | None = None) -> patching.FieldWriter:
         within = self.kind.subresource if subresource is None else subresource
-        return patching.Writer(manager, self.kind.version, self.kind.name, NOW, within)
+        return patching.FieldWriter(manager, self.kind.version, self.kind.name, NOW, within)
 
     @property
     def path(self) -> str:
@@ -105,7 +105,7 @@ class Bench:
         return found
 
     def ours(self, content: str, live: Json, patch: Any, manager: str, force: bool) -> Json | patching.PatchError:
-        shape = patching.shape_of(self.kind.version, self.kind.name)
+        shape = patching.merge_schema(self.kind.version, self.kind.name)
         try:
             match content:
                 case "application/strategic-merge-patch+json":
@@ -206,7 +206,7 @@ def made_alike(cluster: Cluster, words: str, rest: Json, way: str) -> list[str]:
     head = {"apiVersion": version, "kind": kind, "metadata": {"name": "made", "finalizers": ["example.com/a"]}}
     new = json.loads(json.dumps({**head, **rest}).replace("NAMESPACE", cluster.namespace))
     path = path_of(new, cluster.namespace)
-    writer = patching.Writer("maker", version, kind, NOW)
+    writer = patching.FieldWriter("maker", version, kind, NOW)
     if way == "POST":
         made = cluster.api.post(f"{path}?dryRun=All&fieldManager=maker", new)
         ours = patching.updated(None, bare(made), writer)
@@ -238,7 +238,7 @@ def test_kubectl_takes_over_what_client_side_apply_wrote(cluster: Cluster, label
     config = {**wanted, "metadata": {"name": "d", "labels": labels}, "spec": {**wanted["spec"], "replicas": 3}}
     ours: Json | str
     try:
-        ours = patching.applied(live, config, patching.Writer(manager, "apps/v1", "Deployment", NOW))
+        ours = patching.applied(live, config, patching.FieldWriter(manager, "apps/v1", "Deployment", NOW))
     except patching.ApplyConflictError as conflict:
         ours = f"409 Conflict: {conflict}"
     theirs: Json | str
@@ -262,7 +262,7 @@ def test_the_oldest_of_many_writers_become_ancient(cluster: Cluster) -> None:
             "PATCH", f"{path}?fieldManager=writer-{number}", {"data": {f"k{number}": ""}}, MERGE
         )
         now = max(entry["time"] for entry in theirs["metadata"]["managedFields"])
-        ours = patching.updated(live, bare(theirs), patching.Writer(f"writer-{number}", "v1", "ConfigMap", now))
+        ours = patching.updated(live, bare(theirs), patching.FieldWriter(f"writer-{number}", "v1", "ConfigMap", now))
         assert ours["metadata"]["managedFields"] == theirs["metadata"]["managedFields"]
         live = theirs
     assert any(entry["manager"] == "ancient-changes" for entry in live["metadata"]["managedFields"])

@@ -13,7 +13,7 @@ from situate.core.effects import Bind
 from situate.core.engine.engine import BATCH
 from situate.loop.history import History
 from situate.loop.journal import SYNC_EVERY_MS, Journal, Keep, segment_name
-from situate.wire.journal import Header, Heard, decode_record, digest_of, fingerprint
+from situate.wire.journal import JournalHeader, StepChanges, decode_record, digest_of, fingerprint
 
 CONFIG = default_configuration()
 REF = PodRef("default", "web", "u1")
@@ -27,13 +27,13 @@ def lines(folder: Path, segment: int = 1) -> list[bytes]:
 def test_a_journal_begins_with_what_it_is_of(tmp_path: Path) -> None:
     Journal(tmp_path / "j", CONFIG).close()
     (header,) = map(decode_record, lines(tmp_path / "j"))
-    assert header == Header(config=CONFIG, batch=BATCH, format=fingerprint())
+    assert header == JournalHeader(config=CONFIG, batch=BATCH, format=fingerprint())
 
 
 def test_what_a_step_is_told_is_on_file_before_the_step(tmp_path: Path) -> None:
     journal = Journal(tmp_path, CONFIG)
     journal.heard(5, [NodeSeen(node()), PodSeen(pod(uid="u1"))])
-    assert decode_record(lines(tmp_path)[-1]) == Heard(1, 5, (NodeSeen(node()), PodSeen(pod(uid="u1"))))
+    assert decode_record(lines(tmp_path)[-1]) == StepChanges(1, 5, (NodeSeen(node()), PodSeen(pod(uid="u1"))))
     (step,) = History(tmp_path)
     assert (step.number, step.now, step.decided) == (1, 5, None)
     journal.close()
@@ -67,7 +67,11 @@ def test_a_full_file_is_followed_by_the_next(tmp_path: Path) -> None:
             journal.decided([BIND])
     assert sorted(path.name for path in tmp_path.iterdir()) == [segment_name(number) for number in (1, 2, 3)]
     headers = [decode_record(lines(tmp_path, number)[0]) for number in (1, 2, 3)]
-    assert [(one.segment, one.first_step) for one in headers if isinstance(one, Header)] == [(1, 1), (2, 2), (3, 3)]
+    assert [(one.segment, one.first_step) for one in headers if isinstance(one, JournalHeader)] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+    ]
     assert [step.number for step in History(tmp_path)] == [1, 2, 3]
     assert [step.number for step in History(tmp_path / segment_name(1))] == [1, 2, 3]
 

@@ -16,7 +16,7 @@ from situate.loop.journal import Journal, Keep, segment_name
 from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
 from situate.loop.run import turn
 from situate.wire.config import load_config
-from situate.wire.journal import Heard, decode_record, encode_record
+from situate.wire.journal import StepChanges, decode_record, encode_record
 
 CONFIG = default_configuration()
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -79,8 +79,8 @@ def tampered(folder: Path, step: int, *changes: Change) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
     for at, line in enumerate(lines):
         told = decode_record(line)
-        if isinstance(told, Heard) and told.step == step:
-            lines[at] = encode_record(Heard(step, told.now, changes))
+        if isinstance(told, StepChanges) and told.step == step:
+            lines[at] = encode_record(StepChanges(step, told.now, changes))
     file.write_bytes(b"".join(lines))
 
 

@@ -11,8 +11,8 @@ from situate.store.errors import (
 )
 from situate.store.single import create, delete, get, update
 from situate.store.transactions import (
-    OPERATIONS,
-    TRANSACTION_BYTES,
+    MAX_OPERATIONS,
+    MAX_TRANSACTION_BYTES,
     At,
     Committed,
     Delete,
@@ -129,8 +129,8 @@ def test_a_deletion_of_what_is_not_there_is_no_event(opener: Opener) -> None:
     "writes",
     [
         pytest.param([Put("/a", b""), Delete("/a")], id="one key twice"),
-        pytest.param([Put(f"/{n}", b"") for n in range(OPERATIONS + 1)], id="too many writes"),
-        pytest.param([Put("/a", bytes(TRANSACTION_BYTES))], id="too many bytes"),
+        pytest.param([Put(f"/{n}", b"") for n in range(MAX_OPERATIONS + 1)], id="too many writes"),
+        pytest.param([Put("/a", bytes(MAX_TRANSACTION_BYTES))], id="too many bytes"),
         pytest.param([Put("", b"")], id="an empty key"),
         pytest.param([Put("/a\0b", b"")], id="a key with a zero character"),
         pytest.param([Put("/\ud800", b"")], id="a key that is not text"),
@@ -150,16 +150,16 @@ def test_a_transaction_that_not_every_store_can_take_is_refused_by_all(
 
 def test_the_largest_transactions_are_taken(opener: Opener) -> None:
     async def story(store: Store) -> None:
-        size = TRANSACTION_BYTES // OPERATIONS - 40
+        size = MAX_TRANSACTION_BYTES // MAX_OPERATIONS - 40
         revision = revision_of(
             await store.commit(
-                [At(f"/{n:03}", ABSENT) for n in range(OPERATIONS)],
-                [Put(f"/{n:03}", bytes([n]) * size) for n in range(OPERATIONS)],
+                [At(f"/{n:03}", ABSENT) for n in range(MAX_OPERATIONS)],
+                [Put(f"/{n:03}", bytes([n]) * size) for n in range(MAX_OPERATIONS)],
             )
         )
         page = await store.scan("/")
         assert {entry.modified for entry in page.entries} == {revision}
-        assert [entry.value for entry in page.entries] == [bytes([n]) * size for n in range(OPERATIONS)]
+        assert [entry.value for entry in page.entries] == [bytes([n]) * size for n in range(MAX_OPERATIONS)]
         await update(store, "/000", bytes(1_400_000), revision)
         assert (await store.read(["/000"])).entries[0] == await get(store, "/000")
 

@@ -12,7 +12,7 @@ from situate.store.errors import (
 )
 from situate.store.single import create, delete, update
 from situate.store.transactions import (
-    OPERATIONS,
+    MAX_OPERATIONS,
     Delete,
     Put,
 )
@@ -88,12 +88,12 @@ def test_the_past_is_read_as_it_was(opener: Opener) -> None:
 
 def test_many_keys_are_read_at_one_revision(opener: Opener) -> None:
     async def story(store: Store) -> None:
-        keys = [f"/{number}" for number in range(3 * OPERATIONS)]
-        await store.commit([], [Put(key, b"") for key in keys[:OPERATIONS]])
+        keys = [f"/{number}" for number in range(3 * MAX_OPERATIONS)]
+        await store.commit([], [Put(key, b"") for key in keys[:MAX_OPERATIONS]])
         reading = await store.read([*keys, keys[0]])
         assert [entry and entry.key for entry in reading.entries] == [
-            *keys[:OPERATIONS],
-            *[None] * 2 * OPERATIONS,
+            *keys[:MAX_OPERATIONS],
+            *[None] * 2 * MAX_OPERATIONS,
             keys[0],
         ]
         assert (await store.read([])).revision == reading.revision == await store.revision()
@@ -113,8 +113,8 @@ def test_a_revision_that_is_not_there_yet_is_said_to_be_so(opener: Opener) -> No
 
 def test_a_long_scan_is_whole(opener: Opener) -> None:
     async def story(store: Store) -> None:
-        for start in range(0, 6_000, OPERATIONS):
-            await store.commit([], [Put(f"/{n:05}", b"%d" % n) for n in range(start, start + OPERATIONS)])
+        for start in range(0, 6_000, MAX_OPERATIONS):
+            await store.commit([], [Put(f"/{n:05}", b"%d" % n) for n in range(start, start + MAX_OPERATIONS)])
         page = await store.scan("/")
         assert [int(entry.value) for entry in page.entries] == list(range(6_000))
         assert (await store.scan("/", limit=5_500)).remaining == 500

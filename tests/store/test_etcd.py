@@ -8,7 +8,7 @@ import pytest
 
 from situate.store.entries import Revision
 from situate.store.errors import OutcomeUnknownError, UnavailableError
-from situate.store.etcd.client import Client
+from situate.store.etcd.client import EtcdClient
 from situate.store.etcd.protocol import LEASE_REVOKE
 from situate.store.etcd.store import EtcdStore
 from situate.store.single import create, get, update
@@ -125,8 +125,8 @@ def test_marks_are_made_anew_when_their_lease_is_gone(etcd_server: Etcd) -> None
         chosen = settings(*etcd_server.endpoints)
         async with opened(chosen) as store:
             await create(store, "/a", b"")
-            client = Client(chosen)
-            await client.ask(LEASE_REVOKE, LEASE_REVOKE.request(ID=store._marks.lease))
+            client = EtcdClient(chosen)
+            await client.ask(LEASE_REVOKE, LEASE_REVOKE.request(ID=store._markers.lease))
             await client.aclose()
             assert isinstance(await create(store, "/b", b""), Committed)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situate.store.errors import InvalidRequestError
-from situate.store.keys import KEY_BYTES, check_key, first_after, prefix_end
+from situate.store.keys import MAX_KEY_BYTES, check_key, first_after, prefix_end
 
 # Few characters, and those next to gaps, so that prefixes of each other are common.
 texts = st.text(st.sampled_from("a/b\x7f\u0080\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=4)
@@ -28,6 +28,6 @@ def test_nothing_lies_between_a_key_and_the_first_after_it(one: str, other: str)
 
 
 def test_a_key_has_a_longest() -> None:
-    check_key("k" * KEY_BYTES)
+    check_key("k" * MAX_KEY_BYTES)
     with pytest.raises(InvalidRequestError, match="at most"):
-        check_key("k" * (KEY_BYTES + 1))
+        check_key("k" * (MAX_KEY_BYTES + 1))

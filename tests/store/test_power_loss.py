@@ -11,8 +11,8 @@ import pytest
 
 from situate.store.entries import Revision
 from situate.store.sqlite import log as log_module
-from situate.store.sqlite.log import Log
-from situate.store.sqlite.queries import listed
+from situate.store.sqlite.log import TransactionLog
+from situate.store.sqlite.queries import scan
 from situate.store.sqlite.schema import prepare
 from situate.store.transactions import Committed, Delete, Put, Transaction
 from store.disk import Disk
@@ -70,7 +70,7 @@ class World:
         connection = self.disk.connect()
         prepare(connection)
         self.weaken(connection)
-        log = Log(connection)
+        log = TransactionLog(connection)
         for step in range(COMMITS):
             self.write(log, step)
             if self.disk.dead:
@@ -78,7 +78,7 @@ class World:
         self.disk.dead = True
         connection.close(True)
 
-    def write(self, log: Log, step: int) -> None:
+    def write(self, log: TransactionLog, step: int) -> None:
         self.under_way = [transaction(self.dice, step) for _ in range(self.dice.randint(1, 5))]
         answers, _ = log.commit(self.under_way)
         if self.disk.dead:
@@ -101,8 +101,8 @@ class World:
         connection = disk.connect()
         try:
             prepare(connection)
-            log = Log(connection)
-            page = listed(connection, "", None, "", 0)
+            log = TransactionLog(connection)
+            page = scan(connection, "", None, "", 0)
             found = {entry.key: entry.value for entry in page.entries}
             assert found in (self.acknowledged, after(self.acknowledged, self.under_way))
             assert page.revision == log.revision >= self.revision

@@ -18,7 +18,7 @@ from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.queries import heads
 from situate.store.sqlite.schema import check_sqlite
 from situate.store.sqlite.store import SqliteStore
-from situate.store.sqlite.writer import MOST_AT_ONCE
+from situate.store.sqlite.writer import MAX_BATCH
 from situate.store.transactions import At, Committed, Delete, Present, Put, Refused, Transaction
 from store.sqlite_stories import tell
 from store.stories import Follower, follow, revision_of
@@ -59,20 +59,20 @@ async def _does_nothing(_store: SqliteStore) -> None:
 
 def test_however_many_come_at_once_a_commit_has_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = log_module.Log.commit
+    real = log_module.TransactionLog.commit
 
-    def counted(self: log_module.Log, transactions: Sequence[Transaction]) -> object:
+    def counted(self: log_module.TransactionLog, transactions: Sequence[Transaction]) -> object:
         sizes.append(len(transactions))
         return real(self, transactions)
 
     async def story(store: SqliteStore) -> None:
-        many = 2 * MOST_AT_ONCE + 1
+        many = 2 * MAX_BATCH + 1
         done = await asyncio.gather(*(create(store, f"/{number}", b"") for number in range(many)))
         assert done == [Committed(Revision(2 + number)) for number in range(many)]
 
-    monkeypatch.setattr(log_module.Log, "commit", counted)
+    monkeypatch.setattr(log_module.TransactionLog, "commit", counted)
     tell(path, story)
-    assert max(sizes) == MOST_AT_ONCE
+    assert max(sizes) == MAX_BATCH
 
 
 def test_only_its_owner_may_read_it(path: Path) -> None:
@@ -182,12 +182,12 @@ def test_compaction_makes_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 FORGOTTEN = "/there", b"old"
 
 
-def _forgetful(path: Path) -> log_module.Log:
+def _forgetful(path: Path) -> log_module.TransactionLog:
     """A log with one key that is there, opened anew: it remembers nothing."""
-    first = log_module.Log(open_writer(path, 0))
+    first = log_module.TransactionLog(open_writer(path, 0))
     first.commit([Transaction((), (Put(*FORGOTTEN),))])
     first.close(in_order=True)
-    return log_module.Log(open_writer(path, 0))
+    return log_module.TransactionLog(open_writer(path, 0))
 
 
 def test_who_creates_what_is_there_is_refused_though_nobody_remembers_it(path: Path) -> None:

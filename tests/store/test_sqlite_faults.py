@@ -14,11 +14,11 @@ from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.store.errors import FailedError, StoreError, StoreFullError
 from situate.store.single import create, delete, get
-from situate.store.sqlite.log import Log
-from situate.store.sqlite.queries import listed
+from situate.store.sqlite.log import TransactionLog
+from situate.store.sqlite.queries import scan
 from situate.store.sqlite.schema import prepare
 from situate.store.sqlite.store import SqliteStore
-from situate.store.sqlite.writer import Answers, Commit, Writer
+from situate.store.sqlite.writer import Commit, JobResults, Writer
 from situate.store.transactions import Committed, Put, Transaction
 from store.disk import Disk
 from store.sqlite_stories import tell
@@ -56,13 +56,13 @@ def test_a_full_disk_refuses_the_write_and_nothing_of_it_is_there() -> None:
     disk = Disk()
     connection = disk.connect()
     prepare(connection)
-    log = Log(connection)
+    log = TransactionLog(connection)
     log.commit([_put("/a", b"1")])
     disk.before = _raises(apsw.FullError, "write")
     with pytest.raises(StoreFullError):
         log.commit([_put("/a", b"2"), _put("/b", bytes(9_000))])
     disk.before = lambda _operation: None
-    assert [entry.value for entry in listed(connection, "/", None, "", 0).entries] == [b"1"]
+    assert [entry.value for entry in scan(connection, "/", None, "", 0).entries] == [b"1"]
     assert log.commit([_put("/b", b"")])[0] == [Committed(Revision(3))]
     connection.close()
 
@@ -87,7 +87,7 @@ def test_after_a_failed_write_or_fsync_nothing_is_tried_again(operation: str) ->
         loop = asyncio.get_running_loop()
         failures: list[FailedError | None] = []
 
-        def deliver(answers: Answers, batches: list[Batch], failed: FailedError | None) -> None:
+        def deliver(answers: JobResults, batches: list[Batch], failed: FailedError | None) -> None:
             failures.append(failed)
             for answer, value in answers:
                 if isinstance(value, Exception):
@@ -95,7 +95,7 @@ def test_after_a_failed_write_or_fsync_nothing_is_tried_again(operation: str) ->
                 else:
                     answer.set_result(value)
 
-        writer = Writer(Log(connection), loop, deliver)
+        writer = Writer(TransactionLog(connection), loop, deliver)
         writer.start()
         first: asyncio.Future[object] = loop.create_future()
         writer.submit(Commit(_put("/a", b"1"), first))
@@ -116,7 +116,7 @@ def test_after_a_failed_write_or_fsync_nothing_is_tried_again(operation: str) ->
 
 def test_after_a_failure_a_store_answers_nothing_more_and_its_watches_end(path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        def fail(_log: Log) -> tuple[None, list[Batch]]:
+        def fail(_log: TransactionLog) -> tuple[None, list[Batch]]:
             raise apsw.IOError("fsync")
 
         watch = store.watch("/", await store.revision())

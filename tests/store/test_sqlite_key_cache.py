@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from situate.store.entries import ABSENT, Batch, Entry, LeaseId, Revision
 from situate.store.errors import LeaseNotFoundError, StoreFullError
-from situate.store.sqlite import key_cache as standing_module
+from situate.store.sqlite import key_cache
 from situate.store.sqlite import log as log_module
-from situate.store.sqlite.key_cache import Standing
-from situate.store.sqlite.log import Answer, Log
+from situate.store.sqlite.key_cache import KeyCache
+from situate.store.sqlite.log import CommitAnswer, TransactionLog
 from situate.store.sqlite.queries import heads
 from situate.store.sqlite.rows import Row
 from situate.store.sqlite.schema import prepare
@@ -46,11 +46,11 @@ class Model:
         self.revision = revision
         self.entries: dict[str, Entry] = {}
 
-    def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
+    def commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
         batches: list[Batch] = []
         return [self._take(asked, batches) for asked in transactions], batches
 
-    def _take(self, asked: Transaction, batches: list[Batch]) -> Answer:
+    def _take(self, asked: Transaction, batches: list[Batch]) -> CommitAnswer:
         refused = refusal(asked.guards, self.entries, self.revision)
         if refused is not None:
             return refused
@@ -102,9 +102,9 @@ def test_any_commits_are_answered_as_if_nothing_were_ever_forgotten(
     disk = Disk()
     connection = disk.connect()
     prepare(connection)
-    log = Log(connection)
+    log = TransactionLog(connection)
     model = Model(log.revision)
-    with mock.patch.object(standing_module, "GENERATION_KEYS", generation):
+    with mock.patch.object(key_cache, "GENERATION_KEYS", generation):
         for is_full, drawn in commits:
             transactions = [
                 Transaction(
@@ -125,7 +125,7 @@ def test_any_commits_are_answered_as_if_nothing_were_ever_forgotten(
     connection.close()
 
 
-def _plain(answer: Answer) -> object:
+def _plain(answer: CommitAnswer) -> object:
     return (type(answer), answer.args) if isinstance(answer, LeaseNotFoundError) else answer
 
 
@@ -133,7 +133,7 @@ def test_of_a_commit_that_there_was_no_room_for_nothing_is_known() -> None:
     disk = Disk()
     connection = disk.connect()
     prepare(connection)
-    log = Log(connection)
+    log = TransactionLog(connection)
     log.commit([Transaction((), (Put("/a", b"1"), Put("/b", b"1")))])
     disk.before = _no_room
     with pytest.raises(StoreFullError):
@@ -149,53 +149,53 @@ def test_of_a_commit_that_there_was_no_room_for_nothing_is_known() -> None:
 
 
 @pytest.fixture
-def standing(monkeypatch: pytest.MonkeyPatch) -> Standing:
-    monkeypatch.setattr(standing_module, "GENERATION_KEYS", 2)
-    monkeypatch.setattr(standing_module, "GENERATION_BYTES", 10)
-    return Standing()
+def cache(monkeypatch: pytest.MonkeyPatch) -> KeyCache:
+    monkeypatch.setattr(key_cache, "GENERATION_KEYS", 2)
+    monkeypatch.setattr(key_cache, "GENERATION_BYTES", 10)
+    return KeyCache()
 
 
-def _learn(standing: Standing, *keys: str, size: int = 0) -> None:
+def _learn(cache: KeyCache, *keys: str, size: int = 0) -> None:
     entries = [Entry(key, bytes(size), Revision(1), Revision(1)) for key in keys]
-    standing.learn({entry.key: Row(5, entry.key, entry, 0) for entry in entries})
+    cache.learn({entry.key: Row(5, entry.key, entry, 0) for entry in entries})
 
 
-def test_what_is_asked_for_in_each_generation_is_known_and_what_is_not_is_forgotten(standing: Standing) -> None:
-    _learn(standing, "/hot", "/cold")
+def test_what_is_asked_for_in_each_generation_is_known_and_what_is_not_is_forgotten(cache: KeyCache) -> None:
+    _learn(cache, "/hot", "/cold")
     for generation in range(3):
-        _learn(standing, f"/{generation}/a", f"/{generation}/b")
-        standing.grow(0)
-        assert standing.unknown(["/hot"]) == set()
-        assert standing.numbers["/hot"] == 5
-    assert standing.unknown(["/cold", "/0/a", "/2/a"]) == {"/cold", "/0/a"}
+        _learn(cache, f"/{generation}/a", f"/{generation}/b")
+        cache.grow(0)
+        assert cache.unknown(["/hot"]) == set()
+        assert cache.numbers["/hot"] == 5
+    assert cache.unknown(["/cold", "/0/a", "/2/a"]) == {"/cold", "/0/a"}
 
 
-def test_a_generation_has_a_limit_of_keys_and_one_of_bytes(standing: Standing) -> None:
-    _learn(standing, "/a", "/b", size=5)
-    standing.grow(0)
-    assert set(standing.entries) == {"/a", "/b"}
-    standing.grow(1)
-    assert set(standing.entries) == set()
-    assert standing.unknown(["/a", "/b"]) == set()
-    _learn(standing, "/c")
-    standing.grow(0)
-    assert set(standing.entries) == set()
+def test_a_generation_has_a_limit_of_keys_and_one_of_bytes(cache: KeyCache) -> None:
+    _learn(cache, "/a", "/b", size=5)
+    cache.grow(0)
+    assert set(cache.entries) == {"/a", "/b"}
+    cache.grow(1)
+    assert set(cache.entries) == set()
+    assert cache.unknown(["/a", "/b"]) == set()
+    _learn(cache, "/c")
+    cache.grow(0)
+    assert set(cache.entries) == set()
 
 
-def test_what_has_come_back_from_the_generation_before_is_not_there_too(standing: Standing) -> None:
-    _learn(standing, "/a", "/b", "/c")
-    standing.grow(0)
-    assert standing.unknown(["/a"]) == set()
-    del standing.entries["/a"], standing.numbers["/a"]
-    assert standing.unknown(["/a", "/b"]) == {"/a"}
+def test_what_has_come_back_from_the_generation_before_is_not_there_too(cache: KeyCache) -> None:
+    _learn(cache, "/a", "/b", "/c")
+    cache.grow(0)
+    assert cache.unknown(["/a"]) == set()
+    del cache.entries["/a"], cache.numbers["/a"]
+    assert cache.unknown(["/a", "/b"]) == {"/a"}
 
 
-def test_what_is_forgotten_is_forgotten_in_both_generations(standing: Standing) -> None:
-    _learn(standing, "/a", "/b", "/c")
-    standing.grow(0)
-    _learn(standing, "/d")
-    standing.forget(["/a", "/d", "/nowhere"])
-    assert standing.unknown(["/a", "/b", "/d"]) == {"/a", "/d"}
+def test_what_is_forgotten_is_forgotten_in_both_generations(cache: KeyCache) -> None:
+    _learn(cache, "/a", "/b", "/c")
+    cache.grow(0)
+    _learn(cache, "/d")
+    cache.forget(["/a", "/d", "/nowhere"])
+    assert cache.unknown(["/a", "/b", "/d"]) == {"/a", "/d"}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_what_is_forgotten_is_forgotten_in_both_generations(standing: Standing) 
 def test_a_commit_counts_towards_the_end_of_a_generation(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(standing_module, limit, most)
+    monkeypatch.setattr(key_cache, limit, most)
     looked_up: list[str] = []
 
     def counted(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Row]:
@@ -214,7 +214,7 @@ def test_a_commit_counts_towards_the_end_of_a_generation(
     monkeypatch.setattr(log_module, "heads", counted)
     connection = Disk().connect()
     prepare(connection)
-    log = Log(connection)
+    log = TransactionLog(connection)
     for number in range(6):
         log.commit([Transaction((), (Put(f"/{number}", bytes(10)),))])
     log.commit([Transaction((Present("/5"), Present("/3")), ())])

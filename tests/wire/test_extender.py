@@ -10,7 +10,15 @@ from builders import container, node, pod
 from situate.core.changes import ExtenderSaid, PodRef
 from situate.core.effects import AskExtender, Bind, Victims
 from situate.core.model.pod import ContainerPort
-from situate.wire.extender import TEXT_CHARS, AnswerError, encode_ask, encode_bind, one_line, read_answer, read_bind
+from situate.wire.extender import (
+    TEXT_CHARS,
+    ExtenderResponseError,
+    encode_ask,
+    encode_bind,
+    one_line,
+    read_answer,
+    read_bind,
+)
 
 WEB = PodRef("default", "web", "uid-web")
 OLD, OLDER = PodRef("default", "old", "uid-old"), PodRef("default", "older", "uid-older")
@@ -155,14 +163,14 @@ def test_a_bind_is_done_unless_the_answer_has_an_error(answer: Any, problem: str
     ids=json.dumps,
 )
 def test_an_answer_of_another_shape_is_none(verb: str, answer: Any) -> None:
-    with pytest.raises(AnswerError) as raised:
+    with pytest.raises(ExtenderResponseError) as raised:
         read(verb, answer)
     assert "\n" not in str(raised.value)
 
 
 @given(st.binary(max_size=64), st.sampled_from(["filter", "prioritize", "preempt"]))
 def test_any_bytes_are_an_answer_or_an_answer_error(data: bytes, verb: str) -> None:
-    with contextlib.suppress(AnswerError):
+    with contextlib.suppress(ExtenderResponseError):
         assert read_answer(ask(verb), data, names_do=True).ask == 7
 
 
@@ -184,7 +192,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from(["filter", "prioritize", "preempt"]), st.booleans())
 def test_any_json_is_an_answer_or_an_answer_error(value: Any, verb: str, names_do: bool) -> None:
-    with contextlib.suppress(AnswerError):
+    with contextlib.suppress(ExtenderResponseError):
         assert read(verb, value, names_do=names_do).ask == 7
 
 

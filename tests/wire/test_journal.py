@@ -24,10 +24,10 @@ from situate.wire.errors import InputError
 from situate.wire.journal import (
     DAMAGED,
     VERSION,
-    Decided,
-    Header,
-    Heard,
-    Record,
+    JournalHeader,
+    JournalRecord,
+    StepChanges,
+    StepEffects,
     decode_record,
     digest_of,
     encode_record,
@@ -106,7 +106,7 @@ ITEMS = {kind.__name__: kind for kind in get_args(get_type_hints(ObjectSeen)["it
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_a_change_of_every_kind_goes_there_and_back(kind: type, data: st.DataObject) -> None:
-    record = Heard(1, 5, (data.draw(objects_of(kind)),))
+    record = StepChanges(1, 5, (data.draw(objects_of(kind)),))
     assert decode_record(encode_record(record)) == record
 
 
@@ -114,7 +114,7 @@ def test_a_change_of_every_kind_goes_there_and_back(kind: type, data: st.DataObj
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_an_object_of_every_kind_goes_there_and_back(kind: type, data: st.DataObject) -> None:
-    record = Heard(1, 5, (ObjectSeen(data.draw(objects_of(kind))),))
+    record = StepChanges(1, 5, (ObjectSeen(data.draw(objects_of(kind))),))
     assert decode_record(encode_record(record)) == record
 
 
@@ -122,20 +122,22 @@ def test_an_object_of_every_kind_goes_there_and_back(kind: type, data: st.DataOb
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_an_effect_of_every_kind_goes_there_and_back(kind: type, data: st.DataObject) -> None:
-    record = Decided(1, (data.draw(objects_of(kind)),))
+    record = StepEffects(1, (data.draw(objects_of(kind)),))
     assert decode_record(encode_record(record)) == record
 
 
 def test_quantities_stay_as_they_were_written() -> None:
-    record = Heard(1, 0, (PodSeen(pod(requests={"cpu": 2.0, "memory": "1Gi", "example.com/x": 10**30, "y": 0.1})),))
-    (back,) = typing.cast(Heard, decode_record(encode_record(record))).changes
+    record = StepChanges(
+        1, 0, (PodSeen(pod(requests={"cpu": 2.0, "memory": "1Gi", "example.com/x": 10**30, "y": 0.1})),)
+    )
+    (back,) = typing.cast(StepChanges, decode_record(encode_record(record))).changes
     requests = typing.cast(PodSeen, back).pod.spec.containers[0].resources.requests
     assert [type(held) for held in requests.values()] == [float, str, int, float]
     assert back == record.changes[0]
 
 
 def test_a_record_is_one_line_that_says_what_it_is() -> None:
-    line = encode_record(Heard(7, 1_000, (BindDone(REF, 3),)))
+    line = encode_record(StepChanges(7, 1_000, (BindDone(REF, 3),)))
     assert line.partition(b" ")[2] == (
         b'{"record":"step","step":7,"now":1000,"changes":'
         b'[["BindDone",{"pod":{"namespace":"default","name":"web","uid":"u1"},"attempt":3}]]}\n'
@@ -143,7 +145,7 @@ def test_a_record_is_one_line_that_says_what_it_is() -> None:
 
 
 def test_what_is_at_its_default_takes_no_room() -> None:
-    assert len(encode_record(Heard(1, 0, (PodSeen(Pod()),)))) < 80
+    assert len(encode_record(StepChanges(1, 0, (PodSeen(Pod()),)))) < 80
 
 
 def test_a_digest_is_of_the_effects_and_their_order() -> None:
@@ -153,7 +155,7 @@ def test_a_digest_is_of_the_effects_and_their_order() -> None:
 
 
 def test_effects_may_be_kept_as_a_digest() -> None:
-    record = Decided(4, None, digest_of([Bind(REF, "n1", 1)]))
+    record = StepEffects(4, None, digest_of([Bind(REF, "n1", 1)]))
     assert decode_record(encode_record(record)) == record
 
 
@@ -166,9 +168,9 @@ def test_an_effect_as_plain_values_names_its_kind() -> None:
 # ── the header ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_header(header: Header) -> Header:
+def read_header(header: JournalHeader) -> JournalHeader:
     back = decode_record(encode_record(header))
-    assert isinstance(back, Header)
+    assert isinstance(back, JournalHeader)
     return back
 
 
@@ -179,8 +181,8 @@ def test_a_header_has_the_configuration_and_the_fingerprint() -> None:
         ),
     )
     config = msgspec.structs.replace(CONFIG, pod_max_backoff_seconds=7, profiles=CONFIG.profiles + profiles)
-    back = read_header(Header(config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100))
-    assert back == Header(
+    back = read_header(JournalHeader(config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100))
+    assert back == JournalHeader(
         config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100, format=fingerprint()
     )
 
@@ -188,7 +190,7 @@ def test_a_header_has_the_configuration_and_the_fingerprint() -> None:
 def test_a_private_key_is_not_written() -> None:
     tls = ExtenderTLSConfig(key_data=b"secret", cert_data=b"public")
     config = msgspec.structs.replace(CONFIG, extenders=(Extender(url_prefix="https://x", tls_config=tls),))
-    (extender,) = read_header(Header(config=config, batch=1)).config.extenders
+    (extender,) = read_header(JournalHeader(config=config, batch=1)).config.extenders
     assert extender.tls_config == ExtenderTLSConfig(cert_data=b"public")
 
 
@@ -215,16 +217,16 @@ def line_of(payload: bytes) -> bytes:
     return b"%08x %s\n" % (crc32(payload), payload)
 
 
-GOOD: list[Record] = [
-    Header(config=CONFIG, batch=4),
-    Heard(1, 0, (NodeSeen(node(cpu="4")), PodSeen(pod(uid="u1")), BindFailed(REF, 1, "no", final=True))),
-    Decided(1, (Bind(REF, "n1", 1), Report(REF, "Normal", "a", "b", "c", related=REF))),
+GOOD: list[JournalRecord] = [
+    JournalHeader(config=CONFIG, batch=4),
+    StepChanges(1, 0, (NodeSeen(node(cpu="4")), PodSeen(pod(uid="u1")), BindFailed(REF, 1, "no", final=True))),
+    StepEffects(1, (Bind(REF, "n1", 1), Report(REF, "Normal", "a", "b", "c", related=REF))),
 ]
 
 
 @given(st.sampled_from(GOOD), st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_flipped_bit_is_always_noticed(record: Record, data: st.DataObject) -> None:
+def test_a_flipped_bit_is_always_noticed(record: JournalRecord, data: st.DataObject) -> None:
     line = bytearray(encode_record(record))
     line[data.draw(st.integers(0, len(line) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(InputError, match=r"^journal: record 3: "):
@@ -233,7 +235,7 @@ def test_a_flipped_bit_is_always_noticed(record: Record, data: st.DataObject) ->
 
 @given(st.sampled_from(GOOD), st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_record_that_was_cut_off_is_always_noticed(record: Record, data: st.DataObject) -> None:
+def test_a_record_that_was_cut_off_is_always_noticed(record: JournalRecord, data: st.DataObject) -> None:
     line = encode_record(record)
     with pytest.raises(InputError):
         decode_record(line[: data.draw(st.integers(0, len(line) - 1))])

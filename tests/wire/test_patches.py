@@ -7,7 +7,7 @@ import pytest
 
 from situate.core.changes import PodRef
 from situate.wire.patches import (
-    Condition,
+    ConditionPatch,
     bind_volume,
     release_volume,
     select_node,
@@ -37,12 +37,12 @@ NS = 1_767_225_600_123_456_789
             id="a nomination that is taken back",
         ),
         pytest.param(
-            status_patch("", "", [Condition("T", "True", "R", 'a "message"')], None),
+            status_patch("", "", [ConditionPatch("T", "True", "R", 'a "message"')], None),
             {"status": {"conditions": [{"type": "T", "status": "True", "reason": "R", "message": 'a "message"'}]}},
             id="a condition that keeps its time",
         ),
         pytest.param(
-            status_patch("", "", [Condition("T", "False", "R", "m", 4, NS)], "n"),
+            status_patch("", "", [ConditionPatch("T", "False", "R", "m", 4, NS)], "n"),
             {
                 "status": {
                     "conditions": [

@@ -25,7 +25,7 @@ from situate.kube.errors import ApiError
 from situate.kube.pods import ANOTHER, pod_path, read_pod
 from situate.loop.scheduling.port import PodNote, WriteOutcome
 from situate.loop.scheduling.view import ClusterView
-from situate.wire.patches import STRATEGIC, Condition, status_patch
+from situate.wire.patches import STRATEGIC, ConditionPatch, status_patch
 
 PATCH_S: Final = 15.0
 TRIES: Final = 4
@@ -138,7 +138,7 @@ class StatusWriter:
     def _waits(pod: Pod | None, ref: PodRef) -> TypeGuard[Pod]:
         return pod is not None and pod.metadata.uid == ref.uid and not pod.spec.node_name
 
-    def _differing(self, note: PodNote, pod: Pod) -> tuple[list[Condition], str | None]:
+    def _differing(self, note: PodNote, pod: Pod) -> tuple[list[ConditionPatch], str | None]:
         """What of a note is not so already, as far as is known."""
         written = self._written.get(note.ref.uid)
         seen = {one.type: one for one in pod.status.conditions}
@@ -152,7 +152,7 @@ class StatusWriter:
                 continue
             since_ns = None if before is not None and before.status == one.status else self._now_ns()
             generation = pod.metadata.generation
-            conditions.append(Condition(one.type, one.status, one.reason, one.message, generation, since_ns))
+            conditions.append(ConditionPatch(one.type, one.status, one.reason, one.message, generation, since_ns))
         is_nominated = pod.status.nominated_node_name
         if written is not None and written.nominated is not None:
             is_nominated = written.nominated
@@ -186,7 +186,7 @@ class StatusWriter:
             return WriteOutcome.DONE
         since_ns = None if before is not None and before.status == said.status else self._now_ns()
         generation = group.metadata.generation
-        made = Condition(where.condition, said.status, said.reason, said.message, generation, since_ns)
+        made = ConditionPatch(where.condition, said.status, said.reason, said.message, generation, since_ns)
         path = f"{where.path}/namespaces/{said.namespace}/podgroups/{said.name}/status"
         body, pause_s = status_patch(group.metadata.uid, "", (made,), None), self._retry_s
         for tries_left in range(TRIES - 1, -1, -1):

@@ -15,7 +15,7 @@ from situate.kube.errors import ApiError
 from situate.kube.pods import ANOTHER, pod_path, read_pod
 from situate.loop.scheduling.port import NOT_LEADER
 from situate.wire.bodies import delete_options
-from situate.wire.patches import STRATEGIC, Condition, status_patch
+from situate.wire.patches import STRATEGIC, ConditionPatch, status_patch
 
 
 async def evict_pod(
@@ -26,7 +26,7 @@ async def evict_pod(
         return EvictFailed(ask.victim, NOT_LEADER)
     path = pod_path(ask.victim)
     told = DISRUPTION_TARGET
-    said = Condition(told.type, told.status, told.reason, ask.message, since_ns=now_ns())
+    said = ConditionPatch(told.type, told.status, told.reason, ask.message, since_ns=now_ns())
     try:
         body = status_patch(ask.victim.uid, "", (said,), None)
         await client.request("PATCH", f"{path}/status", body=body, content_type=STRATEGIC)

@@ -30,7 +30,7 @@ from situate.kube.kinds import Kind
 from situate.kube.object_cache import ObjectCache, older
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
-from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, Page, RawReader, Reader
+from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, ListPage, RawReader, Reader
 
 __all__ = ["ListWatchClient", "LineBatches", "Reflector"]
 
@@ -347,7 +347,7 @@ class Reflector:
             raise from_status(0, frame.status)
         return frame
 
-    def _page(self, answer: bytes) -> Page[Any]:
+    def _page(self, answer: bytes) -> ListPage[Any]:
         try:
             return self._reader.page(answer)
         except InputError as error:

@@ -30,7 +30,7 @@ from situate.core.model.duration import format_duration
 from situate.core.model.field_errors import child, index
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.wire.extender import AnswerError, encode_ask, encode_bind, one_line, read_answer, read_bind
+from situate.wire.extender import ExtenderResponseError, encode_ask, encode_bind, one_line, read_answer, read_bind
 
 ANSWER_BYTES: Final = 1 << 20
 """How long an answer may be. Where whole nodes were sent, they may come back: twice what was sent comes on top."""
@@ -108,7 +108,7 @@ class Extenders:
         try:
             answer = await line.call(verb_of(line.extender, ask.verb), lambda: self._body(ask, names_do=names_do))
             return read_answer(ask, answer, names_do=names_do)
-        except AnswerError as error:
+        except ExtenderResponseError as error:
             return ExtenderSaid(ask.ask, problem=line.told(ask.verb, error))
 
     async def bind(self, bind: Bind) -> BindDone | BindFailed:
@@ -118,16 +118,16 @@ class Extenders:
         line = self._lines[bind.extender]
         try:
             problem = read_bind(await line.call(line.extender.bind_verb, lambda: _Body(encode_bind(bind))))
-        except AnswerError as error:
+        except ExtenderResponseError as error:
             return BindFailed(bind.pod, bind.attempt, line.told("bind", error))
         if problem:
-            return BindFailed(bind.pod, bind.attempt, line.told("bind", AnswerError(problem)), final=True)
+            return BindFailed(bind.pod, bind.attempt, line.told("bind", ExtenderResponseError(problem)), final=True)
         return BindDone(bind.pod, bind.attempt)
 
     def _body(self, ask: AskExtender, *, names_do: bool) -> _Body:
         pod = self._objects.pod(ask.pod)
         if pod is None:
-            raise AnswerError(POD_IS_GONE)
+            raise ExtenderResponseError(POD_IS_GONE)
         if names_do:
             return _Body(encode_ask(ask, pod, (), {}, names_do=True))
         nodes = [node for node in map(self._objects.node, ask.nodes) if node is not None]
@@ -168,28 +168,28 @@ class _Line:
         )
         return self._session
 
-    def told(self, verb: str, error: AnswerError) -> str:
+    def told(self, verb: str, error: ExtenderResponseError) -> str:
         return f'extender "{name_of(self.extender)}": {verb}: {one_line(str(error))}'
 
     async def call(self, verb: str, make: Callable[[], _Body]) -> bytes:
         """The bytes of an answer, all in all within the extender's timeout. `make` is called when the turn has come."""
         if self._waiting >= self._in_flight + self._waiting_limit:
-            raise AnswerError(f"{self._waiting_limit} requests are waiting for their turn already")
+            raise ExtenderResponseError(f"{self._waiting_limit} requests are waiting for their turn already")
         within_ms = timeout_ms(self.extender)
         self._waiting += 1
         try:
             async with asyncio.timeout(within_ms / 1_000), self._turns:
                 return await self._post(verb, make())
         except TimeoutError:
-            raise AnswerError(f"did not answer within {format_duration(within_ms * NANOS_PER_MS)}") from None
+            raise ExtenderResponseError(f"did not answer within {format_duration(within_ms * NANOS_PER_MS)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AnswerError(_said(error)) from None
+            raise ExtenderResponseError(_said(error)) from None
         finally:
             self._waiting -= 1
 
     async def _post(self, verb: str, body: _Body) -> bytes:
         if self._session is None:
-            raise AnswerError("nobody has begun to ask yet")
+            raise ExtenderResponseError("nobody has begun to ask yet")
         tls = self.extender.tls_config
         url = f"{self.extender.url_prefix.rstrip('/')}/{verb}"
         async with self._session.post(
@@ -202,7 +202,7 @@ class _Line:
             if response.status != OK:
                 response.close()
                 url = f"{name_of(self.extender).rstrip('/')}/{verb}"
-                raise AnswerError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                raise ExtenderResponseError(f"failed {verb} with extender at URL {url}, code {response.status}")
             return await _read(response, body.answer_bytes)
 
 
@@ -213,7 +213,7 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
         read += chunk
         if len(read) > limit:
             response.close()
-            raise AnswerError(f"answered with more than {limit} bytes")
+            raise ExtenderResponseError(f"answered with more than {limit} bytes")
     return bytes(read)
 
 

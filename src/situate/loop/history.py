@@ -17,7 +17,7 @@ from situate.core.changes import Change, Millis
 from situate.core.effects import Effect
 from situate.loop.journal import SUFFIX, segment_name
 from situate.wire.errors import InputError
-from situate.wire.journal import Decided, Header, Heard, Record, decode_record
+from situate.wire.journal import JournalHeader, JournalRecord, StepChanges, StepEffects, decode_record
 
 RECORD_BYTES: Final = 1 << 30
 """The longest record that is read: a first step may well bring a whole cluster."""
@@ -30,7 +30,7 @@ class Step:
     number: int
     now: Millis
     changes: tuple[Change, ...]
-    decided: Decided | None
+    decided: StepEffects | None
     """None where the run ended before it was written."""
 
     @property
@@ -52,14 +52,14 @@ class History:
 
     def __iter__(self) -> Iterator[Step]:
         """The steps. Raises InputError where they do not follow from one another."""
-        told: Heard | None = None
+        told: StepChanges | None = None
         expected = 1
         for file, number, record in self._records():
-            if isinstance(record, Heard) and record.step == expected:
+            if isinstance(record, StepChanges) and record.step == expected:
                 if told is not None:
                     yield Step(told.step, told.now, told.changes, None)
                 told, expected = record, expected + 1
-            elif isinstance(record, Decided) and told is not None and record.step == told.step:
+            elif isinstance(record, StepEffects) and told is not None and record.step == told.step:
                 yield Step(told.step, told.now, told.changes, record)
                 told = None
             else:
@@ -68,21 +68,21 @@ class History:
         if told is not None:
             yield Step(told.step, told.now, told.changes, None)
 
-    def _header(self, file: Path, segment: int, line: bytes | None = None) -> Header:
+    def _header(self, file: Path, segment: int, line: bytes | None = None) -> JournalHeader:
         if line is None:
             with file.open("rb") as opened:
                 line = opened.readline(RECORD_BYTES)
         if not line:
             raise InputError("is empty", file=str(file))
         record = decode_record(line, str(file), 1)
-        if not isinstance(record, Header):
+        if not isinstance(record, JournalHeader):
             raise InputError("does not begin as a journal does", file=str(file))
         if record.segment != segment:
             problem = f"is number {record.segment} of its journal, where number {segment} belongs"
             raise InputError(problem, file=str(file))
         return record
 
-    def _records(self) -> Iterator[tuple[Path, int, Record]]:
+    def _records(self) -> Iterator[tuple[Path, int, JournalRecord]]:
         """All but the headers, which are checked."""
         for segment, file in enumerate(self._files, 1):
             last = segment == len(self._files)

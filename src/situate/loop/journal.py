@@ -28,7 +28,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
-from situate.wire.journal import Decided, Header, Heard, Record, digest_of, encode_record
+from situate.wire.journal import JournalHeader, JournalRecord, StepChanges, StepEffects, digest_of, encode_record
 
 SEGMENT_BYTES: Final = 64 << 20
 """A file that has reached this is closed, and the next begun."""
@@ -68,7 +68,7 @@ class Journal:
         self.steps = 0
         self.stopped = ""
         """Why nothing is written any more; empty while all is well."""
-        self._header = Header(config=config, batch=batch, unschedulable_limit_ms=unschedulable_limit_ms)
+        self._header = JournalHeader(config=config, batch=batch, unschedulable_limit_ms=unschedulable_limit_ms)
         self._keep = keep
         self._segment_bytes = segment_bytes
         self._limit_bytes = limit_bytes
@@ -108,21 +108,21 @@ class Journal:
         self._try(self._close_segment)
         self._stop(self.stopped or "closed")
 
-    def _decided(self, effects: Sequence[Effect]) -> Decided:
+    def _decided(self, effects: Sequence[Effect]) -> StepEffects:
         if self._keep is Keep.DIGEST:
-            return Decided(self.steps, None, digest_of(effects))
-        return Decided(self.steps, tuple(effects))
+            return StepEffects(self.steps, None, digest_of(effects))
+        return StepEffects(self.steps, tuple(effects))
 
     def _append_step(self, now: Millis, changes: Sequence[Change]) -> None:
         if self._segment_size >= self._segment_bytes:
             self._close_segment()
             self._next_segment()
-        self._append(Heard(self.steps, now, tuple(changes)))
+        self._append(StepChanges(self.steps, now, tuple(changes)))
         if self._synced_at is None or not 0 <= now - self._synced_at < SYNC_EVERY_MS:
             self._synced_at = now
             self._sync()
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: JournalRecord) -> None:
         if self._file is None:
             return
         line = encode_record(record)

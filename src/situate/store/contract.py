@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
 
-from situate.store.entries import Batch, LeaseId, Page, Reading, Revision
+from situate.store.entries import Batch, LeaseId, Page, ReadResult, Revision
 from situate.store.transactions import Guard, Outcome, Write
 
 
@@ -36,7 +36,7 @@ class Store(Protocol):
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """All writes at one revision if all guards hold, else nothing and the reason."""
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
         """These keys at one revision: the newest, or the one asked for."""
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:

@@ -45,7 +45,7 @@ class Batch(Struct, frozen=True, gc=False):
     events: tuple[Event, ...] = ()
 
 
-class Reading(Struct, frozen=True, gc=False):
+class ReadResult(Struct, frozen=True, gc=False):
     """Some keys, all at one revision, in the order they were asked for."""
 
     revision: Revision

@@ -38,7 +38,7 @@ class Feed:
             if events:
                 own = batch if len(events) == len(batch.events) else Batch(batch.revision, events)
                 for watch in watches:
-                    watch.hear(own)
+                    watch.send(own)
 
     def watch(self, prefix: str, after: Revision) -> FeedWatch:
         return FeedWatch(self, prefix, after)
@@ -50,10 +50,10 @@ class Feed:
             for watch in watches:
                 watch.wake()
 
-    def join(self, watch: FeedWatch) -> None:
+    def add(self, watch: FeedWatch) -> None:
         self._live.setdefault(watch.prefix, {})[watch] = None
 
-    def leave(self, watch: FeedWatch) -> None:
+    def remove(self, watch: FeedWatch) -> None:
         watches = self._live.get(watch.prefix, {})
         watches.pop(watch, None)
         if not watches:
@@ -66,10 +66,10 @@ class FeedWatch:
     def __init__(self, feed: Feed, prefix: str, after: Revision) -> None:
         self.prefix = prefix
         self._feed = feed
-        self._told = after
+        self._delivered = after
         self._past: deque[Batch] = deque()
         self._past_read = self._past_end = after
-        self._heard: deque[Batch] = deque()
+        self._live: deque[Batch] = deque()
         self._lagging = True
         self._bookmark = False
         self._closed = False
@@ -83,17 +83,17 @@ class FeedWatch:
             if self._closed or self._feed.ended:
                 raise self._feed.ended or ClosedError
             if self._past:
-                return self._tell(self._past.popleft())
+                return self._deliver(self._past.popleft())
             if self._past_read < self._past_end:
                 batches, complete = await self._feed.history(self.prefix, self._past_read, self._past_end)
                 self._past.extend(batches)
                 self._past_read = complete
             elif self._lagging:
                 self._go_live()
-            elif self._heard:
-                batch = self._heard.popleft()
-                if batch.revision > self._told or not batch.events:
-                    return self._tell(batch)
+            elif self._live:
+                batch = self._live.popleft()
+                if batch.revision > self._delivered or not batch.events:
+                    return self._deliver(batch)
             else:
                 self._awake.clear()
                 await self._awake.wait()
@@ -101,25 +101,25 @@ class FeedWatch:
     def _go_live(self) -> None:
         """From now on it hears; what was before that it reads. Nothing can come between, as nothing is awaited."""
         self._lagging = False
-        self._heard.clear()
-        self._feed.join(self)
-        self._past_read = max(self._told, self._past_read)
+        self._live.clear()
+        self._feed.add(self)
+        self._past_read = max(self._delivered, self._past_read)
         self._past_end = self._feed.revision
         if self._bookmark:
             self._bookmark = False
-            self._heard.append(Batch(self._feed.revision))
+            self._live.append(Batch(self._feed.revision))
 
-    def _tell(self, batch: Batch) -> Batch:
-        self._told = max(self._told, batch.revision)
+    def _deliver(self, batch: Batch) -> Batch:
+        self._delivered = max(self._delivered, batch.revision)
         return batch
 
-    def hear(self, batch: Batch) -> None:
-        if len(self._heard) >= BACKLOG:
-            self._bookmark = any(not heard.events for heard in self._heard)
-            self._heard.clear()
+    def send(self, batch: Batch) -> None:
+        if len(self._live) >= BACKLOG:
+            self._bookmark = any(not heard.events for heard in self._live)
+            self._live.clear()
             self._lagging = True
         if not self._lagging:
-            self._heard.append(batch)
+            self._live.append(batch)
             self._awake.set()
 
     def wake(self) -> None:
@@ -129,11 +129,11 @@ class FeedWatch:
         if self._lagging:
             self._bookmark = True
         else:
-            self._heard.append(Batch(self._feed.revision))
+            self._live.append(Batch(self._feed.revision))
         self._awake.set()
 
     async def aclose(self) -> None:
         self._closed = True
-        self._feed.leave(self)
-        self._heard.clear()
+        self._feed.remove(self)
+        self._live.clear()
         self._awake.set()

@@ -6,7 +6,7 @@ from typing import Final
 
 from situate.store.errors import InvalidRequestError
 
-KEY_BYTES: Final = 2_048
+MAX_KEY_BYTES: Final = 2_048
 _LAST: Final = 0x10FFFF
 _BEFORE_SURROGATES: Final = 0xD7FF
 _AFTER_SURROGATES: Final = 0xE000
@@ -20,8 +20,8 @@ def check_key(key: str) -> int:
         size = len(key) if key.isascii() else len(key.encode())
     except UnicodeEncodeError:
         raise InvalidRequestError(f"{key!r} is not a key: it is not text") from None
-    if size > KEY_BYTES:
-        raise InvalidRequestError(f"a key has at most {KEY_BYTES} bytes, and this one {size}: {key[:40]!r}...")
+    if size > MAX_KEY_BYTES:
+        raise InvalidRequestError(f"a key has at most {MAX_KEY_BYTES} bytes, and this one {size}: {key[:40]!r}...")
     return size
 
 

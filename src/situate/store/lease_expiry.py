@@ -16,7 +16,7 @@ class _Running:
     timer: asyncio.TimerHandle
 
 
-class Expiry:
+class LeaseExpiry:
     """Leases and their deadlines. `expired` is told of each lease that nobody kept alive."""
 
     def __init__(self, expired: Callable[[LeaseId], None]) -> None:
@@ -28,7 +28,7 @@ class Expiry:
         deadline = loop.time() + ttl_s
         self._running[lease] = _Running(ttl_s, deadline, loop.call_at(deadline, self._due, lease))
 
-    def keep(self, lease: LeaseId) -> bool:
+    def keep_alive(self, lease: LeaseId) -> bool:
         """The timer is left where it is: when it fires, it looks again."""
         found = self._running.get(lease)
         if found is None:

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Page, Reading, Revision
+from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Page, ReadResult, Revision
 from situate.store.errors import (
     ClosedError,
     CompactedError,
@@ -20,8 +20,8 @@ from situate.store.errors import (
 )
 from situate.store.feed import Feed, FeedWatch
 from situate.store.keys import first_after, prefix_end
-from situate.store.lease_expiry import Expiry
-from situate.store.transactions import Committed, Delete, Guard, Outcome, Put, Write, changes, checked, refusal
+from situate.store.lease_expiry import LeaseExpiry
+from situate.store.transactions import Committed, Delete, Guard, Outcome, Put, Write, changes, refusal, validated
 
 FIRST = Revision(1)
 LEASE_BITS = 62
@@ -36,21 +36,21 @@ class MemoryStore:
         self._batches: list[Batch] = []
         self._compacted = FIRST
         self._leases: dict[LeaseId, dict[str, None]] = {}
-        self._expiry = Expiry(self._end_lease)
+        self._expiry = LeaseExpiry(self._end_lease)
         self._feed = Feed(FIRST, self._history)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
-        asked = checked(guards, writes)
-        self._still_open()
-        refused = refusal(asked.guards, self._entries, self._feed.revision)
+        transaction = validated(guards, writes)
+        self._check_open()
+        refused = refusal(transaction.guards, self._entries, self._feed.revision)
         if refused is not None:
             return refused
-        for write in asked.writes:
+        for write in transaction.writes:
             if isinstance(write, Put) and write.lease != NO_LEASE and write.lease not in self._leases:
                 raise LeaseNotFoundError(write.lease)
-        return Committed(self._write(asked.writes))
+        return Committed(self._write(transaction.writes))
 
     def _write(self, writes: Sequence[Write]) -> Revision:
         """A transaction that changes nothing has no revision of its own."""
@@ -59,13 +59,13 @@ class MemoryStore:
         if not events:
             return self._feed.revision
         for event in events:
-            self._fold(event)
+            self._apply(event)
         batch = Batch(revision, events)
         self._batches.append(batch)
         self._feed.publish(batch)
         return revision
 
-    def _fold(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         if event.entry is None:
             del self._entries[event.key]
             del self._keys[bisect_left(self._keys, event.key)]
@@ -78,9 +78,9 @@ class MemoryStore:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
         revision, past = self._at(at)
-        return Reading(revision, tuple(past[key] if key in past else self._entries.get(key) for key in keys))
+        return ReadResult(revision, tuple(past[key] if key in past else self._entries.get(key) for key in keys))
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
         revision, past = self._at(at)
@@ -97,12 +97,12 @@ class MemoryStore:
         return Page(revision, entries, len(keys) - len(shown))
 
     async def revision(self) -> Revision:
-        self._still_open()
+        self._check_open()
         return self._feed.revision
 
     def _at(self, at: Revision | None) -> tuple[Revision, dict[str, Entry | None]]:
         """The revision to read at; and what was otherwise then, of the keys that were written since."""
-        self._still_open()
+        self._check_open()
         if at is None or at == self._feed.revision:
             return self._feed.revision, {}
         if at > self._feed.revision:
@@ -110,12 +110,12 @@ class MemoryStore:
         if at < self._compacted:
             raise CompactedError(at, self._compacted)
         past: dict[str, Entry | None] = {}
-        for batch in islice(self._batches, self._place(at), None):
+        for batch in islice(self._batches, self._batches_until(at), None):
             for event in batch.events:
                 past.setdefault(event.key, event.before)
         return at, past
 
-    def _place(self, revision: Revision) -> int:
+    def _batches_until(self, revision: Revision) -> int:
         """How many of the kept batches are at this revision or before."""
         return bisect_right(self._batches, revision, key=lambda batch: batch.revision)
 
@@ -128,24 +128,24 @@ class MemoryStore:
         if after < self._compacted:
             raise CompactedError(after, self._compacted)
         batches: list[Batch] = []
-        for batch in islice(self._batches, self._place(after), self._place(until)):
+        for batch in islice(self._batches, self._batches_until(after), self._batches_until(until)):
             events = tuple(event for event in batch.events if event.key.startswith(prefix))
             if events:
                 batches.append(Batch(batch.revision, events))
         return batches, until
 
     async def compact(self, revision: Revision) -> None:
-        self._still_open()
+        self._check_open()
         if revision > self._feed.revision:
             raise FutureRevisionError(revision, self._feed.revision)
         if revision > self._compacted:
-            del self._batches[: self._place(revision)]
+            del self._batches[: self._batches_until(revision)]
             self._compacted = revision
 
     # -- leases --------------------------------------------------------------------------------------------------
 
     async def grant(self, ttl_s: int) -> LeaseId:
-        self._still_open()
+        self._check_open()
         if ttl_s < 1:
             raise InvalidRequestError("a lease lasts at least a second")
         lease = LeaseId(secrets.randbits(LEASE_BITS) + 1)
@@ -154,11 +154,11 @@ class MemoryStore:
         return lease
 
     async def keep_alive(self, lease: LeaseId) -> bool:
-        self._still_open()
-        return self._expiry.keep(lease)
+        self._check_open()
+        return self._expiry.keep_alive(lease)
 
     async def revoke(self, lease: LeaseId) -> None:
-        self._still_open()
+        self._check_open()
         self._expiry.drop(lease)
         self._end_lease(lease)
 
@@ -173,6 +173,6 @@ class MemoryStore:
         self._expiry.close()
         self._feed.end(ClosedError())
 
-    def _still_open(self) -> None:
+    def _check_open(self) -> None:
         if self._feed.ended:
             raise self._feed.ended

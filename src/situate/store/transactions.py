@@ -12,8 +12,8 @@ from situate.store.errors import InvalidRequestError
 from situate.store.keys import check_key
 
 # etcd takes 128 operations and 1.5 MiB a request; the rest is for its envelope and for our mark. Held by every store.
-OPERATIONS: Final = 120
-TRANSACTION_BYTES: Final = 1_500_000
+MAX_OPERATIONS: Final = 120
+MAX_TRANSACTION_BYTES: Final = 1_500_000
 
 
 class At(Struct, frozen=True, gc=False, tag=True):
@@ -79,25 +79,25 @@ class Refused(Struct, frozen=True, gc=False):
 Outcome: TypeAlias = Committed | Refused
 
 
-def checked(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
+def validated(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
     """A transaction that every store can take, or InvalidRequestError."""
-    asked = Transaction(tuple(guards), tuple(writes))
-    if max(len(asked.guards), len(asked.writes)) > OPERATIONS:
-        raise InvalidRequestError(f"a transaction has at most {OPERATIONS} guards and as many writes")
+    transaction = Transaction(tuple(guards), tuple(writes))
+    if max(len(transaction.guards), len(transaction.writes)) > MAX_OPERATIONS:
+        raise InvalidRequestError(f"a transaction has at most {MAX_OPERATIONS} guards and as many writes")
     size = 0
     known: dict[str, int] = {}  # most keys are guarded and written
-    for write in asked.writes:
+    for write in transaction.writes:
         known[write.key] = bytes_of_key = check_key(write.key)
         size += bytes_of_key + (len(write.value) if isinstance(write, Put) else 0)
-    if len(known) != len(asked.writes):
+    if len(known) != len(transaction.writes):
         raise InvalidRequestError("a transaction writes a key once")
-    for guard in asked.guards:
+    for guard in transaction.guards:
         size += 2 * (known.get(guard.key) or check_key(guard.key))
         if isinstance(guard, Holds):
             size += len(guard.value)
-    if size > TRANSACTION_BYTES:
-        raise InvalidRequestError(f"a transaction has at most {TRANSACTION_BYTES} bytes, and this one {size}")
-    return asked
+    if size > MAX_TRANSACTION_BYTES:
+        raise InvalidRequestError(f"a transaction has at most {MAX_TRANSACTION_BYTES} bytes, and this one {size}")
+    return transaction
 
 
 def holds(guard: Guard, found: Entry | None) -> bool:

@@ -16,13 +16,13 @@ from situate.core.model.base import INT64_MAX, INT64_MIN
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 
-__all__ = ["TEXT_CHARS", "AnswerError", "encode_ask", "encode_bind", "one_line", "read_answer", "read_bind"]
+__all__ = ["TEXT_CHARS", "ExtenderResponseError", "encode_ask", "encode_bind", "one_line", "read_answer", "read_bind"]
 
 TEXT_CHARS: Final = 256
 """Of what an extender says in words, this much is kept."""
 
 
-class AnswerError(Exception):
+class ExtenderResponseError(Exception):
     """The answer cannot be used, or says that there is none. One line."""
 
 
@@ -95,7 +95,7 @@ def read_bind(data: bytes) -> str:
 
 def _filtered(ask: int, value: Any, *, names_do: bool) -> ExtenderSaid:
     if problem := _text(_field(value, "Error"), "Error"):
-        raise AnswerError(problem)
+        raise ExtenderResponseError(problem)
     names, nodes = _field(value, "NodeNames"), _field(value, "Nodes")
     if names_do and names is not None:
         left = tuple(_text(name, "NodeNames") for name in _list(names, "NodeNames"))
@@ -125,7 +125,7 @@ def _score(item: Any) -> tuple[str, int]:
     if score is None:
         return host, 0
     if not isinstance(score, int) or isinstance(score, bool) or not INT64_MIN <= score <= INT64_MAX:
-        raise AnswerError("answered with a Score that is no integer")
+        raise ExtenderResponseError("answered with a Score that is no integer")
     return host, score
 
 
@@ -142,7 +142,7 @@ def _json(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AnswerError("answered with what is not JSON") from None
+        raise ExtenderResponseError("answered with what is not JSON") from None
 
 
 def _field(value: Any, name: str) -> Any:
@@ -150,7 +150,7 @@ def _field(value: Any, name: str) -> Any:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise AnswerError(f"answered with something else than an object where {name} should be")
+        raise ExtenderResponseError(f"answered with something else than an object where {name} should be")
     if name in value:
         return value[name]
     folded = name.lower()
@@ -161,7 +161,7 @@ def _list(value: Any, what: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise AnswerError(f"answered with something else than a list: {what}")
+        raise ExtenderResponseError(f"answered with something else than a list: {what}")
     return value
 
 
@@ -169,7 +169,7 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise AnswerError(f"answered with something else than an object: {what}")
+        raise ExtenderResponseError(f"answered with something else than an object: {what}")
     return value
 
 
@@ -177,7 +177,7 @@ def _text(value: Any, what: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AnswerError(f"answered with something else than text: {what}")
+        raise ExtenderResponseError(f"answered with something else than text: {what}")
     return value
 
 

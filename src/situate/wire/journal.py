@@ -31,10 +31,10 @@ from situate.wire.errors import InputError, from_decoder
 
 __all__ = [
     "VERSION",
-    "Decided",
-    "Header",
-    "Heard",
-    "Record",
+    "StepEffects",
+    "JournalHeader",
+    "StepChanges",
+    "JournalRecord",
     "decode_record",
     "digest_of",
     "encode_record",
@@ -46,7 +46,7 @@ VERSION: Final = 1
 """Of the records. Another version is refused: what it means cannot be known."""
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What the history in a file is of. A history may go over several files; each says which part of it it has."""
 
     config: KubeSchedulerConfiguration
@@ -62,7 +62,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The fingerprint of that release's changes and effects."""
 
 
-class Heard(msgspec.Struct, frozen=True):
+class StepChanges(msgspec.Struct, frozen=True):
     """What a step was told."""
 
     step: int
@@ -70,7 +70,7 @@ class Heard(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
-class Decided(msgspec.Struct, frozen=True):
+class StepEffects(msgspec.Struct, frozen=True):
     """What a step answered: the effects, or only their digest."""
 
     step: int
@@ -78,7 +78,7 @@ class Decided(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-Record: TypeAlias = Header | Heard | Decided
+JournalRecord: TypeAlias = JournalHeader | StepChanges | StepEffects
 
 # ── the kinds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,25 +140,25 @@ class _DecidedLine(msgspec.Struct, tag_field="record", tag="effects", omit_defau
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: JournalRecord) -> bytes:
     """One line, with its end. Raises ValueError for what no file can hold, such as a lone surrogate."""
     payload = _ENCODER.encode(_line(record))
     return b"%08x %s\n" % (crc32(payload), payload)
 
 
-def _line(record: Record) -> object:
+def _line(record: JournalRecord) -> object:
     match record:
-        case Header():
+        case JournalHeader():
             return _header_line(record)
-        case Heard(step, now, changes):
+        case StepChanges(step, now, changes):
             return {"record": "step", "step": step, "now": now, "changes": [_named(change) for change in changes]}
-        case Decided(step, None, digest):
+        case StepEffects(step, None, digest):
             return _DecidedLine(step, None, digest)
-        case Decided(step, effects):
+        case StepEffects(step, effects):
             return {"record": "effects", "step": step, "effects": [_named(effect) for effect in effects or ()]}
 
 
-def _header_line(header: Header) -> _HeaderLine:
+def _header_line(header: JournalHeader) -> _HeaderLine:
     return _HeaderLine(
         version=VERSION,
         situate=header.situate,
@@ -225,7 +225,7 @@ _Place: TypeAlias = tuple[str, str]
 """File and record, for messages."""
 
 
-def decode_record(line: bytes, file: str = "", number: int = 0) -> Record:
+def decode_record(line: bytes, file: str = "", number: int = 0) -> JournalRecord:
     """What `encode_record` wrote; `number` is the line's. Raises InputError."""
     place = (file, f"record {number}" if number else "")
     payload = _checked(line, place)
@@ -239,10 +239,10 @@ def decode_record(line: bytes, file: str = "", number: int = 0) -> Record:
     if isinstance(found, _HeaderLine):
         return _header(found, place)
     if isinstance(found, _HeardLine):
-        return Heard(found.step, found.now, tuple(_read(_CHANGES, pair, place) for pair in found.changes))
+        return StepChanges(found.step, found.now, tuple(_read(_CHANGES, pair, place) for pair in found.changes))
     if found.effects is None:
-        return Decided(found.step, None, found.digest)
-    return Decided(found.step, tuple(_read(_EFFECTS, pair, place) for pair in found.effects))
+        return StepEffects(found.step, None, found.digest)
+    return StepEffects(found.step, tuple(_read(_EFFECTS, pair, place) for pair in found.effects))
 
 
 def _checked(line: bytes, place: _Place) -> bytes:
@@ -270,7 +270,7 @@ def _check_version(version: int, place: _Place) -> None:
         raise _wrong(place, "", f"is of version {version}, and only version {VERSION} can be read")
 
 
-def _header(line: _HeaderLine, place: _Place) -> Header:
+def _header(line: _HeaderLine, place: _Place) -> JournalHeader:
     _check_version(line.version, place)
     try:
         config = decode_config(line.config)
@@ -278,7 +278,7 @@ def _header(line: _HeaderLine, place: _Place) -> Header:
         raise _wrong(place, "config", error.problems[0]) from None
     if line.batch < 1 or line.parked_limit_ms < 0 or line.segment < 1 or line.first_step < 1:
         raise _wrong(place, "", NOT_A_RECORD)
-    return Header(
+    return JournalHeader(
         config=config,
         batch=line.batch,
         unschedulable_limit_ms=line.parked_limit_ms,

@@ -15,7 +15,7 @@ __all__ = [
     "MERGE",
     "SELECTED_NODE",
     "STRATEGIC",
-    "Condition",
+    "ConditionPatch",
     "bind_volume",
     "release_volume",
     "select_node",
@@ -31,7 +31,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 
-class Condition(NamedTuple):
+class ConditionPatch(NamedTuple):
     """A condition of a pod, as it is to be."""
 
     type: str
@@ -44,7 +44,7 @@ class Condition(NamedTuple):
     """When it came to this status; None if it had it before."""
 
 
-def status_patch(uid: str, version: str, conditions: Iterable[Condition], nominated: str | None) -> bytes:
+def status_patch(uid: str, version: str, conditions: Iterable[ConditionPatch], nominated: str | None) -> bytes:
     """Set conditions, leaving those of other types as they are; and the nominated node, "" for none, None as it is."""
     fields = (
         [b'"conditions":[' + b",".join(listed) + b"]"] if (listed := [_condition(one) for one in conditions]) else []
@@ -59,7 +59,7 @@ def _metadata(uid: str, version: str, more: bytes = b"") -> bytes:
     return b'"metadata":{' + held[1:] + b"}," if held else b""
 
 
-def _condition(one: Condition) -> bytes:
+def _condition(one: ConditionPatch) -> bytes:
     generation = b',"observedGeneration":%d' % one.generation if one.generation else b""
     since = b',"lastTransitionTime":"%b"' % seconds_time(one.since_ns).encode() if one.since_ns is not None else b""
     return b'{"type":%b,"status":%b,"reason":%b,"message":%b%b%b}' % (

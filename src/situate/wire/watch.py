@@ -18,7 +18,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
-__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "Page", "RawReader", "Reader"]
+__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "ListPage", "RawReader", "Reader"]
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -62,7 +62,7 @@ class Frame(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
     """Of an error: the Status object, as JSON."""
 
 
-class Page(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
+class ListPage(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
     """A list, or one page of it."""
 
     items: list[Item[_Typed]]
@@ -127,13 +127,13 @@ class Reader(Generic[_Typed]):
             return self._odd_frame(line)
         return Frame(read.type, _item(read.object))
 
-    def page(self, data: bytes) -> Page[_Typed]:
+    def page(self, data: bytes) -> ListPage[_Typed]:
         """A list. Raises InputError if it is none."""
         try:
             read = self._page(data)
         except _NOT_JSON:
             return self._odd_page(data)
-        return Page([_item(one) for one in read.items], read.metadata.resource_version, read.metadata.more)
+        return ListPage([_item(one) for one in read.items], read.metadata.resource_version, read.metadata.more)
 
     # -- what is rare: bookmarks, errors, nulls, and what does not decode --------------------------------------------
 
@@ -150,13 +150,13 @@ class Reader(Generic[_Typed]):
             return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
         return Frame(read.type, self._odd_item(read.object))
 
-    def _odd_page(self, data: bytes) -> Page[_Typed]:
+    def _odd_page(self, data: bytes) -> ListPage[_Typed]:
         try:
             read = _decode_page(data)
         except _NOT_JSON:
             raise InputError(NOT_A_LIST) from None
         items = [self._odd_item(one) for one in read.items or ()]
-        return Page(items, read.metadata.resource_version, read.metadata.more)
+        return ListPage(items, read.metadata.resource_version, read.metadata.more)
 
     def _odd_item(self, data: msgspec.Raw) -> Item[_Typed]:
         """An object that has nulls where Kubernetes' own decoder shrugs, or that is wrong."""
@@ -184,12 +184,14 @@ class RawReader:
             return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
         return Frame(read.type, _raw_item(read.object))
 
-    def page(self, data: bytes) -> Page[Any]:
+    def page(self, data: bytes) -> ListPage[Any]:
         try:
             read = _decode_page(data)
         except _NOT_JSON:
             raise InputError(NOT_A_LIST) from None
-        return Page([_raw_item(one) for one in read.items or ()], read.metadata.resource_version, read.metadata.more)
+        return ListPage(
+            [_raw_item(one) for one in read.items or ()], read.metadata.resource_version, read.metadata.more
+        )
 
 
 def _raw_item(data: msgspec.Raw) -> Item[Any]:

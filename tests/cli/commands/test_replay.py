@@ -17,7 +17,7 @@ from situate.core.effects import Bind, Effect
 from situate.core.engine.engine import Engine
 from situate.loop.journal import Journal, Keep, segment_name
 from situate.wire.config import load_config
-from situate.wire.journal import Decided, Header, Heard, decode_record, encode_record, plain
+from situate.wire.journal import JournalHeader, StepChanges, StepEffects, decode_record, encode_record, plain
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PACKING = f"""{HEAD}profiles:
@@ -49,8 +49,8 @@ def rewrite(folder: Path, step: int, *changes: Change) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
     for at, line in enumerate(lines):
         told = decode_record(line)
-        if isinstance(told, Heard) and told.step == step:
-            lines[at] = encode_record(Heard(step, told.now, changes))
+        if isinstance(told, StepChanges) and told.step == step:
+            lines[at] = encode_record(StepChanges(step, told.now, changes))
     file.write_bytes(b"".join(lines))
 
 
@@ -159,8 +159,8 @@ def test_a_journal_of_another_format_is_noted(tmp_path: Path) -> None:
     file = record(tmp_path) / segment_name(1)
     first, *others = file.read_bytes().splitlines(keepends=True)
     header = decode_record(first)
-    assert isinstance(header, Header)
-    old = Header(config=header.config, batch=header.batch, situate="0.0.1", format="0123456789abcdef")
+    assert isinstance(header, JournalHeader)
+    old = JournalHeader(config=header.config, batch=header.batch, situate="0.0.1", format="0123456789abcdef")
     file.write_bytes(b"".join([encode_record(old), *others]))
     result = run(tmp_path)
     assert result.exit_code == 0
@@ -251,14 +251,14 @@ def test_effects_that_were_recorded_and_do_not_come_out_are_found(tmp_path: Path
     """The other way round: the history is right, and what is said to have been decided is not."""
     file = record(tmp_path) / segment_name(1)
     lines = file.read_bytes().splitlines(keepends=True)
-    lines[2] = encode_record(Decided(1, _effects(lines[4])))
+    lines[2] = encode_record(StepEffects(1, _effects(lines[4])))
     file.write_bytes(b"".join(lines))
     assert run(tmp_path).stdout.splitlines()[0] == "step 1, effect 1:"
 
 
 def _effects(line: bytes) -> tuple[Effect, ...]:
     decided = decode_record(line)
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, StepEffects)
     return decided.effects or ()
 
 

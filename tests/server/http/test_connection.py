@@ -69,8 +69,8 @@ def test_after_many_came_at_once_memory_is_given_back_and_once_more_when_they_ha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[None] = []
-    monkeypatch.setattr(heap, "give_back", lambda: given.append(None))
-    monkeypatch.setattr(connection, "RUSH", 2)
+    monkeypatch.setattr(heap, "trim_heap", lambda: given.append(None))
+    monkeypatch.setattr(connection, "TRIM_AFTER_CONNECTIONS", 2)
 
     async def story() -> None:
         async with world() as here, here.line() as one:
@@ -128,7 +128,7 @@ def test_requests_on_one_connection_are_answered_in_their_order() -> None:
 
 
 def test_a_client_that_asks_and_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "SLOW_S", 0.05)
+    monkeypatch.setattr(responses, "SLOW_CLIENT_S", 0.05)
 
     async def story() -> None:
         async with world() as here, here.line(limit=1024) as line:

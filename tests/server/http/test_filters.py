@@ -5,7 +5,7 @@ import time
 import pytest
 
 from server.http.world import PODS, Door, Line, pod, told, world
-from situate.server.http.ports import Asked, Special
+from situate.server.http.ports import CreateHandler, CreateRequest
 from situate.server.http.settings import Limits
 from situate.server.requests import Object
 
@@ -20,14 +20,14 @@ class Slow:
         self.go = asyncio.Event()
         self.waiting = 0
 
-    async def review(self, asked: Asked) -> Object:
+    async def review(self, asked: CreateRequest) -> Object:
         self.waiting += 1
         await self.go.wait()
         return asked.body
 
     @property
-    def specials(self) -> dict[tuple[str, str, str], Special]:
-        special = Special(self.review, "authorization.k8s.io/v1", "SelfSubjectAccessReview")
+    def specials(self) -> dict[tuple[str, str, str], CreateHandler]:
+        special = CreateHandler(self.review, "authorization.k8s.io/v1", "SelfSubjectAccessReview")
         return {("authorization.k8s.io", "selfsubjectaccessreviews", ""): special}
 
     async def until(self, count: int) -> None:
@@ -64,7 +64,7 @@ def test_every_request_leaves_a_record_of_who_asked_what_for_whom() -> None:
             await here.ask("DELETE", f"{PODS}/p", headers={"Impersonate-User": "bob"})
             await here.ask("GET", f"{PODS}?fieldSelector=metadata.name%3Dp")
             made, gone, listed = here.door.audit.records
-            assert (made["caller"].name, made["asked"].verb, made["code"], made["decision"]) == (
+            assert (made["caller"].name, made["attributes"].verb, made["code"], made["decision"]) == (
                 "alice",
                 "create",
                 201,
@@ -73,7 +73,7 @@ def test_every_request_leaves_a_record_of_who_asked_what_for_whom() -> None:
             assert (made["audit_id"], made["agent"], made["uri"]) == ("abc-1", "kubectl/v1", f"{PODS}?dryRun=All")
             assert (gone["caller"].name, gone["impersonated"].name) == ("alice", "bob")
             assert (gone["code"], gone["decision"], gone["reason"]) == (403, "forbid", "Forbidden")
-            assert (listed["asked"].name, listed["asked"].fields) == ("p", "metadata.name=p")
+            assert (listed["attributes"].name, listed["attributes"].fields) == ("p", "metadata.name=p")
 
     told(story)
 

@@ -22,11 +22,11 @@ def test_what_lies_free_between_what_stays_is_given_back() -> None:
     staying = pieces[::8]
     full = resident()
     del pieces
-    heap.give_back()
+    heap.trim_heap()
     assert full - resident() > PIECE * PIECES // 2
     assert len(staying) == PIECES // 8
 
 
 def test_without_glibc_it_is_left_to_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heap, "_trim", None)
-    heap.give_back()
+    heap.trim_heap()

@@ -1,9 +1,9 @@
 import pytest
 
 from situate.server.errors import StatusError
-from situate.server.http.host_allowlist import Hosts
+from situate.server.http.host_allowlist import HostAllowlist
 
-HOSTS = Hosts(["api.example.com", "10.0.0.1"])
+HOSTS = HostAllowlist(["api.example.com", "10.0.0.1"])
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_all_others_are_refused(header: str) -> None:
 
 
 def test_a_star_allows_any_name() -> None:
-    Hosts(["*"]).check("whoever:443")
+    HostAllowlist(["*"]).check("whoever:443")

@@ -1,7 +1,7 @@
 import pytest
 
 from situate.server.errors import StatusError
-from situate.server.http.negotiation import Form, accepted, body_type, patch_type, wants_discovery
+from situate.server.http.negotiation import Form, body_type, parse_accept, patch_type, wants_discovery
 
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -28,7 +28,7 @@ DISCOVERY = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryLis
     ],
 )
 def test_the_first_form_that_can_be_had_is_taken(header: str, form: Form) -> None:
-    assert accepted(header) == form
+    assert parse_accept(header) == form
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_first_form_that_can_be_had_is_taken(header: str, form: Form) -> Non
 )
 def test_what_cannot_be_had_is_406(header: str) -> None:
     with pytest.raises(StatusError) as refused:
-        accepted(header)
+        parse_accept(header)
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
 
 

@@ -7,7 +7,7 @@ import pytest
 from server.http.world import PODS, World, deployment, pod, told, world
 from situate.server.errors import conflict
 from situate.server.http import rendering
-from situate.server.http.ports import Asked, Special
+from situate.server.http.ports import CreateHandler, CreateRequest
 from situate.server.http.settings import Limits
 from situate.server.registry import stored_object
 from situate.server.requests import Object
@@ -321,16 +321,16 @@ def test_large_answers_are_compressed_for_those_who_take_it() -> None:
 
 
 def test_what_is_only_asked_is_answered_by_whoever_was_plugged_in() -> None:
-    seen: list[Asked] = []
+    seen: list[CreateRequest] = []
 
-    async def bind(asked: Asked) -> Object:
+    async def bind(asked: CreateRequest) -> Object:
         seen.append(asked)
         if asked.body["target"]["name"] == "full":
             raise conflict("pods/binding", "", asked.target.name, "node is full")
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     async def story() -> None:
-        async with world(specials={("", "pods", "binding"): Special(bind, "v1", "Binding")}) as here:
+        async with world(specials={("", "pods", "binding"): CreateHandler(bind, "v1", "Binding")}) as here:
             body = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"name": "n"}}
             done = await here.ask("POST", f"{PODS}/p/binding", body)
             assert (done.code, done.json["status"]) == (201, "Success")

@@ -9,7 +9,7 @@ from situate.server.http.query import (
     list_options,
     log_options,
     name_in,
-    parsed,
+    parse_query,
     watch_options,
     write_options,
 )
@@ -17,7 +17,7 @@ from situate.server.requests import DeleteOptions, ListOptions, WatchOptions, Wr
 
 
 def refusal_of(options: str, kind: str = "list", how: str = "") -> StatusError:
-    query = parsed(options)
+    query = parse_query(options)
     readers: dict[str, Callable[[], object]] = {
         "list": lambda: list_options(query),
         "watch": lambda: watch_options(query),
@@ -31,29 +31,32 @@ def refusal_of(options: str, kind: str = "list", how: str = "") -> StatusError:
 
 
 def test_options_are_decoded_once() -> None:
-    assert parsed("labelSelector=a%3Db%2Cc&fieldSelector=x+y") == {"labelSelector": "a=b,c", "fieldSelector": "x y"}
-    assert parsed("x=%zz") == {"x": "%zz"}
-    assert parsed("limit=1&limit=2") == {"limit": "1"}
-    assert parsed("dryRun=All&dryRun=No") == {"dryRun": "All,No"}
+    assert parse_query("labelSelector=a%3Db%2Cc&fieldSelector=x+y") == {
+        "labelSelector": "a=b,c",
+        "fieldSelector": "x y",
+    }
+    assert parse_query("x=%zz") == {"x": "%zz"}
+    assert parse_query("limit=1&limit=2") == {"limit": "1"}
+    assert parse_query("dryRun=All&dryRun=No") == {"dryRun": "All,No"}
 
 
 def test_more_options_than_anybody_needs_are_refused() -> None:
     with pytest.raises(StatusError):
-        parsed("&".join(f"a{number}=b" for number in range(300)))
+        parse_query("&".join(f"a{number}=b" for number in range(300)))
 
 
 @pytest.mark.parametrize(
     "text, yes", [("w=1", True), ("w=maybe", True), ("w", True), ("w=0", False), ("w=False", False)]
 )
 def test_only_false_and_0_are_no(text: str, yes: bool) -> None:
-    assert flag(parsed(text), "w") is yes
-    assert flag(parsed(text), "other") is None
+    assert flag(parse_query(text), "w") is yes
+    assert flag(parse_query(text), "other") is None
 
 
 def test_options_of_a_list() -> None:
-    query = parsed("limit=5&continue=c&labelSelector=l&fieldSelector=f&resourceVersion=7&pretty=zz")
+    query = parse_query("limit=5&continue=c&labelSelector=l&fieldSelector=f&resourceVersion=7&pretty=zz")
     assert list_options(query) == ListOptions("l", "f", 5, "c", "7", "")
-    assert list_options(parsed("limit=-1")).limit == 0
+    assert list_options(parse_query("limit=-1")).limit == 0
 
 
 @pytest.mark.parametrize(
@@ -165,19 +168,23 @@ def test_an_apply_names_its_manager_and_only_an_apply_forces() -> None:
         "fieldManager: Required value: is required for apply patch" in refusal_of("", "PatchOptions", "apply").message
     )
     assert "force: Forbidden" in refusal_of("force=true", "PatchOptions", "merge").message
-    options = write_options(parsed("fieldManager=m&force=true&dryRun=All&fieldValidation=Strict"), "x", how="apply")
+    options = write_options(
+        parse_query("fieldManager=m&force=true&dryRun=All&fieldValidation=Strict"), "x", how="apply"
+    )
     assert options == WriteOptions(True, "m", "Strict", True)
 
 
 def test_options_of_a_watch() -> None:
-    query = parsed("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=9")
+    query = parse_query(
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=9"
+    )
     assert watch_options(query) == WatchOptions("", "", "", "NotOlderThan", True, True, 9)
 
 
 def test_the_body_of_a_delete_comes_before_the_query() -> None:
     body = {"gracePeriodSeconds": 3, "preconditions": {"uid": "u"}, "propagationPolicy": "Orphan", "dryRun": ["All"]}
-    assert delete_options(parsed("gracePeriodSeconds=9"), body) == DeleteOptions(True, 3, "u", "", "Orphan")
-    assert delete_options(parsed("gracePeriodSeconds=9"), {}) == DeleteOptions(False, 9)
+    assert delete_options(parse_query("gracePeriodSeconds=9"), body) == DeleteOptions(True, 3, "u", "", "Orphan")
+    assert delete_options(parse_query("gracePeriodSeconds=9"), {}) == DeleteOptions(False, 9)
     assert delete_options({}, {"orphanDependents": True}).propagation == "Orphan"
 
 

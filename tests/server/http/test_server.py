@@ -8,7 +8,7 @@ import pytest
 from server.http.test_filters import REVIEW, REVIEWS, Slow
 from server.http.world import PODS, Door, pod, told, world
 from situate.server.http.server import serve
-from situate.server.http.settings import Limits, Settings
+from situate.server.http.settings import Limits, ServerSettings
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.registry.registry import Registry
 from situate.server.tables import printers
@@ -23,7 +23,7 @@ def registry() -> Registry:
 def test_a_port_that_is_taken_is_said_so() -> None:
     async def story() -> None:
         async with world() as here:
-            settings = Settings(port=here.server.address[1])
+            settings = ServerSettings(port=here.server.address[1])
             with pytest.raises(InputError, match="is in use already"):
                 await serve(settings, registry(), Door(), printers, tls=None)
 
@@ -33,14 +33,14 @@ def test_a_port_that_is_taken_is_said_so() -> None:
 def test_nothing_is_served_off_this_machine_without_tls() -> None:
     async def story() -> None:
         with pytest.raises(InputError, match=r"will not listen on 0\.0\.0\.0 without TLS"):
-            await serve(Settings(address="0.0.0.0", port=0), registry(), Door(), printers, tls=None)
+            await serve(ServerSettings(address="0.0.0.0", port=0), registry(), Door(), printers, tls=None)
 
     told(story)
 
 
 def test_every_spelling_of_this_machine_is_served_without_tls() -> None:
     async def story() -> None:
-        server = await serve(Settings(address="LOCALHOST", port=0), registry(), Door(), printers, tls=None)
+        server = await serve(ServerSettings(address="LOCALHOST", port=0), registry(), Door(), printers, tls=None)
         await server.stop()
 
     told(story)

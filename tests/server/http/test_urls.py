@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situate.server.errors import StatusError
-from situate.server.http.urls import located, verb_of
+from situate.server.http.urls import parse_url, verb_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from situate.server.http.urls import located, verb_of
     ],
 )
 def test_a_path_is_a_place(path: str, plural: str, namespace: str, name: str, subresource: str, served: bool) -> None:
-    place = located(path)
+    place = parse_url(path)
     assert (place.plural, place.subresource) == (plural, subresource)
     assert (place.resource is not None) is served
     if served:
@@ -39,11 +39,11 @@ def test_a_path_is_a_place(path: str, plural: str, namespace: str, name: str, su
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "//api/v1/pods"])
 def test_a_document_is_no_resource(path: str) -> None:
-    assert located(path).plural == ""
+    assert parse_url(path).plural == ""
 
 
 def test_a_slash_that_was_escaped_leads_nowhere() -> None:
-    assert located("/api/v1/namespaces/default/pods/a%2Fb").resource is None
+    assert parse_url("/api/v1/namespaces/default/pods/a%2Fb").resource is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_slash_that_was_escaped_leads_nowhere() -> None:
 )
 def test_odd_paths_are_refused_in_words(path: str, message: str) -> None:
     with pytest.raises(StatusError) as refused:
-        located(path)
+        parse_url(path)
     assert (refused.value.code, refused.value.message) == (400, message)
 
 
@@ -66,7 +66,7 @@ def test_odd_paths_are_refused_in_words(path: str, message: str) -> None:
 def test_no_path_does_more_than_be_refused(text: str) -> None:
     code = 200
     try:
-        located("/" + text)
+        parse_url("/" + text)
     except StatusError as refused:
         code = refused.code
     assert code in (200, 400, 414)
@@ -88,4 +88,4 @@ def test_no_path_does_more_than_be_refused(text: str) -> None:
     ],
 )
 def test_a_method_is_a_verb(method: str, path: str, watch: bool, verb: str) -> None:
-    assert verb_of(method, located(path), watch) == verb
+    assert verb_of(method, parse_url(path), watch) == verb

@@ -11,10 +11,10 @@ from typing import Any
 
 from situate.loop.health import Check
 from situate.server.errors import StatusError
-from situate.server.http.ports import LogSource, Special
+from situate.server.http.ports import CreateHandler, LogSource
 from situate.server.http.server import Server, serve
-from situate.server.http.settings import Limits, Settings
-from situate.server.identity.attributes import Attributes, refusal
+from situate.server.http.settings import Limits, ServerSettings
+from situate.server.identity.attributes import Attributes, forbidden_error
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -41,8 +41,8 @@ class Noted:
 
     records: list[dict[str, Any]] = field(default_factory=list)
 
-    def record(self, caller: Caller | None, asked: Attributes, **rest: Any) -> None:
-        self.records.append({"caller": caller, "asked": asked, **rest})
+    def record(self, caller: Caller | None, attributes: Attributes, **rest: Any) -> None:
+        self.records.append({"caller": caller, "attributes": attributes, **rest})
 
 
 @dataclass
@@ -64,9 +64,9 @@ class Door:
     def impersonate(self, caller: Caller, headers: Iterable[tuple[str, str]]) -> Caller:
         return Caller(dict(headers)["Impersonate-User"], (), agent=caller.agent)
 
-    def authorize(self, caller: Caller, asked: Attributes) -> None:
-        if asked.verb in self.barred:
-            raise refusal(caller, asked, "")
+    def authorize(self, caller: Caller, attributes: Attributes) -> None:
+        if attributes.verb in self.barred:
+            raise forbidden_error(caller, attributes, "")
 
 
 @dataclass
@@ -182,7 +182,7 @@ async def world(
     door: Door | None = None,
     tls: ssl.SSLContext | None = None,
     client_tls: ssl.SSLContext | None = None,
-    specials: Mapping[tuple[str, str, str], Special] | None = None,
+    specials: Mapping[tuple[str, str, str], CreateHandler] | None = None,
     logs: LogSource | None = None,
     checks: Mapping[str, list[Check]] | None = None,
     store: MemoryStore | None = None,
@@ -196,14 +196,14 @@ async def world(
     namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     if store is None:
         await registry.create(Target(BY_KIND["v1", "Namespace"], "", "default"), namespace, SYSTEM)
-    settings = Settings(port=0, limits=limits or Limits())
+    settings = ServerSettings(port=0, limits=limits or Limits())
     server = await serve(
         settings,
         registry,
         door,
         printers,
         tls=tls,
-        specials=specials,
+        create_handlers=specials,
         views=Views(kept, registry.cache),
         logs=logs,
         checks=checks,

@@ -10,7 +10,7 @@ import pytest
 from server.identity.memory import Memory
 from server.identity.world import objects
 from situate.server.identity import secret_files
-from situate.server.identity.bootstrap import begin
+from situate.server.identity.bootstrap import bootstrap
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def facts() -> dict[str, Any]:
 def world() -> Memory:
     """What every cluster begins with, and the small cluster of world.py."""
     memory = Memory()
-    asyncio.run(begin(memory, "a certificate"))
+    asyncio.run(bootstrap(memory, "a certificate"))
     for thing in objects():
         memory.put(thing)
     return memory
@@ -32,4 +32,4 @@ def world() -> Memory:
 @pytest.fixture(autouse=True)
 def every_look_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are looked at whenever somebody asks, so that no test has to wait."""
-    monkeypatch.setattr(secret_files, "LOOK_S", 0.0)
+    monkeypatch.setattr(secret_files, "STAT_INTERVAL_S", 0.0)

@@ -193,13 +193,13 @@ def test_a_disk_that_refuses_is_told_and_writing_goes_on_when_it_does_not(
         patch.setattr("os.write", full)
         note(log, audit_id="lost")
         assert tried.wait(10)
-        while not log.trouble:
+        while not log.last_error:
             tried.wait(0.001)
-    assert (log.dropped, log.trouble) == (1, "No space left on device")
+    assert (log.dropped, log.last_error) == (1, "No space left on device")
     note(log, audit_id="kept")
     log.close()
     assert [event["auditID"] for event in written(log)] == ["kept"]
-    assert log.trouble == ""
+    assert log.last_error == ""
 
 
 def test_what_cannot_be_written_as_json_is_dropped_alone(tmp_path: Path) -> None:

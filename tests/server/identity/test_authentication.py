@@ -10,7 +10,7 @@ from server.identity.signing import request
 from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.node_join import Joining
+from situate.server.identity.node_join import NodeJoin
 from situate.server.identity.token_files import JoinTokens, UserTokens
 
 
@@ -94,7 +94,7 @@ def test_a_file_of_tokens_that_is_damaged_meanwhile_lets_nobody_in(clock: Clock,
     for _ in range(2):
         with pytest.raises(StatusError, match="Unauthorized"):
             authentication.authenticate(None, f"Bearer {token}")
-    assert "is damaged" in authentication.trouble
+    assert "is damaged" in authentication.last_error
 
 
 def test_what_was_revoked_stays_so_whatever_becomes_of_the_file(clock: Clock, authority: Authority) -> None:
@@ -117,7 +117,7 @@ def test_a_node_joins_once_with_a_token_and_renews_by_itself(
     tokens = JoinTokens(tmp_path / "join")
     token = tokens.add(clock.now)
     authentication = Authentication(clock=clock, joining=tokens)
-    joining = Joining(authority, tokens, clock=clock)
+    joining = NodeJoin(authority, tokens, clock=clock)
     newcomer = authentication.authenticate(None, f"Bearer {token}")
     signed = joining.sign(newcomer, "alpha", request("system:node:alpha", "system:nodes"))
     node = authentication.authenticate(der(signed), "")
@@ -132,7 +132,7 @@ def test_a_node_joins_once_with_a_token_and_renews_by_itself(
 
 
 def test_a_node_cannot_become_another(clock: Clock, authority: Authority, tmp_path: Path) -> None:
-    joining = Joining(authority, JoinTokens(tmp_path / "join"), clock=clock)
+    joining = NodeJoin(authority, JoinTokens(tmp_path / "join"), clock=clock)
     alpha = Authentication(clock=clock).authenticate(
         der(authority.client("system:node:alpha", ["system:nodes"], clock.now).certificate), ""
     )
@@ -153,7 +153,7 @@ def test_a_wrong_request_does_not_use_up_the_token(
     newcomer = tokens.find(token, clock.now)
     assert newcomer is not None
     with pytest.raises(StatusError, match="is not the name of a node"):
-        Joining(authority, tokens, clock=clock).sign(newcomer, name, b"")
+        NodeJoin(authority, tokens, clock=clock).sign(newcomer, name, b"")
     with pytest.raises(StatusError, match="at most 16384 bytes"):
-        Joining(authority, tokens, clock=clock).sign(newcomer, "a", b"x" * 20_000)
+        NodeJoin(authority, tokens, clock=clock).sign(newcomer, "a", b"x" * 20_000)
     assert tokens.find(token, clock.now) is not None

@@ -132,7 +132,7 @@ def names(certificate: x509.Certificate) -> set[str]:
 
 
 def test_the_server_is_known_by_all_its_names(authority: Authority) -> None:
-    path = authority.serve_as(["situate.example.com", "10.0.0.1", "0:0:0:0:0:0:0:2"], NOW)
+    path = authority.server_certificate(["situate.example.com", "10.0.0.1", "0:0:0:0:0:0:0:2"], NOW)
     wanted = "localhost 127.0.0.1 ::1 kubernetes kubernetes.default kubernetes.default.svc".split()
     assert {*wanted, "situate.example.com", "10.0.0.1", "::2"} <= names(served(path))
     assert mode(path) == 0o600
@@ -140,34 +140,36 @@ def test_the_server_is_known_by_all_its_names(authority: Authority) -> None:
 
 
 def test_the_certificate_stays_until_a_third_of_its_life_is_left(authority: Authority) -> None:
-    first = served(authority.serve_as([], NOW))
-    assert served(authority.serve_as([], NOW + timedelta(days=243))) == first
-    later = served(authority.serve_as([], NOW + timedelta(days=244)))
+    first = served(authority.server_certificate([], NOW))
+    assert served(authority.server_certificate([], NOW + timedelta(days=243))) == first
+    later = served(authority.server_certificate([], NOW + timedelta(days=244)))
     assert later != first
     assert later.not_valid_after_utc > first.not_valid_after_utc
 
 
 def test_a_new_name_makes_a_new_certificate_that_keeps_the_old_names(authority: Authority) -> None:
-    authority.serve_as(["a.example.com"], NOW)
-    both = served(authority.serve_as(["b.example.com"], NOW))
+    authority.server_certificate(["a.example.com"], NOW)
+    both = served(authority.server_certificate(["b.example.com"], NOW))
     assert {"a.example.com", "b.example.com"} <= names(both)
-    assert served(authority.serve_as(["a.example.com"], NOW)) == both
+    assert served(authority.server_certificate(["a.example.com"], NOW)) == both
 
 
 def test_the_certificate_of_somebody_else_is_not_written_over(authority: Authority, tmp_path: Path) -> None:
     other = open_authority(tmp_path / "other", NOW)
     path = authority.folder / "server.pem"
-    path.write_bytes(other.serve_as([], NOW).read_bytes())
+    path.write_bytes(other.server_certificate([], NOW).read_bytes())
     path.chmod(0o600)
     before = path.read_bytes()
     with pytest.raises(IdentityError, match="was not signed by"):
-        authority.serve_as([], NOW)
+        authority.server_certificate([], NOW)
     assert path.read_bytes() == before
 
 
 def test_nothing_outlives_the_authority(authority: Authority) -> None:
     late = NOW + timedelta(days=3600)
-    assert served(authority.serve_as([], late)).not_valid_after_utc == authority.certificate.not_valid_after_utc
+    assert (
+        served(authority.server_certificate([], late)).not_valid_after_utc == authority.certificate.not_valid_after_utc
+    )
 
 
 # ── clients ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from server.identity.memory import Memory
-from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, begin
-from situate.server.identity.ports import served
+from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, bootstrap
+from situate.server.identity.ports import resource_of
 from situate.server.identity.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
 from situate.server.requests import Object
 
@@ -15,12 +15,12 @@ RBAC = "rbac.authorization.k8s.io/v1"
 @pytest.fixture
 def memory() -> Memory:
     found = Memory()
-    asyncio.run(begin(found, "a certificate"))
+    asyncio.run(bootstrap(found, "a certificate"))
     return found
 
 
 def read(memory: Memory, plural: str, name: str, namespace: str = "", api: str = RBAC) -> Object:
-    resource = served(api, plural)
+    resource = resource_of(api, plural)
     held = memory.get(resource, namespace, name)
     assert held is not None, name
     return held.object(resource)
@@ -76,7 +76,7 @@ def test_roles_that_gather_others_show_what_they_have(memory: Memory) -> None:
 
 def test_a_second_start_writes_nothing(memory: Memory) -> None:
     before = memory.revision
-    assert asyncio.run(begin(memory, "a certificate")) == 0
+    assert asyncio.run(bootstrap(memory, "a certificate")) == 0
     assert memory.revision == before
 
 
@@ -86,7 +86,7 @@ def test_what_a_user_added_stays_and_what_is_missing_comes_back(memory: Memory) 
     role["rules"] = [mine, *role["rules"][1:]]
     role["metadata"]["labels"] = {"mine": "yes"}
     memory.put(role)
-    asyncio.run(begin(memory, "a certificate"))
+    asyncio.run(bootstrap(memory, "a certificate"))
     after = read(memory, "clusterroles", "system:volume-scheduler")
     assert mine in after["rules"]
     assert after["metadata"]["labels"] == {"kubernetes.io/bootstrapping": "rbac-defaults", "mine": "yes"}
@@ -99,7 +99,7 @@ def test_a_subject_that_was_taken_out_comes_back_beside_those_that_were_added(me
     added = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "guests"}
     binding["subjects"] = [added]
     memory.put(binding)
-    asyncio.run(begin(memory, "a certificate"))
+    asyncio.run(bootstrap(memory, "a certificate"))
     names = [one["name"] for one in read(memory, "clusterrolebindings", "system:discovery")["subjects"]]
     assert names == ["guests", "system:authenticated"]
 
@@ -110,11 +110,11 @@ def test_what_says_no_to_updates_is_left_alone(memory: Memory) -> None:
     role["metadata"]["annotations"] = {"rbac.authorization.kubernetes.io/autoupdate": "false"}
     memory.put(role)
     before = memory.revision
-    asyncio.run(begin(memory, "a certificate"))
+    asyncio.run(bootstrap(memory, "a certificate"))
     assert memory.revision == before
 
 
 def test_a_new_certificate_replaces_the_old_one(memory: Memory) -> None:
-    asyncio.run(begin(memory, "another"))
+    asyncio.run(bootstrap(memory, "another"))
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
     assert shown["data"] == {"client-ca-file": "another"}

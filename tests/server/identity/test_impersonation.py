@@ -2,9 +2,9 @@ import pytest
 
 from server.identity.memory import Memory
 from situate.server.errors import StatusError
-from situate.server.identity.attributes import refusal
+from situate.server.identity.attributes import forbidden_error
 from situate.server.identity.authorization import Authorization
-from situate.server.identity.impersonation import MOST, impersonated
+from situate.server.identity.impersonation import MOST, impersonate
 from situate.server.requests import Caller
 
 ROOT = Caller("root", ("system:masters",), agent="kubectl/1")
@@ -18,9 +18,9 @@ def spoken(world: Memory, caller: Caller, *headers: tuple[str, str]) -> Caller:
     def authorize(who: Caller, asked: object) -> None:
         decision = authorization.allows(who, asked)  # type: ignore[arg-type]
         if not decision.allowed:
-            raise refusal(who, asked, decision.reason)  # type: ignore[arg-type]
+            raise forbidden_error(who, asked, decision.reason)  # type: ignore[arg-type]
 
-    return impersonated(caller, headers, authorize)
+    return impersonate(caller, headers, authorize)
 
 
 def test_without_headers_everybody_is_themselves(world: Memory) -> None:

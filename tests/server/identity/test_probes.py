@@ -9,7 +9,7 @@ import pytest
 from server.identity.memory import Memory
 from server.identity.probes import PROBES, Probe
 from situate.server.errors import StatusError, not_found
-from situate.server.identity.attributes import Attributes, refusal
+from situate.server.identity.attributes import Attributes, forbidden_error
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.escalation import NoEscalation
 from situate.server.identity.node_restriction import NodeRestriction
@@ -53,7 +53,7 @@ def answer(world: Memory, probe: Probe) -> None:
     authorization = Authorization(world)
     decision = authorization.allows(caller, asked)
     if not decision.allowed:
-        raise refusal(caller, asked, decision.reason)
+        raise forbidden_error(caller, asked, decision.reason)
     restriction = NodeRestriction(world, authorization)
     body = probe.filled(lambda path: object_at(world, path))
     if target.subresource == "token":

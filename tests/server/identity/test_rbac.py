@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from server.identity.memory import Kept, Memory
 from situate.server.identity import rbac
-from situate.server.identity.attributes import Attributes, refusal
+from situate.server.identity.attributes import Attributes, forbidden_error
 from situate.server.identity.authorization import Authorization, named_by_fields
-from situate.server.identity.ports import served
+from situate.server.identity.ports import resource_of
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.rules import Rule, aggregated, matches, uncovered
 from situate.server.requests import Caller, Object
@@ -50,7 +50,7 @@ def test_a_change_of_roles_counts_from_the_next_decision_on() -> None:
     assert not rights.allows(JANE, LIST_PODS).allowed
     memory.put(role("reader", READ_PODS))
     assert rights.allows(JANE, LIST_PODS).allowed
-    memory.remove(served(API, "clusterrolebindings"), "", "jane")
+    memory.remove(resource_of(API, "clusterrolebindings"), "", "jane")
     assert not rights.allows(JANE, LIST_PODS).allowed
 
 
@@ -84,12 +84,12 @@ def test_only_roles_that_changed_are_read_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_decisions_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rbac, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(rbac, "MAX_CACHED_DECISIONS", 10)
     memory = Memory(role("reader", READ_PODS), binding("jane", "reader", "User", "jane"))
     rights = Rbac(memory)
     for number in range(100):
         assert rights.allows(JANE, LIST_PODS._replace(namespace=f"n{number}")).allowed
-        assert len(rights._remembered) <= 10
+        assert len(rights._decisions) <= 10
 
 
 def test_names_of_objects_take_no_room() -> None:
@@ -97,7 +97,7 @@ def test_names_of_objects_take_no_room() -> None:
     rights = Rbac(memory)
     for number in range(100):
         rights.allows(JANE, Attributes("get", "", "pods", "", "default", f"pod-{number}"))
-    assert len(rights._remembered) == 1
+    assert len(rights._decisions) == 1
 
 
 def test_roles_that_gather_each_other_end() -> None:
@@ -170,13 +170,13 @@ def test_a_decision_costs_microseconds(world: Memory) -> None:
     ],
 )
 def test_a_refusal_reads_as_kubernetes_says_it(asked: Attributes, text: str) -> None:
-    error = refusal(Caller("x"), asked, "")
+    error = forbidden_error(Caller("x"), asked, "")
     assert (error.code, error.reason, error.message) == (403, "Forbidden", text)
-    assert refusal(Caller("x"), asked, "why").message == f"{text}: why"
+    assert forbidden_error(Caller("x"), asked, "why").message == f"{text}: why"
 
 
 def test_a_name_in_a_refusal_cannot_be_html() -> None:
-    assert "<script>" not in refusal(Caller("<script>"), LIST_PODS, "").message
+    assert "<script>" not in forbidden_error(Caller("<script>"), LIST_PODS, "").message
 
 
 # ── rules, by their meaning ──────────────────────────────────────────────────────────────────────────────────────────

@@ -12,10 +12,10 @@ from server.identity.test_matrix import bits
 from server.identity.world import ASKERS, objects, questions
 from situate.server.errors import StatusError
 from situate.server.identity.authorization import Authorization
-from situate.server.identity.bootstrap import begin
+from situate.server.identity.bootstrap import bootstrap
 from situate.server.identity.escalation import NoEscalation
 from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.ports import Objects, served
+from situate.server.identity.ports import CacheReader, resource_of
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
@@ -25,15 +25,15 @@ from situate.store.memory import MemoryStore
 ALPHA = Caller("system:node:alpha", ("system:nodes", "system:authenticated"))
 KATE = Caller("kate", ("system:authenticated",))
 NOON_NS = 1_794_000_000_000_000_000
-NODES = served("v1", "nodes")
-BINDINGS = served("rbac.authorization.k8s.io/v1", "rolebindings")
+NODES = resource_of("v1", "nodes")
+BINDINGS = resource_of("rbac.authorization.k8s.io/v1", "rolebindings")
 
 
 @asynccontextmanager
 async def opened(*, filled: bool = True) -> AsyncIterator[tuple[Registry, Authorization]]:
     store = MemoryStore()
     cache = Cache(store)
-    view: Objects = cache
+    view: CacheReader = cache
     authorization = Authorization(view)
     numbers = count()
     registry = Registry(
@@ -45,7 +45,7 @@ async def opened(*, filled: bool = True) -> AsyncIterator[tuple[Registry, Author
     )
     await registry.start()
     try:
-        await begin(registry, "a certificate")
+        await bootstrap(registry, "a certificate")
         for thing in objects() if filled else ():
             await put(registry, thing)
         yield registry, authorization
@@ -72,8 +72,8 @@ def test_everybody_may_the_same_over_the_registry_as_over_kubernetes(facts: dict
 def test_a_second_start_writes_nothing() -> None:
     async def story() -> None:
         async with opened(filled=False) as (registry, _):
-            assert await begin(registry, "a certificate") == 0
-            assert await begin(registry, "another") == 1
+            assert await bootstrap(registry, "a certificate") == 0
+            assert await bootstrap(registry, "another") == 1
 
     asyncio.run(story())
 
@@ -89,7 +89,7 @@ def test_a_node_is_restricted_in_what_it_writes() -> None:
             with pytest.raises(StatusError, match='is not allowed to modify node "beta"'):
                 await registry.patch(other, "merge", {"metadata": {"labels": {"a.com/b": "c"}}}, ALPHA)
             with pytest.raises(StatusError, match="can only delete pods with"):
-                await registry.delete(Target(served("v1", "pods"), "shop", "other"), ALPHA)
+                await registry.delete(Target(resource_of("v1", "pods"), "shop", "other"), ALPHA)
 
     asyncio.run(story())
 

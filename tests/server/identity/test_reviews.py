@@ -7,11 +7,11 @@ import pytest
 from server.identity.clock import Clock
 from server.identity.memory import Memory
 from situate.server.errors import StatusError
-from situate.server.http.ports import Asked, Special
+from situate.server.http.ports import CreateHandler, CreateRequest
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
-from situate.server.identity.create_handlers import specials
+from situate.server.identity.create_handlers import create_handlers
 from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.reviews import Reviews
 from situate.server.identity.service_account_tokens import ISSUER, AccountTokens
@@ -135,19 +135,19 @@ def test_whose_token_is_this(office: Office) -> None:
 
 
 def test_every_question_that_is_served_is_answered(office: Office) -> None:
-    table = specials(office.reviews, office.tokens)
+    table = create_handlers(office.reviews, office.tokens)
     asked = {
         (one.group, one.plural, "") for one in RESOURCES if one.group.startswith("auth") and one.verbs == ("create",)
     }
     assert asked | {("", "serviceaccounts", "token")} == set(table)
 
 
-async def _called(special: Special, asked: Asked) -> Object:
+async def _called(special: CreateHandler, asked: CreateRequest) -> Object:
     return await special.call(asked)
 
 
 def test_the_table_leads_to_the_answers(office: Office) -> None:
-    table = specials(office.reviews, office.tokens)
+    table = create_handlers(office.reviews, office.tokens)
     for (_, plural, subresource), special in table.items():
         if subresource:
             target = Target(BY_KIND["v1", "ServiceAccount"], "shop", "web-account", "token")
@@ -156,5 +156,5 @@ def test_the_table_leads_to_the_answers(office: Office) -> None:
             target = Target(BY_KIND[special.api_version, special.kind], "shop" if "local" in plural else "")
             subject = {} if plural.startswith("self") else {"user": "vera"}
             body = {"spec": {**PODS, **subject, "namespace": "shop", "token": "x"}}
-        answers = asyncio.run(_called(special, Asked(target, body, KATE)))
+        answers = asyncio.run(_called(special, CreateRequest(target, body, KATE)))
         assert answers["status"], plural

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from situate.server.identity import secret_files
-from situate.server.identity.secret_files import Watched
+from situate.server.identity.secret_files import WatchedFile
 
 
 def test_a_file_is_not_looked_at_again_before_its_time_and_then_its_change_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secret_files, "LOOK_S", 0.5)
+    monkeypatch.setattr(secret_files, "STAT_INTERVAL_S", 0.5)
     now = [100.0]
     path = tmp_path / "tokens"
     path.write_text("one")
-    watched = Watched(path, lambda: now[0])
+    watched = WatchedFile(path, lambda: now[0])
     assert watched.changed()
     path.write_text("another")
     now[0] += 0.4

@@ -17,15 +17,15 @@ from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
 from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.ports import served
+from situate.server.identity.ports import resource_of
 from situate.server.identity.service_account_tokens import ISSUER, AccountTokens, TokenError
 from situate.server.identity.token_files import UserTokens
 from situate.server.identity.token_requests import TokenRequests
 from situate.server.requests import Caller, Object, Target
 
 ADMIN = Caller("root", ("system:masters",))
-ACCOUNTS = served("v1", "serviceaccounts")
-PODS = served("v1", "pods")
+ACCOUNTS = resource_of("v1", "serviceaccounts")
+PODS = resource_of("v1", "pods")
 WEB = Target(ACCOUNTS, "shop", "web-account", "token")
 
 
@@ -124,7 +124,7 @@ def test_a_token_ends_with_its_account_also_if_another_of_that_name_comes(desk: 
 def test_a_bound_token_ends_with_what_it_is_bound_to(desk: Desk, kind: str, plural: str, name: str) -> None:
     token = desk.token(boundObjectRef={"kind": kind, "apiVersion": "v1", "name": name})
     assert desk.who(token) == WEB_USER
-    desk.memory.remove(served("v1", plural), "" if kind == "Node" else "shop", name)
+    desk.memory.remove(resource_of("v1", plural), "" if kind == "Node" else "shop", name)
     assert desk.who(token) == REFUSED
 
 

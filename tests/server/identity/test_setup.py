@@ -7,16 +7,16 @@ import pytest
 from server.identity.clock import Clock
 from server.identity.memory import Memory
 from situate.server.errors import StatusError
-from situate.server.http.ports import Asked, Gate, Special
+from situate.server.http.ports import CreateHandler, CreateRequest, Gate
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.setup import Opened, open_identity
+from situate.server.identity.setup import IdentityParts, open_identity
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
 
-def opened(folder: Path, world: Memory, clock: Clock) -> Opened:
+def opened(folder: Path, world: Memory, clock: Clock) -> IdentityParts:
     return open_identity(folder, world, clock=clock, wall_ns=lambda: 0, new_uid=lambda: "uid")
 
 
@@ -47,14 +47,14 @@ def test_a_request_passes_all_of_it(tmp_path: Path, world: Memory) -> None:
 def test_a_node_evicts_its_own_pods_only(tmp_path: Path, world: Memory) -> None:
     found = opened(tmp_path, world, Clock())
 
-    async def evict(asked: Asked) -> Object:
+    async def evict(asked: CreateRequest) -> Object:
         return {"evicted": asked.target.name}
 
-    guarded = restricted(Special(evict, "policy/v1", "Eviction"), found.restriction)
+    guarded = restricted(CreateHandler(evict, "policy/v1", "Eviction"), found.restriction)
     alpha = Caller("system:node:alpha", ("system:nodes",))
 
     async def ask(pod: str, caller: Caller) -> Object:
-        return await guarded.call(Asked(Target(BY_KIND["v1", "Pod"], "shop", pod, "eviction"), {}, caller))
+        return await guarded.call(CreateRequest(Target(BY_KIND["v1", "Pod"], "shop", pod, "eviction"), {}, caller))
 
     assert asyncio.run(ask("web", alpha)) == {"evicted": "web"}
     assert asyncio.run(ask("other", Caller("root", ("system:masters",)))) == {"evicted": "other"}

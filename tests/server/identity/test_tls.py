@@ -190,7 +190,7 @@ def test_a_renewed_certificate_is_served_without_a_restart(authority: Authority,
     context = authority.tls([], clock.now - timedelta(days=300))
     with listening(context, lambda _: "here") as port:
         before = ssl.get_server_certificate(("127.0.0.1", port), timeout=TIMEOUT_S)
-        context.load_cert_chain(authority.serve_as([], clock.now))
+        context.load_cert_chain(authority.server_certificate([], clock.now))
         after = ssl.get_server_certificate(("127.0.0.1", port), timeout=TIMEOUT_S)
         assert asked(port, authority, tmp_path) == "here"
     assert before != after

@@ -7,7 +7,7 @@ import pytest
 
 from server.identity.clock import Clock
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.token_files import JOIN_PATTERN, JoinTokens, UserTokens, same_in_any
+from situate.server.identity.token_files import JOIN_PATTERN, JoinTokens, UserTokens, find_hash
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_every_hash_is_compared_in_full_whichever_it_is(users: UserTokens, monke
 
 
 def test_the_last_of_equal_hashes_counts() -> None:
-    assert same_in_any("a", ["a", "b", "a"]) == 2
-    assert same_in_any("c", ["a", "b"]) == -1
+    assert find_hash("a", ["a", "b", "a"]) == 2
+    assert find_hash("c", ["a", "b"]) == -1
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"user": "x"}]', '[{"sha256": "x", "user": "x", "odd": 1}]'])

@@ -10,7 +10,7 @@ from server.placing.witness import witnessed
 from server.placing.world import World
 from server.placing.world import tell as in_memory
 from situate.server.errors import StatusError
-from situate.server.http.ports import Asked
+from situate.server.http.ports import CreateRequest
 from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
 from situate.server.placing.specials import specials
 from situate.server.registry.stored_object import StoredObject
@@ -342,7 +342,7 @@ def test_a_binding_that_any_scheduler_posts_is_a_bind(tell: Tell) -> None:
         await world.pod()
         calls, caller = specials(world.binder, world.evictor), Caller("system:kube-scheduler")
         body = binding(annotations={"a": "1", "situate.dev/binding-version": "1"}, labels={"zone": "z"})
-        asked = Asked(Target(PODS, "default", "p", "binding"), body, caller)
+        asked = CreateRequest(Target(PODS, "default", "p", "binding"), body, caller)
         answer = await calls["", "pods", "binding"].call(asked)
         assert (answer["kind"], answer["status"], answer["code"]) == ("Status", "Success", 201)
         meta = world.read("p")["metadata"]
@@ -351,7 +351,7 @@ def test_a_binding_that_any_scheduler_posts_is_a_bind(tell: Tell) -> None:
         assert decision is not None
         assert decision.spec.scheduler == "system:kube-scheduler"
         await world.pod("q")
-        await calls["", "bindings", ""].call(Asked(Target(BINDINGS, "default"), binding("q"), caller))
+        await calls["", "bindings", ""].call(CreateRequest(Target(BINDINGS, "default"), binding("q"), caller))
         assert world.on() == ["p", "q"]
 
     tell(story)
@@ -378,7 +378,7 @@ def test_a_binding_that_makes_no_sense_is_refused(body: Object, code: int, text:
     async def story(world: World) -> None:
         await world.node()
         await world.pod()
-        asked = Asked(Target(PODS, "default", "p", "binding"), body, SYSTEM)
+        asked = CreateRequest(Target(PODS, "default", "p", "binding"), body, SYSTEM)
         no = await refusal(world.binder.create_binding(asked))
         assert no.code == code
         assert text in no.message

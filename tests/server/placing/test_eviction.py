@@ -7,7 +7,7 @@ from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
 from server.placing.world import World
 from situate.server.errors import StatusError
-from situate.server.http.ports import Asked
+from situate.server.http.ports import CreateRequest
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import with_condition
 from situate.server.placing.eviction import BUDGETS, EVICTED
@@ -188,10 +188,10 @@ def test_an_eviction_that_is_posted_takes_its_options_from_the_body(tell: Tell) 
         target = Target(PODS, "default", "a", "eviction")
         body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
         options = {"preconditions": {"uid": "other"}, "gracePeriodSeconds": 7}
-        assert (await refusal(call(Asked(target, {**body, "deleteOptions": options}, SYSTEM)))).code == 409
+        assert (await refusal(call(CreateRequest(target, {**body, "deleteOptions": options}, SYSTEM)))).code == 409
         other = {**body, "metadata": {"name": "b"}}
-        assert (await refusal(call(Asked(target, other, SYSTEM)))).code == 400
-        answer = await call(Asked(target, {**body, "deleteOptions": {"gracePeriodSeconds": 7}}, SYSTEM))
+        assert (await refusal(call(CreateRequest(target, other, SYSTEM)))).code == 400
+        answer = await call(CreateRequest(target, {**body, "deleteOptions": {"gracePeriodSeconds": 7}}, SYSTEM))
         assert (answer["status"], answer["code"]) == ("Success", 201)
         assert world.read("a")["metadata"]["deletionGracePeriodSeconds"] == 7
 

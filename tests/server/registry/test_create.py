@@ -9,7 +9,7 @@ from server.registry.stories import ANN, CONFIG_MAP, NOON_S, POD, World, config_
 from situate.server.registry.registry import collecting
 from situate.server.registry.transaction import MAX_ATTEMPTS
 from situate.server.requests import Caller, Object, Target
-from situate.wire.patching import Writer, updated
+from situate.wire.patching import FieldWriter, updated
 
 
 def test_a_new_object_has_a_name_a_uid_a_time_and_a_version() -> None:
@@ -188,7 +188,7 @@ def test_what_is_remembered_of_owners_is_what_would_be_found_out() -> None:
             made = await world.create(given)
             entries = made["metadata"].pop("managedFields")
             made["metadata"].pop("resourceVersion")
-            writer = Writer("kubectl", "v1", "Pod", f"2026-01-02T12:00:{world.now_s[0] - NOON_S:02}Z")
+            writer = FieldWriter("kubectl", "v1", "Pod", f"2026-01-02T12:00:{world.now_s[0] - NOON_S:02}Z")
             # What admission and `prepare` add later is nobody's, so the expectation is made from what was there.
             expected = updated(None, made, writer)["metadata"]["managedFields"]
             assert entries == expected, given["metadata"]["name"]

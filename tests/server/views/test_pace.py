@@ -28,7 +28,7 @@ def worked(others_s: float, pieces: int, each_s: float) -> list[float]:
         pace = Pace(loop.clock, loop.rest)
         for _ in range(pieces):
             loop.now += each_s
-            await pace.breathe()
+            await pace.pause()
 
     asyncio.run(work())
     return loop.rests

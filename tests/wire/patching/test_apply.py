@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from situate.wire.patching import LAST_APPLIED, ApplyConflictError, PatchError, Writer, applied, updated
+from situate.wire.patching import LAST_APPLIED, ApplyConflictError, FieldWriter, PatchError, applied, updated
 from wire.patching.strategies import Json
 
 NOW, LATER = "2026-01-02T03:04:05Z", "2026-01-02T04:00:00Z"
 
 
-def writer(manager: str, now: str = NOW, subresource: str = "") -> Writer:
-    return Writer(manager, "apps/v1", "Deployment", now, subresource)
+def writer(manager: str, now: str = NOW, subresource: str = "") -> FieldWriter:
+    return FieldWriter(manager, "apps/v1", "Deployment", now, subresource)
 
 
 def deployment(spec: Json | None = None, **metadata: Any) -> Json:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from situate.wire.patching import PatchError, Writer, updated
+from situate.wire.patching import FieldWriter, PatchError, updated
 from situate.wire.patching.fields import from_paths, to_v1
-from situate.wire.patching.managers import MAX_UPDATERS, OwnerId, Share, capped, decoded, encoded
+from situate.wire.patching.managers import MAX_UPDATERS, OwnedFields, OwnerId, capped, decoded, encoded
 
 ENTRY = {"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": {}}}
 
 
-def share(name: str, time: str | None = None, version: str = "v1") -> Share:
-    return Share(from_paths([(f"f:{name}",)]), version, time)
+def share(name: str, time: str | None = None, version: str = "v1") -> OwnedFields:
+    return OwnedFields(from_paths([(f"f:{name}",)]), version, time)
 
 
 def test_owners_survive_the_wire() -> None:
@@ -63,7 +63,7 @@ def test_an_owner_in_a_version_that_is_not_served_goes_with_the_next_write() -> 
         "kind": "ConfigMap",
         "metadata": {"name": "m", "managedFields": entries},
     }
-    found = updated(live, {**live, "x": 1, "y": 2}, Writer("new", "v1", "ConfigMap", "2026-01-02T03:04:05Z"))
+    found = updated(live, {**live, "x": 1, "y": 2}, FieldWriter("new", "v1", "ConfigMap", "2026-01-02T03:04:05Z"))
     assert [entry["manager"] for entry in found["metadata"]["managedFields"]] == ["new"]
 
 
@@ -73,7 +73,7 @@ def test_who_owned_something_inside_a_value_with_one_owner_owns_the_value() -> N
     metadata = {"name": "p", "managedFields": [ENTRY | {"fieldsV1": inside}]}
     live: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     new = live | {"spec": {"nodeSelector": {"a": "1"}, "tolerations": [{"key": "b"}]}}
-    found = updated(live, new, Writer("new", "v1", "Pod", "2026-01-02T03:04:05Z"))
+    found = updated(live, new, FieldWriter("new", "v1", "Pod", "2026-01-02T03:04:05Z"))
     owned = {entry["manager"]: entry["fieldsV1"] for entry in found["metadata"]["managedFields"]}
     assert owned == {"a": {"f:spec": {"f:nodeSelector": {}}}, "new": {"f:spec": {"f:tolerations": {}}}}
 

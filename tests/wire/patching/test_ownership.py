@@ -3,17 +3,17 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situate.wire.patching import Writer, applied, shape_of, updated
+from situate.wire.patching import FieldWriter, applied, merge_schema, updated
 from situate.wire.patching.fields import difference, from_v1
 from situate.wire.patching.owned import compared, fields_of, with_named
 from wire.patching.strategies import DEPLOYMENTS, Json
 
-SHAPE = shape_of("apps/v1", "Deployment")
+SHAPE = merge_schema("apps/v1", "Deployment")
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), DEPLOYMENTS), max_size=4)
 
 
-def writer(manager: str, hour: int = 0) -> Writer:
-    return Writer(manager, "apps/v1", "Deployment", f"2026-01-02T{hour:02}:04:05Z")
+def writer(manager: str, hour: int = 0) -> FieldWriter:
+    return FieldWriter(manager, "apps/v1", "Deployment", f"2026-01-02T{hour:02}:04:05Z")
 
 
 def after(steps: list[tuple[str, bool, Json]]) -> Json | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from situate.wire.patching import shape_of
+from situate.wire.patching import merge_schema
 from situate.wire.patching.schema import OPEN, Key, blank, is_served, resets
 from situate.wire.patching.strategic import strategic_patched
 from situate.wire.schema.table import flat_fields, kinds, message
@@ -11,7 +11,7 @@ from situate.wire.schema.table import flat_fields, kinds, message
 @pytest.mark.parametrize("api_version, kind", kinds())
 def test_every_kind_has_metadata_and_something_to_start_from(api_version: str, kind: str) -> None:
     if "metadata" in [field.name for field in flat_fields(message(kinds()[api_version, kind]))]:
-        assert shape_of(api_version, kind).field("metadata").field("finalizers").form == "set"
+        assert merge_schema(api_version, kind).field("metadata").field("finalizers").form == "set"
         assert blank(api_version, kind)["metadata"] == {}
         assert is_served(api_version, kind)
 
@@ -19,27 +19,27 @@ def test_every_kind_has_metadata_and_something_to_start_from(api_version: str, k
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
 def test_every_version_of_a_pod_group_merges_its_conditions_by_type(version: str) -> None:
     api_version = f"scheduling.k8s.io/{version}"
-    assert shape_of(api_version, "PodGroup").field("status").field("conditions").merge_key == "type"
+    assert merge_schema(api_version, "PodGroup").field("status").field("conditions").merge_key == "type"
     old = {"status": {"conditions": [{"type": "A", "status": "True"}]}}
     patch = {"status": {"conditions": [{"type": "B", "status": "True"}]}}
-    merged = strategic_patched(old, patch, shape_of(api_version, "PodGroup"))
+    merged = strategic_patched(old, patch, merge_schema(api_version, "PodGroup"))
     assert sorted(one["type"] for one in merged["status"]["conditions"]) == ["A", "B"]
 
 
 def test_ports_have_a_default_protocol() -> None:
-    ports = shape_of("v1", "Pod").field("spec").field("containers").item.field("ports")
+    ports = merge_schema("v1", "Pod").field("spec").field("containers").item.field("ports")
     assert ports.keys == (Key("containerPort"), Key("protocol", "TCP"))
     assert ports.merge_key == "containerPort"
 
 
 def test_both_kinds_of_events_have_a_shape_of_their_own() -> None:
-    assert shape_of("v1", "Event").field("involvedObject").form == "whole"
-    assert shape_of("events.k8s.io/v1", "Event").field("involvedObject") == OPEN
-    assert shape_of("events.k8s.io/v1", "Event").field("regarding").form == "whole"
+    assert merge_schema("v1", "Event").field("involvedObject").form == "whole"
+    assert merge_schema("events.k8s.io/v1", "Event").field("involvedObject") == OPEN
+    assert merge_schema("events.k8s.io/v1", "Event").field("regarding").form == "whole"
 
 
 def test_of_a_kind_that_is_not_in_the_table_the_metadata_is_known() -> None:
-    shape = shape_of("example.com/v1", "Thing")
+    shape = merge_schema("example.com/v1", "Thing")
     assert shape.field("metadata").field("ownerReferences").form == "keyed"
     assert shape.field("spec") == OPEN
     assert not is_served("example.com/v1", "Thing")

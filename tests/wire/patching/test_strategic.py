@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from situate.wire.patching import PatchError, Shape, shape_of, strategic_patched
+from situate.wire.patching import MergeSchema, PatchError, merge_schema, strategic_patched
 from wire.patching.strategies import DEPLOYMENTS, Json
 
-DEPLOYMENT = shape_of("apps/v1", "Deployment")
-POD = shape_of("v1", "Pod").field("spec")
+DEPLOYMENT = merge_schema("apps/v1", "Deployment")
+POD = merge_schema("v1", "Pod").field("spec")
 CONTAINER = POD.field("containers").item
-METADATA = shape_of("v1", "Pod").field("metadata")
+METADATA = merge_schema("v1", "Pod").field("metadata")
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ METADATA = shape_of("v1", "Pod").field("metadata")
             id="nulls leave nothing in what is new",
         ),
         pytest.param(
-            shape_of("policy/v1", "PodDisruptionBudget").field("spec"),
+            merge_schema("policy/v1", "PodDisruptionBudget").field("spec"),
             {"selector": {"matchLabels": {"a": "1"}}},
             {"selector": {"matchLabels": {"b": "2"}}},
             {"selector": {"matchLabels": {"b": "2"}}},
             id="a budget's selector is replaced",
         ),
         pytest.param(
-            shape_of("batch/v1", "Job").field("status"),
+            merge_schema("batch/v1", "Job").field("status"),
             {"conditions": [{"type": "A", "status": "True"}]},
             {"conditions": [{"type": "B"}, {"type": "A", "status": "False"}]},
             {"conditions": [{"type": "B"}, {"type": "A", "status": "False"}]},
@@ -153,7 +153,7 @@ METADATA = shape_of("v1", "Pod").field("metadata")
         pytest.param(METADATA, {"labels": "x"}, {"labels": {"a": "1"}}, {"labels": {"a": "1"}}, id="another type"),
     ],
 )
-def test_a_strategic_merge_patch(shape: Shape, target: Json, patch: Json, result: Json) -> None:
+def test_a_strategic_merge_patch(shape: MergeSchema, target: Json, patch: Json, result: Json) -> None:
     assert strategic_patched(target, patch, shape) == result
 
 
@@ -235,7 +235,7 @@ def test_a_bad_patch_is_refused(target: Json, patch: Any, message: str) -> None:
 # ── a diff, as kubectl makes it, and the way back ────────────────────────────────────────────────────────────────────
 
 
-def diff(old: Json, new: Json, shape: Shape) -> Json:
+def diff(old: Json, new: Json, shape: MergeSchema) -> Json:
     """The strategic merge patch that leads from one object to another."""
     patch: Json = {name: None for name in old if name not in new}
     for name, value in new.items():
@@ -246,7 +246,7 @@ def diff(old: Json, new: Json, shape: Shape) -> Json:
     return patch
 
 
-def diff_field(name: str, old: Any, new: Any, shape: Shape) -> Json:
+def diff_field(name: str, old: Any, new: Any, shape: MergeSchema) -> Json:
     if isinstance(old, dict) and isinstance(new, dict):
         return {name: diff(old, new, shape)}
     if not isinstance(old, list) or shape.merge_key is None:

@@ -26,7 +26,7 @@ from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.server.controllers.registry_controllers import RegistryControllers
-from situate.server.identity.setup import Opened
+from situate.server.identity.setup import IdentityParts
 from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
 from situate.server.scheduling.lease_store import server_elector
@@ -112,7 +112,7 @@ def _configuration(profile: NodeProfile) -> NodeConfiguration:
     return NodeConfiguration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
 
 
-def agent_tls(directory: Path, identity: Opened) -> ssl.SSLContext:
+def agent_tls(directory: Path, identity: IdentityParts) -> ssl.SSLContext:
     """The client certificate with which the server reads logs from agents in other processes. Their Node objects say
     which certificates to trust."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -121,7 +121,7 @@ def agent_tls(directory: Path, identity: Opened) -> ssl.SSLContext:
     return tls
 
 
-def _load_certificate(directory: Path, identity: Opened, tls: ssl.SSLContext) -> None:
+def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLContext) -> None:
     credential = identity.authority.client(SERVER_NAME, (), now())
     with tempfile.NamedTemporaryFile(dir=directory) as file:  # ssl reads nothing but files
         file.write(credential.certificate + credential.key)
@@ -130,10 +130,10 @@ def _load_certificate(directory: Path, identity: Opened, tls: ssl.SSLContext) ->
 
 
 async def renew_certificates(
-    settings: ControlPlaneSettings, identity: Opened, tls: ssl.SSLContext, to_agents: ssl.SSLContext
+    settings: ControlPlaneSettings, identity: IdentityParts, tls: ssl.SSLContext, to_agents: ssl.SSLContext
 ) -> None:
     """Until cancelled. A server may run for longer than a certificate is valid."""
     while True:
         await asyncio.sleep(RENEW_CERTIFICATE_S)
-        tls.load_cert_chain(identity.authority.serve_as(settings.host_names(), now()))
+        tls.load_cert_chain(identity.authority.server_certificate(settings.host_names(), now()))
         _load_certificate(settings.directory, identity, to_agents)

@@ -35,12 +35,12 @@ from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
 from situate.server.admission.chain import chain
 from situate.server.http.server import Server, serve
-from situate.server.http.settings import Settings as HttpSettings
-from situate.server.identity.bootstrap import begin
+from situate.server.http.settings import ServerSettings as HttpSettings
+from situate.server.identity.bootstrap import bootstrap
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.kubeconfig import ensure_kubeconfig
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.setup import Opened, open_identity
+from situate.server.identity.setup import IdentityParts, open_identity
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.placing.eviction import Evictor
@@ -160,7 +160,7 @@ async def _open(
         )
         await registry.start()
         stack.push_async_callback(registry.aclose)
-        await begin(registry, identity.authority.pem.decode())
+        await bootstrap(registry, identity.authority.pem.decode())
         await configure(registry, transactions)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
@@ -191,7 +191,7 @@ async def _serve(
     settings: ControlPlaneSettings,
     registry: Registry,
     views: Views,
-    identity: Opened,
+    identity: IdentityParts,
     binder: Binder,
     logs: AgentLogs,
     tls: ssl.SSLContext,
@@ -205,9 +205,9 @@ async def _serve(
         printers,
         tls=tls,
         names=settings.host_names(),
-        specials={
+        create_handlers={
             **{where: restricted(special, identity.restriction) for where, special in placing.items()},
-            **identity.specials,
+            **identity.create_handlers,
         },
         views=views,
         logs=logs,

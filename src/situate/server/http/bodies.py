@@ -19,7 +19,7 @@ from situate.wire.protobuf import from_protobuf
 from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal
 from situate.wire.yaml import load_yaml
 
-__all__ = ["delete_body", "object_of", "patch_of", "read"]
+__all__ = ["decode_delete_options", "decode_object", "decode_patch", "read_body"]
 
 UNSUPPORTED: Final = "the body of the request has a Content-Encoding, and none is supported"
 ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
@@ -34,7 +34,7 @@ _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def read(request: web.BaseRequest, most: int) -> bytes:
+async def read_body(request: web.BaseRequest, most: int) -> bytes:
     """The whole body. Raises StatusError (413) before more than `most` bytes are held, whatever the headers say."""
     headers = request.headers
     length = request.content_length
@@ -69,7 +69,7 @@ def _too_large(most: int) -> StatusError:
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
-def object_of(body: bytes, content_type: str, api_version: str, kind: str, options: WriteOptions) -> Object:
+def decode_object(body: bytes, content_type: str, api_version: str, kind: str, options: WriteOptions) -> Object:
     """The object in a body, normalised. Raises StatusError; warns of fields that are not known."""
     form = body_type(content_type)
     try:
@@ -176,7 +176,7 @@ def _yaml(body: bytes) -> Any:
 # -- patches -----------------------------------------------------------------------------------------------------------
 
 
-def patch_of(body: bytes, how: str) -> Any:
+def decode_patch(body: bytes, how: str) -> Any:
     """A patch as values. Raises StatusError."""
     if how == "apply" and not body.lstrip().startswith(b"{"):
         patch = _yaml(body)
@@ -219,7 +219,7 @@ def _depth_over(value: Any, most: int) -> bool:
 # -- options of a delete -----------------------------------------------------------------------------------------------
 
 
-def delete_body(body: bytes, content_type: str) -> Object:
+def decode_delete_options(body: bytes, content_type: str) -> Object:
     """DeleteOptions from a body, or nothing. Raises StatusError."""
     form = body_type(content_type)
     if not body:

@@ -13,11 +13,11 @@ from aiohttp.web_protocol import RequestHandler
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
-from situate.server.http.responses import of_status
+from situate.server.http.responses import status_response
 
 __all__ = ["Connection", "Listener"]
 
-RUSH: Final = 128
+TRIM_AFTER_CONNECTIONS: Final = 128
 """So many connections at once leave enough behind to tidy up after. To shake hands with them takes longer than that, so
 who opens one connection after another does not make it the server's main work."""
 
@@ -85,9 +85,9 @@ class Connection(RequestHandler):
             error = bad_request(f"the request is not HTTP/1.1: {first[0].rstrip(':') if first else 'malformed'}")
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was begun already")
-        answer = of_status(error)
-        answer.close = True
-        return cast(web.StreamResponse, answer)
+        response = status_response(error)
+        response.close = True
+        return cast(web.StreamResponse, response)
 
 
 class Listener(web.Server):
@@ -116,6 +116,6 @@ class Listener(web.Server):
             began = connection.head_since if isinstance(connection, Connection) else 0.0
             if began and now - began > self._head_s:
                 connection.force_close()
-        if self._came + self._came_before >= RUSH:  # those of before may have begun to watch only now
-            heap.give_back()
+        if self._came + self._came_before >= TRIM_AFTER_CONNECTIONS:  # those of before may have begun to watch only now
+            heap.trim_heap()
         self._came_before, self._came = self._came, 0

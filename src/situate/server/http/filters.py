@@ -25,23 +25,23 @@ from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request, too_many_requests
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
-from situate.server.http.host_allowlist import Hosts
-from situate.server.http.metrics import Meter, What
+from situate.server.http.host_allowlist import HostAllowlist
+from situate.server.http.metrics import RequestLabels, RequestMetrics
 from situate.server.http.ports import Gate
 from situate.server.http.query import Query
-from situate.server.http.responses import Answer, compressed, of_status, warning
-from situate.server.http.routing import Routing
+from situate.server.http.responses import Response, compress, status_response, warning_headers
+from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
-from situate.server.http.urls import NO_PLACE, Place, located, verb_of
+from situate.server.http.urls import NO_URL, RequestUrl, parse_url, verb_of
 from situate.server.identity.attributes import Attributes
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
 from situate.store.errors import StoreError
 
-__all__ = ["Front"]
+__all__ = ["RequestFilters"]
 
-SYSTEM: Final = "system:masters"
+UNLIMITED_GROUP: Final = "system:masters"
 BUSY: Final = "too many requests, please try again later"
 STOPPING: Final = "the server is shutting down"
 LATE: Final = "the request did not finish within the time that it may take"
@@ -53,43 +53,43 @@ _NOTHING: Final = Attributes("")
 _log = Log(__name__)
 
 
-class Call(Struct):
+class RequestState(Struct):
     """What is known about a request so far: for its log line, the audit and the counts."""
 
     id: str
-    began: float
+    started: float
     received_ns: int
-    place: Place = NO_PLACE
+    url: RequestUrl = NO_URL
     query: Query = msgspec.field(default_factory=dict)
-    asked: Attributes = _NOTHING
+    attributes: Attributes = _NOTHING
     caller: Caller | None = None
-    speaker: Caller | None = None
+    impersonator: Caller | None = None
     """Who was authenticated, if the caller is somebody that they speak for."""
     decision: str = ""
     lane: str = ""
-    long: bool = False
+    long_running: bool = False
     """A watch, or a log that is followed: it may last, and is not counted as in flight."""
-    counted: What | None = None
+    labels: RequestLabels | None = None
     late: bool = False
 
 
-class Front:
+class RequestFilters:
     def __init__(
         self,
-        routing: Routing,
+        routing: Router,
         gate: Gate,
-        hosts: Hosts,
-        meter: Meter,
+        hosts: HostAllowlist,
+        metrics: RequestMetrics,
         limits: Limits,
         wall_ns: Callable[[], int],
     ) -> None:
         self._routing = routing
         self._gate = gate
         self._hosts = hosts
-        self._meter = meter
+        self._metrics = metrics
         self._limits = limits
         self._wall_ns = wall_ns
-        self._running: dict[asyncio.Task[object], Call] = {}
+        self._running: dict[asyncio.Task[object], RequestState] = {}
         self._numbers = itertools.count(1)
         run = secrets.token_hex(8)
         self._run = f"{run[:8]}-{run[8:12]}-4{run[12:15]}-8{run[13:16]}-"
@@ -104,142 +104,142 @@ class Front:
     # -- one request ---------------------------------------------------------------------------------------------
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        call = Call(self._id(request), perf_counter(), self._wall_ns())
+        state = RequestState(self._id(request), perf_counter(), self._wall_ns())
         task = cast("asyncio.Task[object]", request.task)
-        self._running[task] = call
+        self._running[task] = state
         warnings: list[str] = []
         try:
             with collecting() as warnings:
-                answer = await self._guarded(request, call)
+                response = await self._handle(request, state)
         except asyncio.CancelledError:
-            if not call.late:
+            if not state.late:
                 raise
             task.uncancel()
-            answer = of_status(StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", LATE))
-            answer.close = True
+            response = status_response(StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", LATE))
+            response.close = True
         finally:
             del self._running[task]
-            self._leave(call)
-        if warnings and not answer.written:
-            answer.headers += warning(warnings)
-        answer.headers += f"Audit-Id: {call.id}\r\n"
+            self._leave(state)
+        if warnings and not response.written:
+            response.headers += warning_headers(warnings)
+        response.headers += f"Audit-Id: {state.id}\r\n"
         if self.stopping:
-            answer.close = True
-        self._note(request, call, answer)
-        return cast(web.StreamResponse, answer)
+            response.close = True
+        self._record(request, state, response)
+        return cast(web.StreamResponse, response)
 
-    async def _guarded(self, request: web.BaseRequest, call: Call) -> Answer:
+    async def _handle(self, request: web.BaseRequest, state: RequestState) -> Response:
         """An answer, whatever happens."""
         try:
-            return await self._filtered(request, call)
+            return await self._filtered(request, state)
         except StatusError as error:
-            answer = of_status(error)
+            response = status_response(error)
         except StoreError as error:
-            answer = of_status(status_error(error))
+            response = status_response(status_error(error))
         except (RequestPayloadError, HttpProcessingError) as error:
-            answer = of_status(bad_request(f"the body of the request could not be read: {error}"))
-            answer.close = True
+            response = status_response(bad_request(f"the body of the request could not be read: {error}"))
+            response.close = True
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - the last line of defence: one request must not take the server down
-            self._meter.panics += 1
-            keys = {"request": call.id, "method": request.method, "path": call.place.path or request.raw_path}
+            self._metrics.panics += 1
+            keys = {"request": state.id, "method": request.method, "path": state.url.path or request.raw_path}
             frame = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {error}"
             _log.error(PANIC, err=what, at=f"{Path(frame.filename).name}:{frame.lineno}", **keys)
-            text = INTERNAL.format(id=call.id)
-            answer = of_status(StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text))
+            text = INTERNAL.format(id=state.id)
+            response = status_response(StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text))
         # What is still to come of a body is not read to its end for a client that was refused.
-        answer.close = answer.close or not request.content.is_eof()
-        return answer
+        response.close = response.close or not request.content.is_eof()
+        return response
 
-    async def _filtered(self, request: web.BaseRequest, call: Call) -> Answer:
+    async def _filtered(self, request: web.BaseRequest, state: RequestState) -> Response:
         # 1. Where to.
         headers = request.headers
         raw_path, _, raw_query = request.raw_path.partition("?")
         self._hosts.check(headers.get("Host", ""))
-        call.place = place = located(raw_path)
-        call.query = query = queries.parsed(raw_query)
-        watch = place.plural != "" and queries.flag(query, "watch") is True
-        verb = verb_of(request.method, place, watch)
-        call.asked = _attributes(verb, place, query)
+        state.url = url = parse_url(raw_path)
+        state.query = query = queries.parse_query(raw_query)
+        watch = url.plural != "" and queries.flag(query, "watch") is True
+        verb = verb_of(request.method, url, watch)
+        state.attributes = _attributes(verb, url, query)
         # 2. Who.
         agent = headers.get("User-Agent", "")
         peer = request.protocol.certificate() if isinstance(request.protocol, Connection) else None
-        call.caller = caller = self._gate.authenticate(peer, headers.get("Authorization", ""), agent)
+        state.caller = caller = self._gate.authenticate(peer, headers.get("Authorization", ""), agent)
         # 3. In the name of whom.
         if _impersonates(headers):
-            call.caller = self._gate.impersonate(caller, headers.items())
-            call.speaker, caller = caller, call.caller
+            state.caller = self._gate.impersonate(caller, headers.items())
+            state.impersonator, caller = caller, state.caller
         # 4. Is there room.
-        call.long = verb == "watch" or (place.subresource == "log" and queries.flag(query, "follow") is True)
-        self._enter(call, verb, caller)
+        state.long_running = verb == "watch" or (url.subresource == "log" and queries.flag(query, "follow") is True)
+        self._enter(state, verb, caller)
         # 5. May they.
         try:
-            self._gate.authorize(caller, call.asked)
+            self._gate.authorize(caller, state.attributes)
         except StatusError:
-            call.decision = "forbid"
+            state.decision = "forbid"
             raise
-        call.decision = "allow"
+        state.decision = "allow"
         # 6. The work.
-        answer = await self._routing.answer(request, place, verb, query, caller, call.id)
+        response = await self._routing.handle(request, url, verb, query, caller, state.id)
         encoding = headers.get("Accept-Encoding", "")
-        if encoding and answer.code == HTTPStatus.OK:
+        if encoding and response.code == HTTPStatus.OK:
             limits = self._limits
-            return await compressed(answer, encoding, limits.gzip_bytes, limits.gzip_thread_bytes)
-        return answer
+            return await compress(response, encoding, limits.gzip_bytes, limits.gzip_thread_bytes)
+        return response
 
-    def _enter(self, call: Call, verb: str, caller: Caller) -> None:
+    def _enter(self, state: RequestState, verb: str, caller: Caller) -> None:
         if self.stopping:
             text = STOPPING
             raise StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", text, retry_after_s=1)
-        if call.long:
-            call.counted = what = self._what(call)
-            self._meter.long_running[what] = self._meter.long_running.get(what, 0) + 1
+        if state.long_running:
+            state.labels = what = self._labels(state)
+            self._metrics.long_running[what] = self._metrics.long_running.get(what, 0) + 1
             return
         lane = "readOnly" if verb in _READS else "mutating"
-        if self._meter.in_flight[lane] >= self._most[lane] and SYSTEM not in caller.groups:
-            self._meter.refuse(lane)
+        if self._metrics.in_flight[lane] >= self._most[lane] and UNLIMITED_GROUP not in caller.groups:
+            self._metrics.reject(lane)
             raise too_many_requests(BUSY, retry_after_s=1)
-        self._meter.in_flight[lane] += 1
-        call.lane = lane
+        self._metrics.in_flight[lane] += 1
+        state.lane = lane
 
-    def _leave(self, call: Call) -> None:
-        if call.lane:
-            self._meter.in_flight[call.lane] -= 1
-        if call.counted is not None:
-            self._meter.long_running[call.counted] -= 1
+    def _leave(self, state: RequestState) -> None:
+        if state.lane:
+            self._metrics.in_flight[state.lane] -= 1
+        if state.labels is not None:
+            self._metrics.long_running[state.labels] -= 1
 
     # -- afterwards ----------------------------------------------------------------------------------------------
 
-    def _note(self, request: web.BaseRequest, call: Call, answer: Answer) -> None:
-        what = self._what(call)
-        self._meter.note(what, answer.code, None if call.long else perf_counter() - call.began)
+    def _record(self, request: web.BaseRequest, state: RequestState, response: Response) -> None:
+        what = self._labels(state)
+        self._metrics.observe(what, response.code, None if state.long_running else perf_counter() - state.started)
         remote = request.remote
         self._gate.audit.record(
-            call.speaker or call.caller,
-            call.asked,
+            state.impersonator or state.caller,
+            state.attributes,
             uri=request.raw_path,
-            code=answer.code,
-            received_ns=call.received_ns,
-            version=call.place.version,
-            audit_id=call.id,
+            code=response.code,
+            received_ns=state.received_ns,
+            version=state.url.version,
+            audit_id=state.id,
             agent=request.headers.get("User-Agent", ""),
             sources=(remote,) if remote else (),
-            impersonated=call.caller if call.speaker is not None else None,
-            decision=call.decision,
-            reason=answer.reason,
+            impersonated=state.caller if state.impersonator is not None else None,
+            decision=state.decision,
+            reason=response.reason,
         )
 
-    def _what(self, call: Call) -> What:
+    def _labels(self, state: RequestState) -> RequestLabels:
         """The labels of a request in the counts. What is not served has no name there: clients must not make series."""
-        place, resource = call.place, call.place.resource
-        verb = _SHOWN.get(call.asked.verb, call.asked.verb.upper())
+        url, resource = state.url, state.url.resource
+        verb = _SHOWN.get(state.attributes.verb, state.attributes.verb.upper())
         if resource is None:
             known = verb in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
             return (verb if known else "other", "", "", "", "", "")
-        scope = "cluster" if not place.namespace else "resource" if place.name else "namespace"
-        return (verb, resource.group, resource.version, resource.plural, place.subresource, scope)
+        scope = "cluster" if not url.namespace else "resource" if url.name else "namespace"
+        return (verb, resource.group, resource.version, resource.plural, url.subresource, scope)
 
     def _id(self, request: web.BaseRequest) -> str:
         """The client's own, if it gave one that is fit to be shown."""
@@ -253,9 +253,9 @@ class Front:
     def sweep(self, now: float) -> None:
         """End requests that take too long. `now` is of the clock that perf_counter is."""
         oldest = now - self._limits.request_s
-        for task, call in list(self._running.items()):
-            if not call.long and call.began < oldest and not call.late:
-                call.late = True
+        for task, state in list(self._running.items()):
+            if not state.long_running and state.started < oldest and not state.late:
+                state.late = True
                 task.cancel()
 
 
@@ -263,12 +263,12 @@ def _impersonates(headers: Iterable[str]) -> bool:
     return any(name[:1] in "iI" and name.lower().startswith("impersonate-") for name in headers)
 
 
-def _attributes(verb: str, place: Place, query: Query) -> Attributes:
+def _attributes(verb: str, url: RequestUrl, query: Query) -> Attributes:
     """What is asked, as an authorizer sees it."""
-    if not place.plural:
-        return Attributes(verb, path=place.path)
-    name, fields = place.name, ""
+    if not url.plural:
+        return Attributes(verb, path=url.path)
+    name, fields = url.name, ""
     if query and not name:
         name = queries.name_in(query)
         fields = query.get("fieldSelector", "")
-    return Attributes(verb, place.group, place.plural, place.subresource, place.namespace, name, "", fields)
+    return Attributes(verb, url.group, url.plural, url.subresource, url.namespace, name, "", fields)

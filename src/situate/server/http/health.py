@@ -7,7 +7,7 @@ from typing import Final
 
 from situate.loop.health import PING, Check, report_all, report_one
 from situate.server.http.query import Query
-from situate.server.http.responses import TEXT, Answer
+from situate.server.http.responses import TEXT, Response
 from situate.server.http.urls import no_such_path
 
 __all__ = ["Health"]
@@ -24,7 +24,7 @@ class Health:
     def serves(self, path: str) -> bool:
         return path in self._checks or path.rpartition("/")[0] in self._checks
 
-    def answer(self, path: str, query: Query) -> Answer:
+    def handle(self, path: str, query: Query) -> Response:
         path = path.removesuffix("/")
         if path in self._checks:
             exclude = [query["exclude"]] if query.get("exclude") else []
@@ -36,5 +36,5 @@ class Health:
         return _text(*found)
 
 
-def _text(code: int, text: str) -> Answer:
-    return Answer(code, text.encode(), TEXT, _HEADERS)
+def _text(code: int, text: str) -> Response:
+    return Response(code, text.encode(), TEXT, _HEADERS)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-__all__ = ["give_back"]
+__all__ = ["trim_heap"]
 
 _trim: Final = getattr(ctypes.CDLL(None), "malloc_trim", None)
 """Of glibc; other C libraries have none, and other ways."""
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Whole pages only. Takes milliseconds, or some tens of them if there is very much in between."""
     if _trim is not None:
         _trim(0)

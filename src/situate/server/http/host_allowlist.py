@@ -8,13 +8,13 @@ from typing import Final
 
 from situate.server.errors import StatusError
 
-__all__ = ["Hosts"]
+__all__ = ["HostAllowlist"]
 
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 ANY: Final = "*"
 
 
-class Hosts:
+class HostAllowlist:
     """Names by which the server may be called."""
 
     def __init__(self, names: Iterable[str]) -> None:

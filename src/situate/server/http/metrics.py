@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-__all__ = ["CONTENT_TYPE", "Meter"]
+__all__ = ["CONTENT_TYPE", "RequestMetrics"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS: Final = (
@@ -35,11 +35,11 @@ BUCKETS: Final = (
     15.0,
 ) + (20.0, 30.0, 45.0, 60.0)
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource", "scope")
-What = tuple[str, str, str, str, str, str]
+RequestLabels = tuple[str, str, str, str, str, str]
 """The values of those labels."""
 
 
-class Meter(Collector):
+class RequestMetrics(Collector):
     """What the HTTP side did so far. `gauges` and the texts of others are asked for when somebody looks."""
 
     def __init__(
@@ -48,18 +48,18 @@ class Meter(Collector):
         others: Callable[[], bytes] = bytes,
     ) -> None:
         self._others = others
-        self._requests: dict[tuple[What, int], int] = {}
-        self._times: dict[What, list[float]] = {}
+        self._requests: dict[tuple[RequestLabels, int], int] = {}
+        self._times: dict[RequestLabels, list[float]] = {}
         self._gauges = dict(gauges or {})
         self.in_flight = {"readOnly": 0, "mutating": 0}
-        self.long_running: dict[What, int] = {}
-        self.refused: dict[str, int] = {}
+        self.long_running: dict[RequestLabels, int] = {}
+        self.rejected: dict[str, int] = {}
         """By what they reached: the limits."""
         self.panics = 0
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def note(self, what: What, code: int, seconds: float | None) -> None:
+    def observe(self, what: RequestLabels, code: int, seconds: float | None) -> None:
         """One answer; without a time for what lasts as long as the client likes."""
         key = (what, code)
         self._requests[key] = self._requests.get(key, 0) + 1
@@ -71,8 +71,8 @@ class Meter(Collector):
         times[bisect_left(BUCKETS, seconds)] += 1
         times[-1] += seconds
 
-    def refuse(self, limit: str) -> None:
-        self.refused[limit] = self.refused.get(limit, 0) + 1
+    def reject(self, limit: str) -> None:
+        self.rejected[limit] = self.rejected.get(limit, 0) + 1
 
     def count(self, code: int | None = None) -> int:
         """How many requests were answered, or answered so."""
@@ -112,7 +112,7 @@ class Meter(Collector):
         refused = CounterMetricFamily(
             "situate_apiserver_refused_requests", "Requests refused at a limit.", labels=("limit",)
         )
-        for limit, number in self.refused.items():
+        for limit, number in self.rejected.items():
             refused.add_metric((limit,), number)
         yield refused
         yield CounterMetricFamily(

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from situate.server.errors import StatusError
 
-__all__ = ["JSON", "Form", "accepted", "body_type", "not_acceptable", "patch_type", "wants_discovery"]
+__all__ = ["JSON", "Form", "parse_accept", "body_type", "not_acceptable", "patch_type", "wants_discovery"]
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -63,7 +63,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str) -> Form:
+def parse_accept(header: str) -> Form:
     """The first form that is asked for and can be given. Raises StatusError (406)."""
     if not header:
         return PLAIN

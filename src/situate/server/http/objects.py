@@ -10,14 +10,14 @@ from typing import Any, Final, cast
 from situate.server.errors import bad_request
 from situate.server.http import bodies, query
 from situate.server.http.negotiation import body_type
-from situate.server.http.ports import Asked, Computed, Special, Tables
-from situate.server.http.rendering import Shower, included
-from situate.server.http.request import Incoming
-from situate.server.http.responses import Answer, of_object
+from situate.server.http.ports import ComputedResources, CreateHandler, CreateRequest, Tables
+from situate.server.http.rendering import Renderer, include_object
+from situate.server.http.request import ApiRequest
+from situate.server.http.responses import Response, object_response
 from situate.server.registry.registry import PatchType, Registry
 from situate.server.requests import Object
 
-__all__ = ["Objects", "check_names"]
+__all__ = ["ObjectHandler", "check_names"]
 
 RETURNS_DELETED: Final = frozenset(
     (
@@ -43,113 +43,118 @@ RETURNS_DELETED: Final = frozenset(
 NEWLINE: Final = b"\n"
 
 
-class Objects:
+class ObjectHandler:
     def __init__(self, registry: Registry, tables: Tables, wall_ns: Callable[[], int]) -> None:
         self._registry = registry
         self._tables = tables
         self._wall_ns = wall_ns
 
-    def shower(self, asked: Incoming) -> Shower:
-        include = included(asked.query.get("includeObject", ""))
-        return Shower(asked.resource, asked.form, self._tables, self._wall_ns, include)
+    def renderer(self, request: ApiRequest) -> Renderer:
+        include = include_object(request.query.get("includeObject", ""))
+        return Renderer(request.resource, request.form, self._tables, self._wall_ns, include)
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
-    async def get(self, asked: Incoming) -> Answer:
-        shower = self.shower(asked)
-        stored = await self._registry.get(asked.target, asked.query.get("resourceVersion", ""))
-        return Answer(HTTPStatus.OK, (shower.one(stored), NEWLINE))
+    async def get(self, request: ApiRequest) -> Response:
+        renderer = self.renderer(request)
+        stored = await self._registry.get(request.target, request.query.get("resourceVersion", ""))
+        return Response(HTTPStatus.OK, (renderer.object(stored), NEWLINE))
 
-    async def list(self, asked: Incoming) -> Answer:
-        shower = self.shower(asked)
-        listing = await self._registry.list(asked.target, query.list_options(asked.query))
-        return Answer(HTTPStatus.OK, await shower.many(listing))
+    async def list(self, request: ApiRequest) -> Response:
+        renderer = self.renderer(request)
+        listing = await self._registry.list(request.target, query.list_options(request.query))
+        return Response(HTTPStatus.OK, await renderer.list_chunks(listing))
 
-    async def computed(self, asked: Incoming, views: Computed) -> Answer:
+    async def read_computed(self, request: ApiRequest, views: ComputedResources) -> Response:
         """A read of what is not kept, but worked out."""
-        shower = self.shower(asked)
-        if asked.verb == "get":
-            return Answer(HTTPStatus.OK, (shower.one(await views.get(asked.target)), NEWLINE))
-        return Answer(HTTPStatus.OK, await shower.many(await views.list(asked.target, query.list_options(asked.query))))
+        renderer = self.renderer(request)
+        if request.verb == "get":
+            return Response(HTTPStatus.OK, (renderer.object(await views.get(request.target)), NEWLINE))
+        return Response(
+            HTTPStatus.OK,
+            await renderer.list_chunks(await views.list(request.target, query.list_options(request.query))),
+        )
 
     # -- writes --------------------------------------------------------------------------------------------------
 
-    async def create(self, asked: Incoming) -> Answer:
-        shower, resource = self.shower(asked), asked.resource
-        options = query.write_options(asked.query, "CreateOptions")
-        body, content_type = await asked.read(), asked.content_type
-        decode = partial(bodies.object_of, body, content_type, resource.api_version, resource.kind, options)
+    async def create(self, request: ApiRequest) -> Response:
+        renderer, resource = self.renderer(request), request.resource
+        options = query.write_options(request.query, "CreateOptions")
+        body, content_type = await request.read(), request.content_type
+        decode = partial(bodies.decode_object, body, content_type, resource.api_version, resource.kind, options)
         sent = body if body_type(content_type) == "json" else b""
-        stored = await self._registry.create_body(asked.target, sent, decode, asked.caller, options)
-        return Answer(HTTPStatus.CREATED, (shower.one(stored), NEWLINE))
+        stored = await self._registry.create_body(request.target, sent, decode, request.caller, options)
+        return Response(HTTPStatus.CREATED, (renderer.object(stored), NEWLINE))
 
-    async def update(self, asked: Incoming) -> Answer:
-        shower, resource = self.shower(asked), asked.resource
-        options = query.write_options(asked.query, "UpdateOptions")
-        obj = bodies.object_of(await asked.read(), asked.content_type, resource.api_version, resource.kind, options)
-        check_names(asked, obj)
-        stored = await self._registry.update(asked.target, obj, asked.caller, options)
-        return Answer(HTTPStatus.OK, (shower.one(stored), NEWLINE))
+    async def update(self, request: ApiRequest) -> Response:
+        renderer, resource = self.renderer(request), request.resource
+        options = query.write_options(request.query, "UpdateOptions")
+        obj = bodies.decode_object(
+            await request.read(), request.content_type, resource.api_version, resource.kind, options
+        )
+        check_names(request, obj)
+        stored = await self._registry.update(request.target, obj, request.caller, options)
+        return Response(HTTPStatus.OK, (renderer.object(stored), NEWLINE))
 
-    async def patch(self, asked: Incoming, how: str) -> Answer:
-        shower = self.shower(asked)
-        options = query.write_options(asked.query, "PatchOptions", how=how)
-        patch = bodies.patch_of(await asked.read(), how)
-        done = await self._registry.patch(asked.target, cast(PatchType, how), patch, asked.caller, options)
+    async def patch(self, request: ApiRequest, how: str) -> Response:
+        renderer = self.renderer(request)
+        options = query.write_options(request.query, "PatchOptions", how=how)
+        patch = bodies.decode_patch(await request.read(), how)
+        done = await self._registry.patch(request.target, cast(PatchType, how), patch, request.caller, options)
         code = HTTPStatus.CREATED if done.created else HTTPStatus.OK
-        return Answer(code, (shower.one(done.stored), NEWLINE))
+        return Response(code, (renderer.object(done.stored), NEWLINE))
 
-    async def delete(self, asked: Incoming) -> Answer:
-        shower, resource = self.shower(asked), asked.resource
-        body = bodies.delete_body(await asked.read(), asked.content_type)
-        options = query.delete_options(asked.query, body)
-        done = await self._registry.delete(asked.target, asked.caller, options)
+    async def delete(self, request: ApiRequest) -> Response:
+        renderer, resource = self.renderer(request), request.resource
+        body = bodies.decode_delete_options(await request.read(), request.content_type)
+        options = query.delete_options(request.query, body)
+        done = await self._registry.delete(request.target, request.caller, options)
         code = HTTPStatus.OK
         if not done.gone and options.propagation == "Orphan":
             code = HTTPStatus.ACCEPTED
         if done.gone and resource.plural not in RETURNS_DELETED:
-            return of_object(code, deletion(asked, done.stored.uid))
-        return Answer(code, (shower.one(done.stored), NEWLINE))
+            return object_response(code, deletion(request, done.stored.uid))
+        return Response(code, (renderer.object(done.stored), NEWLINE))
 
-    async def delete_collection(self, asked: Incoming) -> Answer:
-        shower = self.shower(asked)
-        body = bodies.delete_body(await asked.read(), asked.content_type)
-        options = query.delete_options(asked.query, body)
-        selected = query.list_options(asked.query)
-        gone = await self._registry.delete_collection(asked.target, asked.caller, selected, options)
-        return Answer(HTTPStatus.OK, await shower.many(gone))
+    async def delete_collection(self, request: ApiRequest) -> Response:
+        renderer = self.renderer(request)
+        body = bodies.decode_delete_options(await request.read(), request.content_type)
+        options = query.delete_options(request.query, body)
+        selected = query.list_options(request.query)
+        gone = await self._registry.delete_collection(request.target, request.caller, selected, options)
+        return Response(HTTPStatus.OK, await renderer.list_chunks(gone))
 
     # -- what is only asked --------------------------------------------------------------------------------------
 
-    async def special(self, asked: Incoming, special: Special) -> Answer:
-        options = query.write_options(asked.query, "CreateOptions")
-        body = await asked.read()
-        obj = bodies.object_of(body, asked.content_type, special.api_version, special.kind, options)
-        answer = await special.call(Asked(asked.target, obj, asked.caller, options, options.dry_run))
-        code = answer.get("code", HTTPStatus.CREATED) if answer.get("kind") == "Status" else HTTPStatus.CREATED
-        return of_object(int(code), answer)
+    async def run_handler(self, request: ApiRequest, handler: CreateHandler) -> Response:
+        options = query.write_options(request.query, "CreateOptions")
+        body = await request.read()
+        obj = bodies.decode_object(body, request.content_type, handler.api_version, handler.kind, options)
+        response = await handler.call(CreateRequest(request.target, obj, request.caller, options, options.dry_run))
+        code = response.get("code", HTTPStatus.CREATED) if response.get("kind") == "Status" else HTTPStatus.CREATED
+        return object_response(int(code), response)
 
 
-def check_names(asked: Incoming, obj: Object) -> None:
+def check_names(request: ApiRequest, obj: Object) -> None:
     """That an object which is to be changed is where the path says it is. Raises StatusError."""
     metadata = obj.get("metadata") or {}
-    place, namespaced = asked.place, asked.resource.namespaced
+    url, namespaced = request.url, request.resource.namespaced
     namespace = metadata.get("namespace", "")
     name = metadata.get("name", "")
     if not name:
-        text = f"the name of the object ({place.name} based on URL) was undeterminable: name must be provided"
+        text = f"the name of the object ({url.name} based on URL) was undeterminable: name must be provided"
         raise bad_request(text)
-    if name != place.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({place.name})")
-    if namespaced and namespace and namespace != place.namespace:
-        text = f"the namespace of the object ({namespace}) does not match the namespace on the URL ({place.namespace})"
+    if name != url.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({url.name})")
+    if namespaced and namespace and namespace != url.namespace:
+        text = f"the namespace of the object ({namespace}) does not match the namespace on the URL ({url.namespace})"
         raise bad_request(text)
 
 
-def deletion(asked: Incoming, uid: str) -> Object:
+def deletion(request: ApiRequest, uid: str) -> Object:
     """The Status that tells of a deletion."""
-    details: dict[str, Any] = {"name": asked.place.name}
-    if asked.resource.group:
-        details["group"] = asked.resource.group
-    details |= {"kind": asked.resource.plural, "uid": uid}
+    details: dict[str, Any] = {"name": request.url.name}
+    if request.resource.group:
+        details["group"] = request.resource.group
+    details |= {"kind": request.resource.plural, "uid": uid}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

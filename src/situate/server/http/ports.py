@@ -13,16 +13,16 @@ from situate.server.requests import Caller, ListOptions, Object, Target, WatchOp
 from situate.server.resources import Resource
 
 __all__ = [
-    "Asked",
+    "CreateRequest",
     "Audit",
-    "Computed",
-    "Followed",
+    "ComputedResources",
+    "EventStream",
     "Gate",
     "LogOptions",
     "LogSource",
-    "Special",
-    "SpecialCall",
-    "Specials",
+    "CreateHandler",
+    "CreateCall",
+    "CreateHandlers",
     "Tables",
 ]
 
@@ -31,7 +31,7 @@ class Audit(Protocol):
     def record(
         self,
         caller: Caller | None,
-        asked: Attributes,
+        attributes: Attributes,
         *,
         uri: str,
         code: int,
@@ -48,7 +48,7 @@ class Audit(Protocol):
     ) -> None: ...
 
 
-class Followed(Protocol):
+class EventStream(Protocol):
     """Events of a watch."""
 
     def __aiter__(self) -> Self: ...
@@ -61,14 +61,14 @@ class Followed(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Computed(Protocol):
+class ComputedResources(Protocol):
     """Resources that are worked out when they are asked for; situate.server.views.views.Views is one."""
 
     async def get(self, target: Target) -> StoredObject: ...
 
     async def list(self, target: Target, options: ListOptions) -> ListResult: ...
 
-    async def watch(self, target: Target, options: WatchOptions) -> Followed: ...
+    async def watch(self, target: Target, options: WatchOptions) -> EventStream: ...
 
 
 class Gate(Protocol):
@@ -81,7 +81,7 @@ class Gate(Protocol):
 
     def impersonate(self, caller: Caller, headers: Iterable[tuple[str, str]]) -> Caller: ...
 
-    def authorize(self, caller: Caller, asked: Attributes) -> None: ...
+    def authorize(self, caller: Caller, attributes: Attributes) -> None: ...
 
 
 class Tables(Protocol):
@@ -98,7 +98,7 @@ _PLAIN: Final = WriteOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CreateRequest:
     """A request that is no plain read or write of an object, without anything of HTTP."""
 
     target: Target
@@ -109,21 +109,21 @@ class Asked:
     dry_run: bool = False
 
 
-SpecialCall: TypeAlias = Callable[[Asked], Awaitable[Object]]
+CreateCall: TypeAlias = Callable[[CreateRequest], Awaitable[Object]]
 """Gives the object of the answer, with kind and apiVersion: a Status, a review, a token."""
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class CreateHandler:
     """A create whose object is not kept: of a subresource, or of a resource that is only asked."""
 
-    call: SpecialCall
+    call: CreateCall
     api_version: str
     kind: str
     """Of the body."""
 
 
-Specials: TypeAlias = Mapping[tuple[str, str, str], Special]
+CreateHandlers: TypeAlias = Mapping[tuple[str, str, str], CreateHandler]
 """By group, plural and subresource ("" for a resource itself)."""
 
 

@@ -20,7 +20,7 @@ __all__ = [
     "list_options",
     "log_options",
     "name_in",
-    "parsed",
+    "parse_query",
     "watch_options",
     "write_options",
 ]
@@ -39,7 +39,7 @@ _NAME_TERM: Final = re.compile(r"metadata\.name={1,2}([^,!=\\]+)")
 _EMPTY: Final[Query] = {}
 
 
-def parsed(text: str) -> Query:
+def parse_query(text: str) -> Query:
     """`a=b&c=d`, decoded. What cannot be decoded stays as it is."""
     return _parsed(text) if text else _EMPTY
 

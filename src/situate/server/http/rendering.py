@@ -19,9 +19,9 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["INCLUDED", "Shower", "included"]
+__all__ = ["INCLUDE_OBJECT", "Renderer", "include_object"]
 
-INCLUDED: Final = ("", "None", "Metadata", "Object")
+INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
 SLICE: Final = 100
 """Objects that are decoded and shown before others have their turn."""
@@ -37,17 +37,17 @@ class _Stored(msgspec.Struct, gc=False):
 _metadata: Final = msgspec.json.Decoder(_Stored).decode
 
 
-def included(asked: str) -> str:
+def include_object(asked: str) -> str:
     """What a row carries of its object, by the option includeObject. Raises StatusError."""
-    if asked not in INCLUDED:
+    if asked not in INCLUDE_OBJECT:
         raise bad_request(f'unrecognized includeObject value: "{asked}"')
     return asked or "Metadata"
 
 
-class Shower:
+class Renderer:
     """Makes bodies of one form for one request."""
 
-    __slots__ = ("_as_stored", "_columns_told", "_form", "_include", "_now_ns", "_resource", "_tables")
+    __slots__ = ("_as_stored", "_columns_sent", "_form", "_include", "_now_ns", "_resource", "_tables")
 
     def __init__(
         self, resource: Resource, form: Form, tables: Tables, now_ns: Callable[[], int], include: str = "Metadata"
@@ -57,12 +57,12 @@ class Shower:
         self._tables = tables
         self._now_ns = now_ns
         self._include = include
-        self._columns_told = False
+        self._columns_sent = False
         self._as_stored = from_stored(resource) is None
 
     # -- single objects ------------------------------------------------------------------------------------------
 
-    def one(self, stored: StoredObject) -> bytes:
+    def object(self, stored: StoredObject) -> bytes:
         form = self._form
         if not form.shape:
             return stored.to_json(self._resource)
@@ -79,7 +79,7 @@ class Shower:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    async def many(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
+    async def list_chunks(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
         """In pieces. A long list is not made at one go: others want to be answered, too.
 
         Of objects as they are, pieces are made as they are taken, so that a long list need not be held.
@@ -162,8 +162,8 @@ class Shower:
                 obj["metadata"]["resourceVersion"] = str(event.revision)
             if self._form.shape == "Table":
                 version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-                shown = self._table([obj], version, columns=not self._columns_told)
-                self._columns_told = True
+                shown = self._table([obj], version, columns=not self._columns_sent)
+                self._columns_sent = True
             else:
                 shown = self._partial(obj)
         return encode({"type": event.type, "object": shown}) + b"\n"
@@ -181,7 +181,7 @@ class Shower:
             return self._partial(told)
         metadata = {"resourceVersion": str(event.revision)}
         row = {"cells": [], "object": self._partial(told)}
-        table = self._table([], metadata, columns=not self._columns_told)
+        table = self._table([], metadata, columns=not self._columns_sent)
         table["rows"] = [row]
         return table
 

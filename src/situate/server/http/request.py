@@ -6,39 +6,39 @@ from aiohttp import web
 from msgspec import Struct
 
 from situate.server.http import bodies
-from situate.server.http.negotiation import Form, accepted
+from situate.server.http.negotiation import Form, parse_accept
 from situate.server.http.query import Query
-from situate.server.http.urls import Place
+from situate.server.http.urls import RequestUrl
 from situate.server.requests import Caller, Target
 from situate.server.resources import Resource
 
-__all__ = ["Incoming"]
+__all__ = ["ApiRequest"]
 
 
-class Incoming(Struct):
+class ApiRequest(Struct):
     http: web.BaseRequest
-    place: Place
+    url: RequestUrl
     resource: Resource
     verb: str
     query: Query
     caller: Caller
-    most_bytes: int
+    max_body_bytes: int
     body: bytes = b""
 
     @property
     def target(self) -> Target:
-        place = self.place
-        namespace = place.namespace if self.resource.namespaced else ""
-        return Target(self.resource, namespace, place.name, place.subresource)
+        url = self.url
+        namespace = url.namespace if self.resource.namespaced else ""
+        return Target(self.resource, namespace, url.name, url.subresource)
 
     @property
     def form(self) -> Form:
-        return accepted(self.http.headers.get("Accept", ""))
+        return parse_accept(self.http.headers.get("Accept", ""))
 
     @property
     def content_type(self) -> str:
         return self.http.headers.get("Content-Type", "")
 
     async def read(self) -> bytes:
-        self.body = await bodies.read(self.http, self.most_bytes)
+        self.body = await bodies.read_body(self.http, self.max_body_bytes)
         return self.body

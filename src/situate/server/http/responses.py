@@ -18,13 +18,13 @@ from aiohttp import HttpVersion11, web
 
 from situate.server.errors import StatusError
 
-__all__ = ["Answer", "compressed", "encode", "head", "of_object", "of_status", "warning"]
+__all__ = ["Response", "compress", "encode", "head", "object_response", "status_response", "warning_headers"]
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 JOIN_BYTES: Final = 64 << 10
 """Head and body up to this size are written as one piece."""
-SLOW_S: Final = 30.0
+SLOW_CLIENT_S: Final = 30.0
 """For a client to read a piece of a large answer."""
 WARNING_CHARS: Final = 256
 WARNINGS_BYTES: Final = 4096
@@ -58,7 +58,7 @@ def head(code: int, lines: str) -> bytes:
 async def _taken(request: web.BaseRequest, transport: asyncio.Transport) -> None:
     """Wait until the client has read most of what it was sent. One that reads nothing for long is cut off."""
     try:
-        async with asyncio.timeout(SLOW_S):
+        async with asyncio.timeout(SLOW_CLIENT_S):
             await request.writer.drain()
     except TimeoutError:
         transport.abort()
@@ -67,7 +67,7 @@ async def _taken(request: web.BaseRequest, transport: asyncio.Transport) -> None
         raise ConnectionResetError("the client is gone")
 
 
-class Answer:
+class Response:
     """What a request gets. aiohttp takes it for a response: it prepares it, and ends it."""
 
     __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "reason", "written")
@@ -146,18 +146,18 @@ class Answer:
         """Everything was written by `prepare`."""
 
 
-def of_object(code: int, obj: Any) -> Answer:
-    return Answer(code, encode(obj) + b"\n")
+def object_response(code: int, obj: Any) -> Response:
+    return Response(code, encode(obj) + b"\n")
 
 
-def of_status(error: StatusError) -> Answer:
+def status_response(error: StatusError) -> Response:
     headers = f"Retry-After: {error.retry_after_s}\r\n" if error.retry_after_s else ""
-    answer = Answer(int(error.code), encode(error.status()) + b"\n", JSON, headers)
-    answer.reason = error.reason
-    return answer
+    response = Response(int(error.code), encode(error.status()) + b"\n", JSON, headers)
+    response.reason = error.reason
+    return response
 
 
-def warning(texts: Sequence[str]) -> str:
+def warning_headers(texts: Sequence[str]) -> str:
     """Warning headers, as kubectl prints them. What does not fit in is cut, and then left out."""
     lines: list[str] = []
     room = WARNINGS_BYTES
@@ -175,18 +175,18 @@ def warning(texts: Sequence[str]) -> str:
     return "".join(lines)
 
 
-async def compressed(answer: Answer, accept_encoding: str, threshold: int, thread: int) -> Answer:
+async def compress(response: Response, accept_encoding: str, threshold: int, thread: int) -> Response:
     """The answer, smaller if it is large and the client takes gzip."""
-    if answer.written or "gzip" not in accept_encoding:
-        return answer
-    pieces = (answer.body,) if isinstance(answer.body, bytes) else tuple(answer.body)
+    if response.written or "gzip" not in accept_encoding:
+        return response
+    pieces = (response.body,) if isinstance(response.body, bytes) else tuple(response.body)
     size = sum(map(len, pieces))
     if size < threshold:
-        answer.body = pieces
-        return answer
-    answer.body = await asyncio.to_thread(_gzip, pieces) if size >= thread else _gzip(pieces)
-    answer.headers += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
-    return answer
+        response.body = pieces
+        return response
+    response.body = await asyncio.to_thread(_gzip, pieces) if size >= thread else _gzip(pieces)
+    response.headers += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+    return response
 
 
 def _gzip(pieces: Sequence[bytes]) -> bytes:

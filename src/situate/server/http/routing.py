@@ -12,23 +12,23 @@ from aiohttp import web
 
 from situate.server.discovery import Discovery, Document, subresource_verbs
 from situate.server.http.health import Health
-from situate.server.http.metrics import CONTENT_TYPE, Meter
+from situate.server.http.metrics import CONTENT_TYPE, RequestMetrics
 from situate.server.http.negotiation import patch_type, wants_discovery
-from situate.server.http.objects import Objects
-from situate.server.http.pod_logs import PodLogs
-from situate.server.http.ports import Computed, Specials
+from situate.server.http.objects import ObjectHandler
+from situate.server.http.pod_logs import PodLogHandler
+from situate.server.http.ports import ComputedResources, CreateHandlers
 from situate.server.http.query import Query
-from situate.server.http.request import Incoming
-from situate.server.http.responses import JSON, Answer, of_object
-from situate.server.http.scale import Scale
-from situate.server.http.settings import Settings
-from situate.server.http.urls import Place, no_such_path, wrong_method
-from situate.server.http.watches import Watches
+from situate.server.http.request import ApiRequest
+from situate.server.http.responses import JSON, Response, object_response
+from situate.server.http.scale import ScaleHandler
+from situate.server.http.settings import ServerSettings
+from situate.server.http.urls import RequestUrl, no_such_path, wrong_method
+from situate.server.http.watches import WatchHandler
 from situate.server.openapi import PROTOBUF_V2, OpenApi
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller
 
-__all__ = ["Routing"]
+__all__ = ["Router"]
 
 _READ: Final = ("GET", "HEAD")
 OPENAPI: Final = "/openapi/v3"
@@ -40,171 +40,171 @@ DEPRECATED: Final = {
 IMMUTABLE: Final = "Cache-Control: public, immutable\r\n"
 
 
-class Routing:
+class Router:
     """The whole table of what is served."""
 
     def __init__(
         self,
-        settings: Settings,
-        objects: Objects,
-        watches: Watches,
-        scale: Scale,
-        logs: PodLogs,
-        specials: Specials,
+        settings: ServerSettings,
+        objects: ObjectHandler,
+        watches: WatchHandler,
+        scale: ScaleHandler,
+        logs: PodLogHandler,
+        create_handlers: CreateHandlers,
         health: Health,
-        meter: Meter,
+        metrics: RequestMetrics,
         discovery: Discovery,
         openapi: OpenApi,
-        views: Computed | None = None,
+        views: ComputedResources | None = None,
     ) -> None:
         self._settings = settings
         self._objects = objects
         self._watches = watches
         self._scale = scale
         self._logs = logs
-        self._specials = dict(specials)
+        self._create_handlers = dict(create_handlers)
         self._health = health
-        self._meter = meter
+        self._metrics = metrics
         self._discovery = discovery
         self._openapi = openapi
         self._views = views
-        self._version = of_object(HTTPStatus.OK, version_info(settings.version)).body
+        self._version = object_response(HTTPStatus.OK, version_info(settings.version)).body
 
-    async def answer(
-        self, request: web.BaseRequest, place: Place, verb: str, query: Query, caller: Caller, audit_id: str
-    ) -> Answer:
-        if not place.plural:
-            return self._document(request, place.path, query)
-        resource = place.resource
+    async def handle(
+        self, http_request: web.BaseRequest, url: RequestUrl, verb: str, query: Query, caller: Caller, audit_id: str
+    ) -> Response:
+        if not url.plural:
+            return self._document(http_request, url.path, query)
+        resource = url.resource
         if resource is None:
             raise no_such_path()
         if deprecated := DEPRECATED.get((resource.group, resource.plural)):
             warn([deprecated])
-        asked = Incoming(request, place, resource, verb, query, caller, self._settings.limits.body_bytes)
-        special = self._specials.get((resource.group, resource.plural, place.subresource))
-        if special is not None:
+        request = ApiRequest(http_request, url, resource, verb, query, caller, self._settings.limits.body_bytes)
+        handler = self._create_handlers.get((resource.group, resource.plural, url.subresource))
+        if handler is not None:
             if verb != "create":
                 raise wrong_method()
-            return await self._objects.special(asked, special)
-        if request.method == "HEAD":
+            return await self._objects.run_handler(request, handler)
+        if http_request.method == "HEAD":
             raise wrong_method()
-        if place.subresource:
-            return await self._subresource(asked, audit_id)
+        if url.subresource:
+            return await self._subresource(request, audit_id)
         if resource.computed and self._views is not None and verb in resource.verbs:
             if verb == "watch":
                 headers = f"Audit-Id: {audit_id}\r\n"
-                return await self._watches.answer(asked, self._objects.shower(asked), headers, self._views)
-            return await self._objects.computed(asked, self._views)
+                return await self._watches.handle(request, self._objects.renderer(request), headers, self._views)
+            return await self._objects.read_computed(request, self._views)
         if not resource.stored:
             raise no_such_path() if verb in resource.verbs else wrong_method()
-        everywhere = resource.namespaced and not place.namespace
+        everywhere = resource.namespaced and not url.namespace
         if verb not in resource.verbs or (everywhere and verb in ("create", "deletecollection")):
             raise wrong_method()
-        return await self._plain(asked, audit_id)
+        return await self._plain(request, audit_id)
 
     # -- objects -------------------------------------------------------------------------------------------------
 
-    async def _plain(self, asked: Incoming, audit_id: str) -> Answer:
+    async def _plain(self, request: ApiRequest, audit_id: str) -> Response:
         objects = self._objects
-        match asked.verb:
+        match request.verb:
             case "get":
-                return await objects.get(asked)
+                return await objects.get(request)
             case "list":
-                return await objects.list(asked)
+                return await objects.list(request)
             case "watch":
-                return await self._watches.answer(asked, objects.shower(asked), f"Audit-Id: {audit_id}\r\n")
+                return await self._watches.handle(request, objects.renderer(request), f"Audit-Id: {audit_id}\r\n")
             case "create":
-                if asked.place.name:
+                if request.url.name:
                     raise wrong_method()
-                return await objects.create(asked)
+                return await objects.create(request)
             case "update":
-                return await self._named(asked, objects.update)
+                return await self._named(request, objects.update)
             case "patch":
-                if not asked.place.name:
+                if not request.url.name:
                     raise wrong_method()
-                return await objects.patch(asked, patch_type(asked.content_type))
+                return await objects.patch(request, patch_type(request.content_type))
             case "delete":
-                return await objects.delete(asked)
+                return await objects.delete(request)
             case "deletecollection":
-                return await objects.delete_collection(asked)
+                return await objects.delete_collection(request)
             case _:
                 raise wrong_method()
 
-    async def _named(self, asked: Incoming, handler: Any) -> Answer:
-        if not asked.place.name:
+    async def _named(self, request: ApiRequest, handler: Any) -> Response:
+        if not request.url.name:
             raise wrong_method()
-        answer: Answer = await handler(asked)
-        return answer
+        response: Response = await handler(request)
+        return response
 
-    async def _subresource(self, asked: Incoming, audit_id: str) -> Answer:
-        name, verb = asked.place.subresource, asked.verb
+    async def _subresource(self, request: ApiRequest, audit_id: str) -> Response:
+        name, verb = request.url.subresource, request.verb
         if verb not in subresource_verbs(name):
             raise wrong_method()
         if name == "log":
-            return await self._logs.answer(asked, f"Audit-Id: {audit_id}\r\n")
+            return await self._logs.handle(request, f"Audit-Id: {audit_id}\r\n")
         if name in ("status", "finalize"):
             if verb == "patch":
-                return await self._objects.patch(asked, patch_type(asked.content_type))
-            return await (self._objects.get(asked) if verb == "get" else self._objects.update(asked))
+                return await self._objects.patch(request, patch_type(request.content_type))
+            return await (self._objects.get(request) if verb == "get" else self._objects.update(request))
         if name == "scale":
             if verb == "patch":
-                return await self._scale.patch(asked, patch_type(asked.content_type))
-            return await (self._scale.get(asked) if verb == "get" else self._scale.update(asked))
+                return await self._scale.patch(request, patch_type(request.content_type))
+            return await (self._scale.get(request) if verb == "get" else self._scale.update(request))
         raise no_such_path()
 
     # -- documents -----------------------------------------------------------------------------------------------
 
-    def _document(self, request: web.BaseRequest, path: str, query: Query) -> Answer:
+    def _document(self, http_request: web.BaseRequest, path: str, query: Query) -> Response:
         path = path.removesuffix("/") or "/"
         if self._health.serves(path):
-            return self._health.answer(path, query)
-        found = self._found(request, path, query)
+            return self._health.handle(path, query)
+        found = self._found(http_request, path, query)
         if found is None:
             raise no_such_path()
-        if request.method not in _READ:
+        if http_request.method not in _READ:
             raise wrong_method()
         return found
 
-    def _found(self, request: web.BaseRequest, path: str, query: Query) -> Answer | None:
-        accept = request.headers.get("Accept", "")
+    def _found(self, http_request: web.BaseRequest, path: str, query: Query) -> Response | None:
+        accept = http_request.headers.get("Accept", "")
         if path == "/version":
-            return Answer(HTTPStatus.OK, self._version)
+            return Response(HTTPStatus.OK, self._version)
         if path == "/metrics":
-            return Answer(HTTPStatus.OK, self._meter.text(), CONTENT_TYPE)
+            return Response(HTTPStatus.OK, self._metrics.text(), CONTENT_TYPE)
         if path == "/":
             paths = [*self._discovery.paths, "/healthz", "/livez", "/metrics", OPENAPI_V2, OPENAPI]
             paths += ["/readyz", "/version"]
-            return of_object(HTTPStatus.OK, {"paths": paths})
+            return object_response(HTTPStatus.OK, {"paths": paths})
         if path == OPENAPI or path.startswith(OPENAPI + "/"):
-            return self._openapi_document(request, path, query)
+            return self._openapi_document(http_request, path, query)
         if path == OPENAPI_V2:
-            return _tagged(request, *self._openapi.empty_v2(PROTOBUF_V2 in accept))
+            return _tagged(http_request, *self._openapi.empty_v2(PROTOBUF_V2 in accept))
         if path in ("/api", "/apis") and (version := wants_discovery(accept)):
             document = self._discovery.aggregated(path, version)
             kind = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-            return None if document is None else _tagged(request, document, kind)
-        document = self._discovery.plain(path, request.headers.get("Host", ""))
+            return None if document is None else _tagged(http_request, document, kind)
+        document = self._discovery.plain(path, http_request.headers.get("Host", ""))
         if document is None:
             return None
-        return _tagged(request, document, JSON)
+        return _tagged(http_request, document, JSON)
 
-    def _openapi_document(self, request: web.BaseRequest, path: str, query: Query) -> Answer | None:
+    def _openapi_document(self, http_request: web.BaseRequest, path: str, query: Query) -> Response | None:
         name = path.removeprefix(OPENAPI).removeprefix("/")
         document = self._openapi.document(name) if name else self._openapi.index()
         if document is None:
             return None
-        answer = _tagged(request, document, JSON)
+        response = _tagged(http_request, document, JSON)
         if name and query.get("hash") == document.etag.strip('"'):
-            answer.headers += IMMUTABLE
-        return answer
+            response.headers += IMMUTABLE
+        return response
 
 
-def _tagged(request: web.BaseRequest, document: Document, content_type: str) -> Answer:
+def _tagged(http_request: web.BaseRequest, document: Document, content_type: str) -> Response:
     """With an ETag; nothing but that for a client that has the document already."""
     headers = f"ETag: {document.etag}\r\nVary: Accept\r\n"
-    if document.etag in request.headers.get("If-None-Match", ""):
-        return Answer(HTTPStatus.NOT_MODIFIED, b"", content_type, headers)
-    return Answer(HTTPStatus.OK, document.body, content_type, headers)
+    if document.etag in http_request.headers.get("If-None-Match", ""):
+        return Response(HTTPStatus.NOT_MODIFIED, b"", content_type, headers)
+    return Response(HTTPStatus.OK, document.body, content_type, headers)
 
 
 def version_info(version: str) -> Mapping[str, str]:

@@ -15,17 +15,17 @@ from situate.loop.health import Check
 from situate.loop.logs import Log
 from situate.server.discovery import Discovery
 from situate.server.http.connection import Listener
-from situate.server.http.filters import Front
+from situate.server.http.filters import RequestFilters
 from situate.server.http.health import Health
-from situate.server.http.host_allowlist import Hosts
-from situate.server.http.metrics import Meter
-from situate.server.http.objects import Objects
-from situate.server.http.pod_logs import PodLogs
-from situate.server.http.ports import Computed, Gate, LogSource, Specials, Tables
-from situate.server.http.routing import Routing
-from situate.server.http.scale import Scale
-from situate.server.http.settings import Settings
-from situate.server.http.watches import Watches
+from situate.server.http.host_allowlist import HostAllowlist
+from situate.server.http.metrics import RequestMetrics
+from situate.server.http.objects import ObjectHandler
+from situate.server.http.pod_logs import PodLogHandler
+from situate.server.http.ports import ComputedResources, CreateHandlers, Gate, LogSource, Tables
+from situate.server.http.routing import Router
+from situate.server.http.scale import ScaleHandler
+from situate.server.http.settings import ServerSettings
+from situate.server.http.watches import WatchHandler
 from situate.server.identity.network import check_listening
 from situate.server.openapi import OpenApi
 from situate.server.registry.registry import Registry
@@ -46,11 +46,11 @@ class Server:
 
     def __init__(
         self,
-        settings: Settings,
-        front: Front,
-        watches: Watches,
-        logs: PodLogs,
-        meter: Meter,
+        settings: ServerSettings,
+        front: RequestFilters,
+        watches: WatchHandler,
+        logs: PodLogHandler,
+        meter: RequestMetrics,
         tls: ssl.SSLContext | None,
     ) -> None:
         self._settings = settings
@@ -140,7 +140,7 @@ class Server:
         self._server = None
 
 
-def _no_port(settings: Settings, error: OSError) -> str:
+def _no_port(settings: ServerSettings, error: OSError) -> str:
     place = f"{settings.address}:{settings.port}"
     if error.errno == errno.EADDRINUSE:
         return f"{place} is in use already: stop whoever has it, or choose another port (0: any that is free)"
@@ -150,15 +150,15 @@ def _no_port(settings: Settings, error: OSError) -> str:
 
 
 async def serve(
-    settings: Settings,
+    settings: ServerSettings,
     registry: Registry,
     gate: Gate,
     tables: Tables,
     *,
     tls: ssl.SSLContext | None,
     names: Iterable[str] = (),
-    specials: Specials | None = None,
-    views: Computed | None = None,
+    create_handlers: CreateHandlers | None = None,
+    views: ComputedResources | None = None,
     logs: LogSource | None = None,
     checks: Mapping[str, Sequence[Check]] | None = None,
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
@@ -169,25 +169,25 @@ async def serve(
     """A server that listens already. `names` are those in its certificate; `checks` by healthz, livez, readyz;
     `metrics` those of others in the process, as text."""
     limits = settings.limits
-    meter = Meter(gauges, metrics)
-    objects = Objects(registry, tables, wall_ns)
-    watches = Watches(registry, limits, dice)
-    pod_logs = PodLogs(registry, logs, limits)
-    routing = Routing(
+    meter = RequestMetrics(gauges, metrics)
+    objects = ObjectHandler(registry, tables, wall_ns)
+    watches = WatchHandler(registry, limits, dice)
+    pod_logs = PodLogHandler(registry, logs, limits)
+    routing = Router(
         settings,
         objects,
         watches,
-        Scale(registry),
+        ScaleHandler(registry),
         pod_logs,
-        specials or {},
+        create_handlers or {},
         Health(checks or {}),
         meter,
         Discovery(),
         OpenApi(),
         views,
     )
-    hosts = Hosts((*names, *settings.hosts, settings.address))
-    front = Front(routing, gate, hosts, meter, limits, wall_ns)
+    hosts = HostAllowlist((*names, *settings.hosts, settings.address))
+    front = RequestFilters(routing, gate, hosts, meter, limits, wall_ns)
     server = Server(settings, front, watches, pod_logs, meter, tls)
     await server.start()
     return server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT_PORT", "Limits", "Settings"]
+__all__ = ["DEFAULT_PORT", "Limits", "ServerSettings"]
 
 DEFAULT_PORT: Final = 6443
 MIB: Final = 1 << 20
@@ -49,7 +49,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServerSettings:
     address: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     """0: any that is free."""

@@ -10,14 +10,14 @@ from typing import Final
 from aiohttp import web
 
 from situate.server.http.connection import Connection
-from situate.server.http.responses import Answer, head
+from situate.server.http.responses import Response, head
 
-__all__ = ["Stream"]
+__all__ = ["ChunkedStream"]
 
 LAST: Final = b"0\r\n\r\n"
 
 
-class Stream:
+class ChunkedStream:
     """One chunked answer. Ends early by `stop`, or when its client is gone; both cancel whoever writes it."""
 
     def __init__(self, request: web.BaseRequest, slow_s: float) -> None:
@@ -59,10 +59,10 @@ class Stream:
                 async with asyncio.timeout(self._slow_s):
                     await self._request.writer.drain()
             except TimeoutError:
-                self.cut()
+                self.abort()
                 raise ConnectionAbortedError("the client does not read") from None
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Throw the connection away, with all that waits to be sent."""
         if self._request.transport is not None:
             self._request.transport.abort()
@@ -74,18 +74,18 @@ class Stream:
         self._request.writer.output_size += len(data)
         transport.write(data)
 
-    def finish(self) -> Answer:
+    def finish(self) -> Response:
         """The end of the body, if there is still somebody to see it; what is left to give to aiohttp."""
         if self._connection is not None:
             self._connection.on_lost = None
-        answer = Answer(HTTPStatus.OK)
-        answer.written = True
+        response = Response(HTTPStatus.OK)
+        response.written = True
         transport = self._request.transport
         if transport is not None and not transport.is_closing():
             transport.write(LAST)
-        return answer
+        return response
 
-    def forget(self) -> None:
+    def detach(self) -> None:
         if self._connection is not None:
             self._connection.on_lost = None
 

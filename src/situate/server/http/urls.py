@@ -11,11 +11,11 @@ from urllib.parse import unquote_to_bytes
 from situate.server.errors import StatusError, bad_request
 from situate.server.resources import BY_PATH, Resource
 
-__all__ = ["NO_PLACE", "Place", "located", "no_such_path", "verb_of", "wrong_method"]
+__all__ = ["NO_URL", "RequestUrl", "parse_url", "no_such_path", "verb_of", "wrong_method"]
 
 NO_SUCH: Final = "the server could not find the requested resource"
 NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
-LONGEST: Final = 4096
+MAX_PATH_LENGTH: Final = 4096
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
 _WITHOUT_NAME: Final = {"get": "list", "delete": "deletecollection"}
@@ -25,7 +25,7 @@ _ROOT_PARTS: Final = {"api": 2, "apis": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestUrl:
     """Where a path leads. `resource` is None if nothing is served there; the words of the path are kept all the same,
     because whether somebody may ask comes before whether there is something to be had."""
 
@@ -42,7 +42,7 @@ class Place:
     """What follows the subresource."""
 
 
-NO_PLACE: Final = Place("")
+NO_URL: Final = RequestUrl("")
 
 
 def no_such_path() -> StatusError:
@@ -54,20 +54,20 @@ def wrong_method() -> StatusError:
 
 
 @lru_cache(maxsize=4096)
-def located(raw: str) -> Place:
+def parse_url(raw: str) -> RequestUrl:
     """The place of a path as it was sent, without its query. Raises StatusError for what is no path at all."""
-    path = decoded(raw)
+    path = decode_path(raw)
     parts = path.split("/")[1:]
     if parts and not parts[-1]:
         parts.pop()
     leading = _ROOT_PARTS.get(parts[0]) if parts else None
     if leading is None or len(parts) <= leading or "" in parts or "%2f" in raw.lower():
-        return Place(path)
+        return RequestUrl(path)
     group, version = ("", parts[1]) if leading == 2 else (parts[1], parts[2])
     return _resource(path, group, version, parts[leading:])
 
 
-def _resource(path: str, group: str, version: str, parts: list[str]) -> Place:
+def _resource(path: str, group: str, version: str, parts: list[str]) -> RequestUrl:
     namespace = ""
     # A namespace itself is asked about within itself, as its objects are.
     if parts[0] == "namespaces" and len(parts) > 1:
@@ -83,7 +83,7 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> Place:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     if "%" in name:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
-    return Place(path, group, version, plural, namespace, name, subresource, resource if not rest else None, rest)
+    return RequestUrl(path, group, version, plural, namespace, name, subresource, resource if not rest else None, rest)
 
 
 def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:
@@ -98,9 +98,9 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
     return not resource.namespaced or (not name and "list" in resource.verbs)
 
 
-def decoded(raw: str) -> str:
+def decode_path(raw: str) -> str:
     """A path without percents. Raises StatusError for one that is no text, or no path."""
-    if len(raw) > LONGEST:
+    if len(raw) > MAX_PATH_LENGTH:
         raise StatusError(HTTPStatus.REQUEST_URI_TOO_LONG, "RequestURITooLong", "the path of the request is too long")
     if not raw.startswith("/"):
         raise bad_request("the path of the request does not begin with a slash")
@@ -114,11 +114,11 @@ def decoded(raw: str) -> str:
     return path
 
 
-def verb_of(method: str, place: Place, watch: bool) -> str:
+def verb_of(method: str, url: RequestUrl, watch: bool) -> str:
     """As RBAC has them; of a path that is no resource, the method in small letters."""
-    if not place.plural:
+    if not url.plural:
         return method.lower()
     verb = _VERBS.get(method, "")
-    if not place.name:
+    if not url.name:
         verb = _WITHOUT_NAME.get(verb, verb)
     return "watch" if verb == "list" and watch else verb

@@ -8,10 +8,20 @@ from typing import Final, NamedTuple, Protocol
 from situate.server.errors import StatusError, forbidden
 from situate.server.requests import Caller, Target
 
-__all__ = ["NO", "YES", "Asking", "Attributes", "Decision", "Requirement", "of_target", "refusal", "requirements"]
+__all__ = [
+    "NO",
+    "YES",
+    "RequestAttributes",
+    "Attributes",
+    "AuthorizerDecision",
+    "FieldRequirement",
+    "attributes_of",
+    "forbidden_error",
+    "field_requirements",
+]
 
 
-class Asking(Protocol):
+class RequestAttributes(Protocol):
     """What is asked: of a resource, or with no resource of a path."""
 
     @property
@@ -46,49 +56,51 @@ class Attributes(NamedTuple):
     """The field selector of a list or watch, as text."""
 
 
-class Decision(NamedTuple):
+class AuthorizerDecision(NamedTuple):
     allowed: bool
     reason: str = ""
 
 
-NO: Final = Decision(False)
-YES: Final = Decision(True)
+NO: Final = AuthorizerDecision(False)
+YES: Final = AuthorizerDecision(True)
 
 
-class Requirement(NamedTuple):
+class FieldRequirement(NamedTuple):
     key: str
     equals: bool
     value: str
 
 
-def requirements(fields: str) -> list[Requirement]:
+def field_requirements(fields: str) -> list[FieldRequirement]:
     """The terms of a field selector. One that cannot be read is left out, and so narrows nothing."""
     found = []
     for term in fields.split(","):
         for operator in ("!=", "==", "="):
             key, parted, value = term.partition(operator)
             if parted:
-                found.append(Requirement(key.strip(), operator != "!=", value.strip()))
+                found.append(FieldRequirement(key.strip(), operator != "!=", value.strip()))
                 break
     return found
 
 
-def of_target(verb: str, target: Target, fields: str = "") -> Attributes:
+def attributes_of(verb: str, target: Target, fields: str = "") -> Attributes:
     resource = target.resource
     return Attributes(
         verb, resource.group, resource.plural, target.subresource, target.namespace, target.name, "", fields
     )
 
 
-def refusal(caller: Caller, asked: Asking, reason: str) -> StatusError:
+def forbidden_error(caller: Caller, attributes: RequestAttributes, reason: str) -> StatusError:
     """The 403 that says what the caller may not do, in kube-apiserver's words."""
-    if not asked.resource:
-        what = f'User "{caller.name}" cannot {asked.verb} path "{asked.path}"'
+    if not attributes.resource:
+        what = f'User "{caller.name}" cannot {attributes.verb} path "{attributes.path}"'
         return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {_told(what, reason)}")
-    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
-    scope = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
-    what = f'User "{caller.name}" cannot {asked.verb} resource "{resource}" in API group "{asked.group}" {scope}'
-    return forbidden(asked.resource, asked.group, asked.name, _told(what, reason))
+    resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
+    scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    what = (
+        f'User "{caller.name}" cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}" {scope}'
+    )
+    return forbidden(attributes.resource, attributes.group, attributes.name, _told(what, reason))
 
 
 def _told(what: str, reason: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from situate.server.identity.attributes import Asking
+from situate.server.identity.attributes import RequestAttributes
 from situate.server.identity.secret_files import PRIVATE
 from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
@@ -57,15 +57,15 @@ DEFAULT: Final = Policy()
 _ORDER: Final[Mapping[Level, int]] = {"None": 0, "Metadata": 1, "Request": 2, "RequestResponse": 3}
 
 
-def level_of(policy: Policy, asked: Asking, code: int) -> Level:
+def level_of(policy: Policy, attributes: RequestAttributes, code: int) -> Level:
     """What is noted of a request that was answered with this code."""
-    if not asked.resource and asked.path.startswith(HEALTH):
+    if not attributes.resource and attributes.path.startswith(HEALTH):
         return "None"
-    special = policy.resources.get(f"{asked.group}/{asked.resource}") if policy.resources else None
-    level = special or (policy.reads if asked.verb in READS else policy.writes)
+    special = policy.resources.get(f"{attributes.group}/{attributes.resource}") if policy.resources else None
+    level = special or (policy.reads if attributes.verb in READS else policy.writes)
     if code >= REFUSED and _ORDER[policy.refusals] > _ORDER[level]:
         level = policy.refusals
-    if _ORDER[level] > 1 and (asked.group, asked.resource, asked.subresource) in SECRET:
+    if _ORDER[level] > 1 and (attributes.group, attributes.resource, attributes.subresource) in SECRET:
         return "Metadata"
     return level
 
@@ -73,7 +73,7 @@ def level_of(policy: Policy, asked: Asking, code: int) -> Level:
 class _Note(NamedTuple):
     level: Level
     caller: Caller | None
-    asked: Asking
+    attributes: RequestAttributes
     uri: str
     code: int
     received_ns: int
@@ -103,14 +103,14 @@ class AuditLog:
         self.path: Final = path
         self.dropped = 0
         """Notes for which there was no room, or which could not be written."""
-        self.trouble = ""
+        self.last_error = ""
         """Why the last write failed; empty if it did not."""
         self._policy = policy
         self._wall_ns = wall_ns
         self._most_bytes = most_bytes
         self._most_files = most_files
         self._buffer = buffer
-        self._waiting: deque[_Note] = deque()
+        self._pending: deque[_Note] = deque()
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -136,7 +136,7 @@ class AuditLog:
     def record(
         self,
         caller: Caller | None,
-        asked: Asking,
+        attributes: RequestAttributes,
         *,
         uri: str,
         code: int,
@@ -155,17 +155,17 @@ class AuditLog:
 
         `caller` is who asked, `impersonated` for whom; `decision` is allow or forbid, `reason` why.
         """
-        level = level_of(self._policy, asked, code)
+        level = level_of(self._policy, attributes, code)
         if level == "None":
             return
-        if len(self._waiting) >= self._buffer:
+        if len(self._pending) >= self._buffer:
             self.dropped += 1
             return
-        self._waiting.append(
+        self._pending.append(
             _Note(
                 level,
                 caller,
-                asked,
+                attributes,
                 uri,
                 code,
                 received_ns,
@@ -195,15 +195,15 @@ class AuditLog:
         self._drain()
 
     def _drain(self) -> None:
-        while self._waiting:
+        while self._pending:
             lines: list[bytes] = []
             size = 0
-            while self._waiting and size < CHUNK_BYTES:
+            while self._pending and size < CHUNK_BYTES:
                 try:
-                    line = _ENCODER.encode(_event(self._waiting.popleft())) + b"\n"
+                    line = _ENCODER.encode(_event(self._pending.popleft())) + b"\n"
                 except (TypeError, ValueError, UnicodeError) as error:
                     self.dropped += 1
-                    self.trouble = str(error)
+                    self.last_error = str(error)
                     continue
                 lines.append(line)
                 size += len(line)
@@ -212,14 +212,14 @@ class AuditLog:
     def _write(self, lines: list[bytes]) -> None:
         try:
             for line in _grouped(lines, self._most_bytes):
-                self._make_room(len(line))
+                self._rotate(len(line))
                 self._put(line)
         except OSError as error:
             self.dropped += len(lines)
-            self.trouble = error.strerror or str(error)
-            self._forget()
+            self.last_error = error.strerror or str(error)
+            self._close_file()
         else:
-            self.trouble = ""
+            self.last_error = ""
 
     def _put(self, chunk: bytes) -> None:
         view = memoryview(chunk)
@@ -228,11 +228,11 @@ class AuditLog:
             self._size += written
             view = view[written:]
 
-    def _make_room(self, wanted: int) -> None:
+    def _rotate(self, wanted: int) -> None:
         if self._descriptor is None:
             self._open()
         if self._size and self._size + wanted > self._most_bytes:
-            self._forget()
+            self._close_file()
             for number in range(self._most_files, 0, -1):
                 older = self._numbered(number)
                 if number == self._most_files:
@@ -252,7 +252,7 @@ class AuditLog:
         self._descriptor = os.open(self.path, flags, PRIVATE)
         self._size = os.fstat(self._descriptor).st_size
 
-    def _forget(self) -> None:
+    def _close_file(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -288,7 +288,7 @@ def _event(note: _Note) -> dict[str, Any]:
         "auditID": note.audit_id,
         "stage": "ResponseComplete",
         "requestURI": note.uri,
-        "verb": note.asked.verb,
+        "verb": note.attributes.verb,
         "user": _user(note.caller),
         "sourceIPs": note.sources,
         "userAgent": note.agent,
@@ -298,7 +298,7 @@ def _event(note: _Note) -> dict[str, Any]:
     }
     if note.impersonated is not None:
         event["impersonatedUser"] = _user(note.impersonated)
-    if note.asked.resource:
+    if note.attributes.resource:
         event["objectRef"] = _reference(note)
     if note.request is not None:
         event["requestObject"] = note.request
@@ -321,13 +321,13 @@ def _user(caller: Caller | None) -> dict[str, Any]:
 
 
 def _reference(note: _Note) -> dict[str, str]:
-    asked = note.asked
+    attributes = note.attributes
     parts = {
-        "resource": asked.resource,
-        "namespace": asked.namespace,
-        "name": asked.name,
-        "apiGroup": asked.group,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "apiGroup": attributes.group,
         "apiVersion": note.version,
-        "subresource": asked.subresource,
+        "subresource": attributes.subresource,
     }
     return {key: value for key, value in parts.items() if value}

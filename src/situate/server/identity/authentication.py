@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from situate.server.errors import StatusError
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.service_account_tokens import AccountTokens, Seen, TokenError
+from situate.server.identity.service_account_tokens import AccountTokens, TokenError, VerifiedToken
 from situate.server.identity.token_files import JoinTokens, UserTokens
 from situate.server.requests import Caller
 
@@ -21,7 +21,7 @@ __all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
 
 AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = Caller("system:anonymous", ("system:unauthenticated",))
-MOST_REMEMBERED: Final = 10_000
+MAX_CACHED_CERTIFICATES: Final = 10_000
 """Certificates, each with a User-Agent, that need not be read again."""
 
 
@@ -47,7 +47,7 @@ class Authentication:
         revoked: Callable[[], frozenset[int]] = frozenset,
         anonymous: bool = True,
     ) -> None:
-        self.trouble = ""
+        self.last_error = ""
         """Why tokens could not be looked up, last time that they could not."""
         self._clock = clock
         self._users = users
@@ -78,18 +78,18 @@ class Authentication:
         except TokenError:
             return None
 
-    def review(self, token: str, audiences: Sequence[str] = ()) -> Seen:
+    def review(self, token: str, audiences: Sequence[str] = ()) -> VerifiedToken:
         """Whose token it is, for TokenReview. Raises TokenError."""
         now = self._clock()
-        if self._accounts is not None and self._accounts.is_ours(token):
-            return self._accounts.see(token, now, audiences)
+        if self._accounts is not None and self._accounts.claims_our_issuer(token):
+            return self._accounts.verify(token, now, audiences)
         try:
             found = self._users.find(token) if self._users is not None else None
             if found is None and self._joining is not None:
                 found = self._joining.find(token, now)
         except IdentityError as error:
             # A file was damaged while the server runs. No client's fault, and no reason to let anybody in.
-            self.trouble = str(error)
+            self.last_error = str(error)
             found = None
         if found is None:
             raise TokenError("invalid bearer token")
@@ -98,13 +98,13 @@ class Authentication:
         common = tuple(audience for audience in wanted if audience in ours)
         if wanted and not common:
             raise TokenError("token is not valid for any of the audiences asked for")
-        return Seen(found, common)
+        return VerifiedToken(found, common)
 
     def _by_certificate(self, der: bytes, agent: str) -> Caller | None:
         known = self._known.get((der, agent))
         if known is None:
             known = _read(der, agent)
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= MAX_CACHED_CERTIFICATES:
                 self._known.clear()
             self._known[der, agent] = known
         # TLS has looked at the time when the connection was made; that may be long ago.

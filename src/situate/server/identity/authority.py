@@ -33,10 +33,10 @@ from situate.server.identity.certificates import Credential
 from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
     IdentityError,
-    Watched,
-    private_text,
-    replace,
+    WatchedFile,
+    read_private,
     sync_folder,
+    write_private,
 )
 
 __all__ = ["Authority", "Revocations", "open_authority"]
@@ -89,7 +89,7 @@ class Authority:
             )
         return certificates.pem(certificates.client_certificate(self.certificate, self.key, wanted, key, now))
 
-    def serve_as(self, names: Sequence[str], now: datetime) -> Path:
+    def server_certificate(self, names: Sequence[str], now: datetime) -> Path:
         """The file with the server's certificate and key; made anew if it is due, or lacks one of the names."""
         path = self.folder / SERVER
         host = socket.gethostname()
@@ -100,13 +100,13 @@ class Authority:
                 return path
             wanted = [*dict.fromkeys((*wanted, *sorted(_names(held))))]
         made, key = certificates.server_certificate(self.certificate, self.key, wanted, now)
-        replace(path, certificates.pem(made) + certificates.key_pem(key))
+        write_private(path, certificates.pem(made) + certificates.key_pem(key))
         return path
 
     def tls(self, names: Sequence[str], now: datetime) -> ssl.SSLContext:
         """TLS for the server: 1.2 or newer; a client may show a certificate, and if it does it must be ours and good.
 
-        To renew a running server, call `serve_as` and give the file to the context's `load_cert_chain`.
+        To renew a running server, call `server_certificate` and give the file to the context's `load_cert_chain`.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Clients come by certificate or token, and stay: nobody resumes a session, so none is sealed up for it.
@@ -115,7 +115,7 @@ class Authority:
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.pem.decode())
-        context.load_cert_chain(self.serve_as(names, now))
+        context.load_cert_chain(self.server_certificate(names, now))
         context.set_alpn_protocols(["http/1.1"])
         return context
 
@@ -124,7 +124,7 @@ class Authority:
         if not path.exists():
             return frozenset()
         try:
-            return frozenset(int(line, 16) for line in private_text(path).split())
+            return frozenset(int(line, 16) for line in read_private(path).split())
         except ValueError as error:
             raise IdentityError(f"{path} is damaged: {error}") from error
 
@@ -134,10 +134,10 @@ class Authority:
     def revoke(self, certificate: bytes) -> None:
         """From the next request on, this certificate (PEM) is nobody's."""
         serials = {*self.revoked(), x509.load_pem_x509_certificate(certificate).serial_number}
-        replace(self.folder / REVOKED, "".join(f"{serial:x}\n" for serial in sorted(serials)).encode())
+        write_private(self.folder / REVOKED, "".join(f"{serial:x}\n" for serial in sorted(serials)).encode())
 
     def _own_server(self, path: Path) -> x509.Certificate:
-        text = private_text(path).encode()
+        text = read_private(path).encode()
         held = _certificate(path, text)
         key = _key(path, text)
         if held.public_key() != key.public_key():
@@ -154,7 +154,7 @@ class Revocations:
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
-        self._file = Watched(authority.folder / REVOKED)
+        self._file = WatchedFile(authority.folder / REVOKED)
         self._file.changed()
         self._known = authority.revoked()
 
@@ -178,12 +178,12 @@ def open_authority(folder: Path, now: datetime) -> Authority:
     except OSError as error:
         raise IdentityError(f"{folder / CERTIFICATE} cannot be read: {error.strerror}") from error
     certificate = _certificate(folder / CERTIFICATE, text)
-    key = _key(folder / KEY, private_text(folder / KEY).encode())
+    key = _key(folder / KEY, read_private(folder / KEY).encode())
     if certificate.public_key() != key.public_key():
         raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not belong together")
     if now > certificate.not_valid_after_utc:
         raise IdentityError(f"{folder / CERTIFICATE} ended on {certificate.not_valid_after_utc:%Y-%m-%d}")
-    accounts = _key(folder / ACCOUNTS_KEY, private_text(folder / ACCOUNTS_KEY).encode())
+    accounts = _key(folder / ACCOUNTS_KEY, read_private(folder / ACCOUNTS_KEY).encode())
     return Authority(folder, certificate, key, accounts)
 
 
@@ -193,9 +193,9 @@ def _make(folder: Path, now: datetime) -> None:
     try:
         new.chmod(PRIVATE_FOLDER)
         key = certificates.new_key()
-        replace(new / KEY, certificates.key_pem(key))
-        replace(new / ACCOUNTS_KEY, certificates.key_pem(certificates.new_key()))
-        replace(new / CERTIFICATE, certificates.pem(certificates.authority_certificate(key, now)), READABLE)
+        write_private(new / KEY, certificates.key_pem(key))
+        write_private(new / ACCOUNTS_KEY, certificates.key_pem(certificates.new_key()))
+        write_private(new / CERTIFICATE, certificates.pem(certificates.authority_certificate(key, now)), READABLE)
         new.rename(folder)
     except BaseException as error:
         shutil.rmtree(new, ignore_errors=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from situate.server.identity.attributes import Asking, Attributes, Decision, requirements
+from situate.server.identity.attributes import Attributes, AuthorizerDecision, RequestAttributes, field_requirements
 from situate.server.identity.node_authorizer import NODES, NodeAuthorizer
-from situate.server.identity.ports import Objects
+from situate.server.identity.ports import CacheReader
 from situate.server.identity.rbac import Rbac
 from situate.server.requests import Caller
 
@@ -16,40 +16,40 @@ OF_MANY: Final = ("list", "watch")
 
 
 class Authorizer(Protocol):
-    def allows(self, caller: Caller, asked: Asking) -> Decision: ...
+    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision: ...
 
 
 class Authorization:
     """One yes is enough. The reasons of all who said no are told together."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: CacheReader) -> None:
         self.rbac: Final = Rbac(objects)
         self._nodes = NodeAuthorizer(objects)
 
-    def allows(self, caller: Caller, asked: Asking) -> Decision:
-        decision = self.rbac.allows(caller, asked)
+    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+        decision = self.rbac.allows(caller, attributes)
         if decision.allowed or NODES not in caller.groups:
             return decision
-        by_node = self._nodes.allows(caller, asked)
+        by_node = self._nodes.allows(caller, attributes)
         if by_node.allowed or not decision.reason:
             return by_node
-        return Decision(False, f"{by_node.reason}\n{decision.reason}" if by_node.reason else decision.reason)
+        return AuthorizerDecision(False, f"{by_node.reason}\n{decision.reason}" if by_node.reason else decision.reason)
 
 
-def named_by_fields(asked: Asking) -> Asking:
+def named_by_fields(attributes: RequestAttributes) -> RequestAttributes:
     """A list or watch of the one object whose metadata.name is selected counts as one of that name."""
-    if not asked.fields or asked.name or asked.verb not in OF_MANY:
-        return asked
-    for term in requirements(asked.fields):
+    if not attributes.fields or attributes.name or attributes.verb not in OF_MANY:
+        return attributes
+    for term in field_requirements(attributes.fields):
         if term.key == "metadata.name" and term.equals and term.value:
             return Attributes(
-                asked.verb,
-                asked.group,
-                asked.resource,
-                asked.subresource,
-                asked.namespace,
+                attributes.verb,
+                attributes.group,
+                attributes.resource,
+                attributes.subresource,
+                attributes.namespace,
                 term.value,
-                asked.path,
-                asked.fields,
+                attributes.path,
+                attributes.fields,
             )
-    return asked
+    return attributes

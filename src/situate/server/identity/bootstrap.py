@@ -13,58 +13,58 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.server.errors import StatusError
-from situate.server.identity.ports import Objects, served
+from situate.server.identity.ports import CacheReader, resource_of
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
 from situate.server.identity.rules import rules_of, uncovered
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["Writing", "begin", "gather", "objects_at_start"]
+__all__ = ["BootstrapRegistry", "bootstrap", "aggregate_cluster_roles", "bootstrap_objects"]
 
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 DELEGATION: Final = "extension-apiserver-authentication"
-CLUSTER_ROLES: Final = served("rbac.authorization.k8s.io/v1", "clusterroles")
+CLUSTER_ROLES: Final = resource_of("rbac.authorization.k8s.io/v1", "clusterroles")
 
 
-class Writing(Protocol):
+class BootstrapRegistry(Protocol):
     """The registry, as far as it is needed here."""
 
     @property
-    def cache(self) -> Objects: ...
+    def cache(self) -> CacheReader: ...
 
     async def create(self, target: Target, obj: Object, caller: Caller) -> Any: ...
 
     async def update(self, target: Target, obj: Object, caller: Caller) -> Any: ...
 
 
-async def begin(registry: Writing, client_ca: str, more: Iterable[Object] = ()) -> int:
+async def bootstrap(registry: BootstrapRegistry, client_ca: str, more: Iterable[Object] = ()) -> int:
     """Make or complete all of it; says how many objects were written."""
-    first = [one for one in objects_at_start(client_ca) if one["kind"] == "Namespace"]
-    rest = [one for one in (*objects_at_start(client_ca), *more) if one["kind"] != "Namespace"]
+    first = [one for one in bootstrap_objects(client_ca) if one["kind"] == "Namespace"]
+    rest = [one for one in (*bootstrap_objects(client_ca), *more) if one["kind"] != "Namespace"]
     written = sum(await asyncio.gather(*(_ensure(registry, one) for one in first)))
     written += sum(await asyncio.gather(*(_ensure(registry, one) for one in rest)))
-    return written + await gather(registry)
+    return written + await aggregate_cluster_roles(registry)
 
 
-async def gather(registry: Writing) -> int:
+async def aggregate_cluster_roles(registry: BootstrapRegistry) -> int:
     """Write into ClusterRoles that gather others what they have come to: for whoever reads them. Says how many changed.
 
     Decisions do not wait for it, they gather for themselves.
     """
     rbac, changed = Rbac(registry.cache), 0
-    for kept in list(registry.cache.all(CLUSTER_ROLES)):
-        role = kept.object(CLUSTER_ROLES)
+    for cached in list(registry.cache.all(CLUSTER_ROLES)):
+        role = cached.object(CLUSTER_ROLES)
         if not role.get("aggregationRule"):
             continue
-        rules = [rule.shown() for rule in rbac.gathered(role)]
+        rules = [rule.shown() for rule in rbac.aggregated(role)]
         if rules != (role.get("rules") or []):
-            await registry.update(Target(CLUSTER_ROLES, "", kept.name), {**role, "rules": rules}, SYSTEM)
+            await registry.update(Target(CLUSTER_ROLES, "", cached.name), {**role, "rules": rules}, SYSTEM)
             changed += 1
     return changed
 
 
-def objects_at_start(client_ca: str) -> list[Object]:
+def bootstrap_objects(client_ca: str) -> list[Object]:
     return [
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SYSTEM_NAMESPACES),
         *(
@@ -82,7 +82,7 @@ def objects_at_start(client_ca: str) -> list[Object]:
     ]
 
 
-async def _ensure(registry: Writing, wanted: Object) -> int:
+async def _ensure(registry: BootstrapRegistry, wanted: Object) -> int:
     resource = BY_KIND[wanted["apiVersion"], wanted["kind"]]
     metadata = wanted["metadata"]
     target = Target(resource, metadata.get("namespace", ""), metadata["name"])

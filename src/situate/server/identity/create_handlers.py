@@ -2,59 +2,59 @@
 
 from __future__ import annotations
 
-from situate.server.http.ports import Asked, Special, Specials
+from situate.server.http.ports import CreateHandler, CreateHandlers, CreateRequest
 from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.reviews import Reviews
 from situate.server.identity.token_requests import TokenRequests
 from situate.server.requests import Object
 
-__all__ = ["restricted", "specials"]
+__all__ = ["restricted", "create_handlers"]
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
 
 
-def restricted(special: Special, restriction: NodeRestriction) -> Special:
+def restricted(handler: CreateHandler, restriction: NodeRestriction) -> CreateHandler:
     """The same, but a node is kept to its own: for what is written past the registry's admission, as evictions are."""
 
-    async def call(asked: Asked) -> Object:
-        await restriction.admit("create", asked.target, asked.body, None, asked.caller)
-        return await special.call(asked)
+    async def call(request: CreateRequest) -> Object:
+        await restriction.admit("create", request.target, request.body, None, request.caller)
+        return await handler.call(request)
 
-    return Special(call, special.api_version, special.kind)
+    return CreateHandler(call, handler.api_version, handler.kind)
 
 
-def specials(reviews: Reviews, tokens: TokenRequests) -> Specials:
+def create_handlers(reviews: Reviews, tokens: TokenRequests) -> CreateHandlers:
     """By group, plural and subresource."""
 
-    async def self_access(asked: Asked) -> Object:
-        return reviews.self_access(asked.body, asked.caller)
+    async def self_access(request: CreateRequest) -> Object:
+        return reviews.self_access(request.body, request.caller)
 
-    async def access(asked: Asked) -> Object:
-        return reviews.access(asked.body)
+    async def access(request: CreateRequest) -> Object:
+        return reviews.access(request.body)
 
-    async def local_access(asked: Asked) -> Object:
-        return reviews.local_access(asked.body, asked.target.namespace)
+    async def local_access(request: CreateRequest) -> Object:
+        return reviews.local_access(request.body, request.target.namespace)
 
-    async def self_rules(asked: Asked) -> Object:
-        return reviews.self_rules(asked.body, asked.caller)
+    async def self_rules(request: CreateRequest) -> Object:
+        return reviews.self_rules(request.body, request.caller)
 
-    async def self_subject(asked: Asked) -> Object:
-        return reviews.self_subject(asked.body, asked.caller)
+    async def self_subject(request: CreateRequest) -> Object:
+        return reviews.self_subject(request.body, request.caller)
 
-    async def token_review(asked: Asked) -> Object:
-        return reviews.token(asked.body)
+    async def token_review(request: CreateRequest) -> Object:
+        return reviews.token(request.body)
 
-    async def token(asked: Asked) -> Object:
-        return tokens.create(asked.target, asked.body, asked.caller)
+    async def token(request: CreateRequest) -> Object:
+        return tokens.create(request.target, request.body, request.caller)
 
     may, who = f"{AUTHORIZATION}/v1", f"{AUTHENTICATION}/v1"
     return {
-        (AUTHORIZATION, "selfsubjectaccessreviews", ""): Special(self_access, may, "SelfSubjectAccessReview"),
-        (AUTHORIZATION, "subjectaccessreviews", ""): Special(access, may, "SubjectAccessReview"),
-        (AUTHORIZATION, "localsubjectaccessreviews", ""): Special(local_access, may, "LocalSubjectAccessReview"),
-        (AUTHORIZATION, "selfsubjectrulesreviews", ""): Special(self_rules, may, "SelfSubjectRulesReview"),
-        (AUTHENTICATION, "selfsubjectreviews", ""): Special(self_subject, who, "SelfSubjectReview"),
-        (AUTHENTICATION, "tokenreviews", ""): Special(token_review, who, "TokenReview"),
-        ("", "serviceaccounts", "token"): Special(token, who, "TokenRequest"),
+        (AUTHORIZATION, "selfsubjectaccessreviews", ""): CreateHandler(self_access, may, "SelfSubjectAccessReview"),
+        (AUTHORIZATION, "subjectaccessreviews", ""): CreateHandler(access, may, "SubjectAccessReview"),
+        (AUTHORIZATION, "localsubjectaccessreviews", ""): CreateHandler(local_access, may, "LocalSubjectAccessReview"),
+        (AUTHORIZATION, "selfsubjectrulesreviews", ""): CreateHandler(self_rules, may, "SelfSubjectRulesReview"),
+        (AUTHENTICATION, "selfsubjectreviews", ""): CreateHandler(self_subject, who, "SelfSubjectReview"),
+        (AUTHENTICATION, "tokenreviews", ""): CreateHandler(token_review, who, "TokenReview"),
+        ("", "serviceaccounts", "token"): CreateHandler(token, who, "TokenRequest"),
     }

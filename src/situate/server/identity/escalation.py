@@ -52,8 +52,8 @@ class NoEscalation:
         return None
 
     def _role(self, target: Target, new: Object, old: Object | None, caller: Caller) -> str:
-        asked = Attributes("escalate", GROUP, target.resource.plural, "", target.namespace, target.name)
-        if self._authorizer.allows(caller, asked).allowed:
+        attributes = Attributes("escalate", GROUP, target.resource.plural, "", target.namespace, target.name)
+        if self._authorizer.allows(caller, attributes).allowed:
             return ""
         why = self._missing(caller, target.namespace, rules_of(new))
         gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
@@ -66,8 +66,8 @@ class NoEscalation:
         kind, name = reference.get("kind", ""), reference.get("name", "")
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
         if plural is not None:
-            asked = Attributes("bind", reference.get("apiGroup", ""), plural, "", target.namespace, name)
-            if self._authorizer.allows(caller, asked).allowed:
+            attributes = Attributes("bind", reference.get("apiGroup", ""), plural, "", target.namespace, name)
+            if self._authorizer.allows(caller, attributes).allowed:
                 return ""
         return self._missing(caller, target.namespace, self._rbac.rules_of_role(kind, name, target.namespace))
 

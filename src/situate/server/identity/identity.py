@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from situate.server.identity.attributes import Asking, Decision, refusal
+from situate.server.identity.attributes import AuthorizerDecision, RequestAttributes, forbidden_error
 from situate.server.identity.audit import AuditLog
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization, named_by_fields
-from situate.server.identity.impersonation import impersonated
+from situate.server.identity.impersonation import impersonate
 from situate.server.requests import Caller
 
 __all__ = ["Identity"]
@@ -33,14 +33,14 @@ class Identity:
 
     def impersonate(self, caller: Caller, headers: Iterable[tuple[str, str]]) -> Caller:
         """The one whom the `Impersonate-` headers name, if the caller may speak for them; else the caller itself."""
-        return impersonated(caller, headers, self.authorize)
+        return impersonate(caller, headers, self.authorize)
 
-    def allows(self, caller: Caller, asked: Asking) -> Decision:
+    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
         """May they? Costs a few microseconds; never raises."""
-        return self.authorization.allows(caller, named_by_fields(asked) if asked.fields else asked)
+        return self.authorization.allows(caller, named_by_fields(attributes) if attributes.fields else attributes)
 
-    def authorize(self, caller: Caller, asked: Asking) -> None:
+    def authorize(self, caller: Caller, attributes: RequestAttributes) -> None:
         """`allows`, but a no is raised as the 403 that the client is shown."""
-        decision = self.allows(caller, asked)
+        decision = self.allows(caller, attributes)
         if not decision.allowed:
-            raise refusal(caller, asked, decision.reason)
+            raise forbidden_error(caller, attributes, decision.reason)

@@ -11,7 +11,7 @@ from situate.server.identity.attributes import Attributes
 from situate.server.identity.service_account_tokens import account_groups
 from situate.server.requests import Caller
 
-__all__ = ["impersonated"]
+__all__ = ["impersonate"]
 
 USER: Final = "impersonate-user"
 GROUP: Final = "impersonate-group"
@@ -26,7 +26,7 @@ MOST: Final = 512
 """Things that may be claimed at once: each costs a decision."""
 
 
-def impersonated(
+def impersonate(
     caller: Caller, headers: Iterable[tuple[str, str]], authorize: Callable[[Caller, Attributes], None]
 ) -> Caller:
     """The one whom the headers name; the caller, if they name nobody. `authorize` raises where they may not."""

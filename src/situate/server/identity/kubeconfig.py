@@ -13,7 +13,7 @@ from cryptography import x509
 
 from situate.server.identity.authority import Authority
 from situate.server.identity.certificates import Credential, due
-from situate.server.identity.secret_files import IdentityError, private_text, replace
+from situate.server.identity.secret_files import IdentityError, read_private, write_private
 
 __all__ = ["ensure_kubeconfig", "kubeconfig"]
 
@@ -28,7 +28,7 @@ def ensure_kubeconfig(
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     text = kubeconfig(url, authority.pem, authority.client(user, groups, now), namespace)
-    replace(path, text.encode())
+    write_private(path, text.encode())
     return True
 
 
@@ -59,7 +59,7 @@ def _encoded(text: bytes) -> str:
 
 def _is_good(path: Path, authority: Authority, url: str, now: datetime) -> bool:
     try:
-        content: Any = yaml.safe_load(private_text(path))
+        content: Any = yaml.safe_load(read_private(path))
     except yaml.YAMLError as error:
         raise IdentityError(f"{path} is damaged: it is not YAML; move it away") from error
     try:

@@ -8,30 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from situate.server.identity.attributes import NO, YES, Asking, Decision, requirements
+from situate.server.identity.attributes import NO, YES, AuthorizerDecision, RequestAttributes, field_requirements
 from situate.server.identity.node_references import Reference, of_pod, secrets_of_volume
-from situate.server.identity.ports import Objects, served
+from situate.server.identity.ports import CacheReader, resource_of
 from situate.server.identity.roles import NODE_RULES
 from situate.server.identity.rules import matches
 from situate.server.requests import Caller, Object
 
-__all__ = ["LEASES", "NODES", "NodeAuthorizer", "node_of"]
+__all__ = ["LEASES", "NODES", "NodeAuthorizer", "node_name_of"]
 
 NODES: Final = "system:nodes"
 USER: Final = "system:node:"
 LEASES: Final = "kube-node-lease"
 
-PODS: Final = served("v1", "pods")
-CLAIMS: Final = served("v1", "persistentvolumeclaims")
-VOLUMES: Final = served("v1", "persistentvolumes")
-ATTACHMENTS: Final = served("storage.k8s.io/v1", "volumeattachments")
-SLICES: Final = served("resource.k8s.io/v1", "resourceslices")
+PODS: Final = resource_of("v1", "pods")
+CLAIMS: Final = resource_of("v1", "persistentvolumeclaims")
+VOLUMES: Final = resource_of("v1", "persistentvolumes")
+ATTACHMENTS: Final = resource_of("storage.k8s.io/v1", "volumeattachments")
+SLICES: Final = resource_of("resource.k8s.io/v1", "resourceslices")
 
 READS: Final = ("get", "list", "watch")
 OWN_WRITES: Final = ("get", "create", "update", "patch", "delete")
 
 
-def node_of(caller: Caller) -> str | None:
+def node_name_of(caller: Caller) -> str | None:
     """The name of the node that the caller is; "" if it is one and does not say which; None if it is none."""
     if not caller.name.startswith(USER) or NODES not in caller.groups:
         return None
@@ -39,83 +39,83 @@ def node_of(caller: Caller) -> str | None:
 
 
 class NodeAuthorizer:
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: CacheReader) -> None:
         self._objects = objects
 
-    def allows(self, caller: Caller, asked: Asking) -> Decision:
-        node = node_of(caller)
+    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+        node = node_name_of(caller)
         if node is None:
             return NO
         if not node:
-            return Decision(False, f'unknown node for user "{caller.name}"')
-        decide = _DECIDERS.get((asked.group, asked.resource))
+            return AuthorizerDecision(False, f'unknown node for user "{caller.name}"')
+        decide = _DECIDERS.get((attributes.group, attributes.resource))
         if decide is not None:
-            return decide(self, node, asked)
-        return YES if any(matches(rule, asked) and not rule.names for rule in NODE_RULES) else NO
+            return decide(self, node, attributes)
+        return YES if any(matches(rule, attributes) and not rule.names for rule in NODE_RULES) else NO
 
     # ── what is decided for each resource ───────────────────────────────────────────────────────────────────────────
 
-    def _read(self, node: str, asked: Asking) -> Decision:
+    def _read(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
         """Secrets and config maps, one by one, in a namespace."""
-        if asked.verb not in READS:
-            return Decision(False, "can only read resources of this type")
-        if asked.subresource:
-            return Decision(False, "cannot read subresource")
-        if not asked.namespace:
-            return Decision(False, "can only read namespaced object of this type")
-        return self._related(node, asked)
+        if attributes.verb not in READS:
+            return AuthorizerDecision(False, "can only read resources of this type")
+        if attributes.subresource:
+            return AuthorizerDecision(False, "cannot read subresource")
+        if not attributes.namespace:
+            return AuthorizerDecision(False, "can only read namespaced object of this type")
+        return self._related(node, attributes)
 
-    def _get(self, node: str, asked: Asking) -> Decision:
-        if asked.verb != "get":
-            return Decision(False, "can only get individual resources of this type")
-        if asked.subresource:
-            return Decision(False, "cannot get subresource")
-        return self._related(node, asked)
+    def _get(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.verb != "get":
+            return AuthorizerDecision(False, "can only get individual resources of this type")
+        if attributes.subresource:
+            return AuthorizerDecision(False, "cannot get subresource")
+        return self._related(node, attributes)
 
-    def _claim(self, node: str, asked: Asking) -> Decision:
-        if asked.subresource != "status":
-            return self._get(node, asked)
-        if asked.verb not in ("update", "patch"):
-            return Decision(False, "can only get/update/patch this type")
-        return self._related(node, asked)
+    def _claim(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.subresource != "status":
+            return self._get(node, attributes)
+        if attributes.verb not in ("update", "patch"):
+            return AuthorizerDecision(False, "can only get/update/patch this type")
+        return self._related(node, attributes)
 
-    def _account(self, node: str, asked: Asking) -> Decision:
-        if asked.verb == "get" and not asked.subresource:
-            return self._read(node, asked)
-        if asked.verb != "create" or not asked.name:
-            return Decision(False, "can only create tokens for individual service accounts")
-        if asked.subresource != "token":
-            return Decision(False, "can only create token subresource of serviceaccount")
-        return self._related(node, asked)
+    def _account(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._read(node, attributes)
+        if attributes.verb != "create" or not attributes.name:
+            return AuthorizerDecision(False, "can only create tokens for individual service accounts")
+        if attributes.subresource != "token":
+            return AuthorizerDecision(False, "can only create token subresource of serviceaccount")
+        return self._related(node, attributes)
 
-    def _lease(self, node: str, asked: Asking) -> Decision:
-        if asked.verb not in OWN_WRITES:
-            return Decision(False, "can only get, create, update, patch, or delete a node lease")
-        if asked.namespace != LEASES:
-            return Decision(False, f'can only access leases in the "{LEASES}" system namespace')
+    def _lease(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.verb not in OWN_WRITES:
+            return AuthorizerDecision(False, "can only get, create, update, patch, or delete a node lease")
+        if attributes.namespace != LEASES:
+            return AuthorizerDecision(False, f'can only access leases in the "{LEASES}" system namespace')
         # What is created has its name in its body, which restriction.py looks at.
-        if asked.verb != "create" and asked.name != node:
-            return Decision(False, "can only access node lease with the same name as the requesting node")
+        if attributes.verb != "create" and attributes.name != node:
+            return AuthorizerDecision(False, "can only access node lease with the same name as the requesting node")
         return YES
 
-    def _csi_node(self, node: str, asked: Asking) -> Decision:
-        if asked.verb not in OWN_WRITES:
-            return Decision(False, "can only get, create, update, patch, or delete a CSINode")
-        if asked.subresource:
-            return Decision(False, "cannot authorize CSINode subresources")
-        if asked.verb != "create" and asked.name != node:
-            return Decision(False, "can only access CSINode with the same name as the requesting node")
+    def _csi_node(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.verb not in OWN_WRITES:
+            return AuthorizerDecision(False, "can only get, create, update, patch, or delete a CSINode")
+        if attributes.subresource:
+            return AuthorizerDecision(False, "cannot authorize CSINode subresources")
+        if attributes.verb != "create" and attributes.name != node:
+            return AuthorizerDecision(False, "can only access CSINode with the same name as the requesting node")
         return YES
 
-    def _slice(self, node: str, asked: Asking) -> Decision:
-        if asked.subresource:
-            return Decision(False, "cannot authorize ResourceSlice subresources")
-        match asked.verb:
+    def _slice(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.subresource:
+            return AuthorizerDecision(False, "cannot authorize ResourceSlice subresources")
+        match attributes.verb:
             case "create":
                 return YES
             case "get" | "update" | "patch" | "delete":
-                return self._related(node, asked)
-            case "watch" | "list" | "deletecollection" if _narrowed(asked, node):
+                return self._related(node, attributes)
+            case "watch" | "list" | "deletecollection" if _narrowed(attributes, node):
                 return YES
             case "watch" | "list" | "deletecollection":
                 why = "can only list/watch/deletecollection resourceslices with nodeName field selector"
@@ -124,46 +124,46 @@ class NodeAuthorizer:
                     "only the following verbs are allowed for a ResourceSlice: "
                     "get, watch, list, create, update, patch, delete, deletecollection"
                 )
-        return Decision(False, why)
+        return AuthorizerDecision(False, why)
 
-    def _node(self, node: str, asked: Asking) -> Decision:
-        if asked.subresource == "status":
-            return YES if asked.verb in ("update", "patch") else NO
-        if asked.subresource or asked.verb not in (*READS, "create", "update", "patch"):
+    def _node(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if attributes.subresource == "status":
+            return YES if attributes.verb in ("update", "patch") else NO
+        if attributes.subresource or attributes.verb not in (*READS, "create", "update", "patch"):
             return NO
-        if asked.verb not in READS or asked.name == node:
+        if attributes.verb not in READS or attributes.name == node:
             return YES
-        other = f"'{asked.name}'" if asked.name else "all nodes"
-        return Decision(False, f"node '{node}' cannot read {other}, only its own Node object")
+        other = f"'{attributes.name}'" if attributes.name else "all nodes"
+        return AuthorizerDecision(False, f"node '{node}' cannot read {other}, only its own Node object")
 
-    def _pod(self, node: str, asked: Asking) -> Decision:
-        match asked.subresource, asked.verb:
+    def _pod(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        match attributes.subresource, attributes.verb:
             case "", "get":
-                return self._get(node, asked)
+                return self._get(node, attributes)
             case "", "list" | "watch":
-                if _narrowed(asked, node):
+                if _narrowed(attributes, node):
                     return YES
-                if asked.name:
-                    return self._related(node, asked)
-                return Decision(False, "can only list/watch pods with spec.nodeName field selector")
+                if attributes.name:
+                    return self._related(node, attributes)
+                return AuthorizerDecision(False, "can only list/watch pods with spec.nodeName field selector")
             case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
                 return YES
         return NO
 
-    def _snapshot(self, node: str, asked: Asking) -> Decision:
+    def _snapshot(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
         """situate's own record of what a node holds: its own, to read."""
-        if asked.verb in READS and not asked.subresource and asked.name == node:
+        if attributes.verb in READS and not attributes.subresource and attributes.name == node:
             return YES
-        return Decision(False, "can only read the NodeSnapshot with the same name as the requesting node")
+        return AuthorizerDecision(False, "can only read the NodeSnapshot with the same name as the requesting node")
 
     # ── what belongs to a node ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _related(self, node: str, asked: Asking) -> Decision:
-        if not asked.name:
-            return Decision(False, "No Object name found")
-        if self._has(node, Reference(asked.resource, asked.namespace, asked.name)):
+    def _related(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+        if not attributes.name:
+            return AuthorizerDecision(False, "No Object name found")
+        if self._has(node, Reference(attributes.resource, attributes.namespace, attributes.name)):
             return YES
-        return Decision(False, f"no relationship found between node '{node}' and this object")
+        return AuthorizerDecision(False, f"no relationship found between node '{node}' and this object")
 
     def _has(self, node: str, wanted: Reference) -> bool:
         match wanted.resource:
@@ -200,8 +200,10 @@ def _claimed_by(volume: Object, claim: Reference) -> bool:
     return (reference.get("namespace"), reference.get("name")) == (claim.namespace, claim.name)
 
 
-def _narrowed(asked: Asking, node: str) -> bool:
-    return any(one.key == "spec.nodeName" and one.equals and one.value == node for one in requirements(asked.fields))
+def _narrowed(attributes: RequestAttributes, node: str) -> bool:
+    return any(
+        one.key == "spec.nodeName" and one.equals and one.value == node for one in field_requirements(attributes.fields)
+    )
 
 
 _DECIDERS: Final = {

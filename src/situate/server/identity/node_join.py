@@ -9,19 +9,19 @@ from typing import Final
 
 from situate.server.errors import StatusError, bad_request, forbidden
 from situate.server.identity.authority import Authority
-from situate.server.identity.node_authorizer import node_of
+from situate.server.identity.node_authorizer import node_name_of
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.token_files import JOIN_GROUP, JoinTokens
 from situate.server.requests import Caller
 
-__all__ = ["Joining"]
+__all__ = ["NodeJoin"]
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LONGEST_NAME: Final = 253
 MOST_BYTES: Final = 16 * 1024
 
 
-class Joining:
+class NodeJoin:
     def __init__(self, authority: Authority, tokens: JoinTokens, *, clock: Callable[[], datetime]) -> None:
         self._authority = authority
         self._tokens = tokens
@@ -32,7 +32,7 @@ class Joining:
 
         Raises 403 for others, and 400 for a request that is not right: that uses up nothing.
         """
-        renewing = node_of(caller) == node
+        renewing = node_name_of(caller) == node
         if not renewing and JOIN_GROUP not in caller.groups:
             raise _refused(node, f'User "{caller.name}" may not join as this node')
         if len(node) > LONGEST_NAME or NAME.fullmatch(node) is None:

@@ -11,18 +11,18 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
 from situate.server.errors import StatusError, forbidden
-from situate.server.identity.attributes import Attributes, Decision
-from situate.server.identity.node_authorizer import CLAIMS, LEASES, PODS, VOLUMES, node_of
+from situate.server.identity.attributes import Attributes, AuthorizerDecision
+from situate.server.identity.node_authorizer import CLAIMS, LEASES, PODS, VOLUMES, node_name_of
 from situate.server.identity.node_references import MIRROR, forbidden_to_mirrors
-from situate.server.identity.ports import Objects, served, uid_of
+from situate.server.identity.ports import CacheReader, resource_of, uid_of
 from situate.server.requests import Caller, Object, Target
 
 __all__ = ["MayAsk", "NodeRestriction"]
 
 Action = Literal["create", "update", "delete"]
 
-NODES: Final = served("v1", "nodes")
-DRIVERS: Final = served("storage.k8s.io/v1", "csidrivers")
+NODES: Final = resource_of("v1", "nodes")
+DRIVERS: Final = resource_of("storage.k8s.io/v1", "csidrivers")
 RESERVED: Final = "node-restriction.kubernetes.io"
 OWN_LABELS: Final = frozenset(
     (
@@ -47,18 +47,18 @@ AUDIENCE_VERB: Final = "request-serviceaccounts-token-audience"
 class MayAsk(Protocol):
     """Whoever is asked whether a node may have tokens for an audience that its pod does not mount."""
 
-    def allows(self, caller: Caller, asked: Attributes) -> Decision: ...
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision: ...
 
 
 class NodeRestriction:
-    def __init__(self, objects: Objects, authorizer: MayAsk) -> None:
+    def __init__(self, objects: CacheReader, authorizer: MayAsk) -> None:
         self._objects = objects
         self._authorizer = authorizer
 
     async def admit(
         self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
     ) -> None:
-        node = node_of(caller)
+        node = node_name_of(caller)
         if node is None:
             return
         why = self._refusal(node, action, target, new, old) if node else _nameless(caller)
@@ -70,7 +70,7 @@ class NodeRestriction:
 
     def admit_token(self, target: Target, request: Object, caller: Caller) -> None:
         """A TokenRequest for a service account: bound to a pod of this node, for an audience that the pod mounts."""
-        node = node_of(caller)
+        node = node_name_of(caller)
         if node is None:
             return
         why = self._refused_token(node, target, request, caller) if node else _nameless(caller)
@@ -179,8 +179,8 @@ class NodeRestriction:
         audience = audiences[0] if audiences else ""
         if self._mounts(pod, audience):
             return ""
-        asked = Attributes(AUDIENCE_VERB, "", audience, "", target.namespace, target.name)
-        if self._authorizer.allows(caller, asked).allowed:
+        attributes = Attributes(AUDIENCE_VERB, "", audience, "", target.namespace, target.name)
+        if self._authorizer.allows(caller, attributes).allowed:
             return ""
         return (
             f'audience "{audience}" not found in pod spec volume, '

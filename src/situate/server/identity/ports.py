@@ -8,10 +8,10 @@ from typing import Protocol
 from situate.server.requests import Object
 from situate.server.resources import BY_PATH, Resource
 
-__all__ = ["Kept", "Objects", "Shelf", "served", "uid_of"]
+__all__ = ["CachedObject", "CacheReader", "ResourceState", "resource_of", "uid_of"]
 
 
-class Kept(Protocol):
+class CachedObject(Protocol):
     """An object in memory, not yet decoded."""
 
     @property
@@ -24,7 +24,7 @@ class Kept(Protocol):
     def object(self, resource: Resource) -> Object: ...
 
 
-class Shelf(Protocol):
+class ResourceState(Protocol):
     """All of one resource."""
 
     @property
@@ -33,23 +33,23 @@ class Shelf(Protocol):
         ...
 
 
-class Objects(Protocol):
+class CacheReader(Protocol):
     """The registry's cache, as far as it is needed here. Reads cost no I/O and see every write that was answered."""
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Kept | None: ...
+    def get(self, resource: Resource, namespace: str, name: str) -> CachedObject | None: ...
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterable[Kept]:
+    def all(self, resource: Resource, namespace: str = "") -> Iterable[CachedObject]:
         """All of a resource, in the order of their keys."""
         ...
 
-    def on_node(self, node: str) -> Iterable[Kept]:
+    def on_node(self, node: str) -> Iterable[CachedObject]:
         """The pods that are bound to it."""
         ...
 
-    def of(self, resource: Resource) -> Shelf: ...
+    def of(self, resource: Resource) -> ResourceState: ...
 
 
-def served(api_version: str, plural: str) -> Resource:
+def resource_of(api_version: str, plural: str) -> Resource:
     group, _, version = api_version.rpartition("/")
     return BY_PATH[group, version, plural]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from situate.server.errors import not_found
-from situate.server.identity.attributes import NO, YES, Asking, Decision
-from situate.server.identity.ports import Objects, served
+from situate.server.identity.attributes import NO, YES, AuthorizerDecision, RequestAttributes
+from situate.server.identity.ports import CacheReader, resource_of
 from situate.server.identity.rules import Rule, aggregated, matches, rules_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
@@ -23,129 +23,129 @@ __all__ = ["MASTERS", "Rbac"]
 MASTERS: Final = "system:masters"
 API: Final = "rbac.authorization.k8s.io/v1"
 GROUP: Final = "rbac.authorization.k8s.io"
-CLUSTER_ROLES: Final = served(API, "clusterroles")
-ROLES: Final = served(API, "roles")
-CLUSTER_BINDINGS: Final = served(API, "clusterrolebindings")
-BINDINGS: Final = served(API, "rolebindings")
+CLUSTER_ROLES: Final = resource_of(API, "clusterroles")
+ROLES: Final = resource_of(API, "roles")
+CLUSTER_BINDINGS: Final = resource_of(API, "clusterrolebindings")
+BINDINGS: Final = resource_of(API, "rolebindings")
 KINDS: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
 
-MOST_REMEMBERED: Final = 100_000
+MAX_CACHED_DECISIONS: Final = 100_000
 """Decisions kept; then all are forgotten and worked out again as they are asked."""
 
 
-class Granted(NamedTuple):
+class GrantedRule(NamedTuple):
     """A rule that somebody has, and how they came to it."""
 
     rule: Rule
     by: str
 
 
-class Remembered(NamedTuple):
-    whatever_name: Decision
-    by_name: Mapping[str, Decision]
+class CachedDecision(NamedTuple):
+    any_name: AuthorizerDecision
+    by_name: Mapping[str, AuthorizerDecision]
 
 
 class Rbac:
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: CacheReader) -> None:
         self._objects = objects
-        self._seen: tuple[int, ...] = ()
+        self._revisions: tuple[int, ...] = ()
         self._decoded: dict[tuple[str, str, str], tuple[int, Object]] = {}
-        self._book = _Book({}, {}, {})
-        self._remembered: dict[tuple[object, ...], Remembered] = {}
+        self._policy = _Policy({}, {}, {})
+        self._decisions: dict[tuple[object, ...], CachedDecision] = {}
 
-    def allows(self, caller: Caller, asked: Asking) -> Decision:
+    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
         # Here each part of a microsecond is paid for by every request.
         if MASTERS in caller.groups:
             return YES
-        shelf = self._objects.of
-        seen = (
-            shelf(CLUSTER_ROLES).last_change,
-            shelf(ROLES).last_change,
-            shelf(CLUSTER_BINDINGS).last_change,
-            shelf(BINDINGS).last_change,
+        state = self._objects.of
+        revisions = (
+            state(CLUSTER_ROLES).last_change,
+            state(ROLES).last_change,
+            state(CLUSTER_BINDINGS).last_change,
+            state(BINDINGS).last_change,
         )
-        if seen != self._seen:
-            self._read(seen)
+        if revisions != self._revisions:
+            self._read(revisions)
         key = (
             caller.name,
             caller.groups,
-            asked.verb,
-            asked.resource,
-            asked.namespace,
-            asked.subresource,
-            asked.group,
-            asked.path,
+            attributes.verb,
+            attributes.resource,
+            attributes.namespace,
+            attributes.subresource,
+            attributes.group,
+            attributes.path,
         )
-        found = self._remembered.get(key)
+        found = self._decisions.get(key)
         if found is None:
-            found = self._remember(key, caller, asked)
-        return found.by_name.get(asked.name, found.whatever_name) if found.by_name else found.whatever_name
+            found = self._decide(key, caller, attributes)
+        return found.by_name.get(attributes.name, found.any_name) if found.by_name else found.any_name
 
-    def rules_for(self, caller: Caller, namespace: str) -> tuple[list[Granted], list[str]]:
+    def rules_for(self, caller: Caller, namespace: str) -> tuple[list[GrantedRule], list[str]]:
         """Every rule the caller has there, and what is wrong with bindings that lead nowhere."""
-        self._fresh()
-        return self._book.granted(caller, namespace)
+        self._refresh()
+        return self._policy.granted(caller, namespace)
 
     def rules_of_role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...]:
         """The rules of a role that a binding in that namespace refers to. Raises the 404 if it is not there."""
-        self._fresh()
-        found = self._book.rules(kind, name, namespace)
+        self._refresh()
+        found = self._policy.rules(kind, name, namespace)
         if found is None:
             raise not_found("rolebindings" if namespace else "clusterrolebindings", GROUP, name)
         return found
 
-    def gathered(self, role: Object) -> tuple[Rule, ...]:
+    def aggregated(self, role: Object) -> tuple[Rule, ...]:
         """What a ClusterRole with an aggregationRule has, from the roles that are there now."""
-        self._fresh()
+        self._refresh()
         name = role.get("metadata", {}).get("name", "")
-        return aggregated(name, {**self._book.cluster_roles, name: role})
+        return aggregated(name, {**self._policy.cluster_roles, name: role})
 
-    def _fresh(self) -> None:
-        seen = tuple(self._objects.of(kind).last_change for kind in KINDS)
-        if seen != self._seen:
-            self._read(seen)
+    def _refresh(self) -> None:
+        revisions = tuple(self._objects.of(kind).last_change for kind in KINDS)
+        if revisions != self._revisions:
+            self._read(revisions)
 
-    def _read(self, seen: tuple[int, ...]) -> None:
+    def _read(self, revisions: tuple[int, ...]) -> None:
         before, self._decoded = self._decoded, {}
         found: dict[str, list[Object]] = {}
         for resource in KINDS:
             found[resource.plural] = [*self._objects_of(resource, before)]
-        self._book = _booked(found)
-        self._remembered.clear()
-        self._seen = seen
+        self._policy = _policy_of(found)
+        self._decisions.clear()
+        self._revisions = revisions
 
     def _objects_of(
         self, resource: Resource, before: Mapping[tuple[str, str, str], tuple[int, Object]]
     ) -> Iterator[Object]:
-        for kept in self._objects.all(resource):
-            key = (resource.plural, kept.namespace, kept.name)
+        for cached in self._objects.all(resource):
+            key = (resource.plural, cached.namespace, cached.name)
             old = before.get(key)
-            entry = old if old is not None and old[0] == kept.revision else (kept.revision, kept.object(resource))
+            entry = old if old is not None and old[0] == cached.revision else (cached.revision, cached.object(resource))
             self._decoded[key] = entry
             yield entry[1]
 
-    def _remember(self, key: tuple[object, ...], caller: Caller, asked: Asking) -> Remembered:
-        granted, wrong = self._book.granted(caller, asked.namespace)
-        otherwise = Decision(False, f"RBAC: {_together(wrong)}") if wrong else NO
-        named: dict[str, Decision] = {}
+    def _decide(self, key: tuple[object, ...], caller: Caller, attributes: RequestAttributes) -> CachedDecision:
+        granted, wrong = self._policy.granted(caller, attributes.namespace)
+        otherwise = AuthorizerDecision(False, f"RBAC: {_together(wrong)}") if wrong else NO
+        named: dict[str, AuthorizerDecision] = {}
         for rule, by in granted:
-            if not matches(rule, asked):
+            if not matches(rule, attributes):
                 continue
-            yes = Decision(True, f"RBAC: allowed by {by}")
-            if not rule.names or not asked.resource:
+            yes = AuthorizerDecision(True, f"RBAC: allowed by {by}")
+            if not rule.names or not attributes.resource:
                 # Rules before this one that name names say yes to the same; no need to keep which.
                 otherwise = yes
                 break
             for name in rule.names:
                 named.setdefault(name, yes)
-        if len(self._remembered) >= MOST_REMEMBERED:
-            self._remembered.clear()
-        found = self._remembered[key] = Remembered(otherwise, named)
+        if len(self._decisions) >= MAX_CACHED_DECISIONS:
+            self._decisions.clear()
+        found = self._decisions[key] = CachedDecision(otherwise, named)
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Book:
+class _Policy:
     """All of it at one time, by whom it is about."""
 
     cluster_roles: dict[str, Object]
@@ -157,8 +157,8 @@ class _Book:
     def rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         return self.resolved.get((kind, namespace if kind == "Role" else "", name))
 
-    def granted(self, caller: Caller, namespace: str) -> tuple[list[Granted], list[str]]:
-        found: list[Granted] = []
+    def granted(self, caller: Caller, namespace: str) -> tuple[list[GrantedRule], list[str]]:
+        found: list[GrantedRule] = []
         wrong: list[str] = []
         for where in ("", namespace) if namespace else ("",):
             bindings: dict[str, tuple[str, Object]] = {}
@@ -172,11 +172,11 @@ class _Book:
                 if rules is None:
                     wrong.append(f'{kind.lower()}.{GROUP} "{name}" not found')
                     continue
-                found += [Granted(rule, by) for rule in rules]
+                found += [GrantedRule(rule, by) for rule in rules]
         return found, wrong
 
 
-def _booked(found: Mapping[str, list[Object]]) -> _Book:
+def _policy_of(found: Mapping[str, list[Object]]) -> _Policy:
     cluster_roles = {role["metadata"]["name"]: role for role in found["clusterroles"]}
     resolved = {("ClusterRole", "", name): aggregated(name, cluster_roles) for name in cluster_roles}
     for role in found["roles"]:
@@ -188,7 +188,7 @@ def _booked(found: Mapping[str, list[Object]]) -> _Book:
             key = _subject(subject, where)
             if key is not None:
                 bound.setdefault((where, *key), []).append((_described(binding, subject, where), binding))
-    return _Book(cluster_roles, resolved, bound)
+    return _Policy(cluster_roles, resolved, bound)
 
 
 def _subject(subject: Mapping[str, str], where: str) -> tuple[str, str] | None:

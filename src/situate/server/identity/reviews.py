@@ -9,7 +9,7 @@ from situate.server.errors import Cause, bad_request, invalid
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
-from situate.server.identity.node_authorizer import node_of
+from situate.server.identity.node_authorizer import node_name_of
 from situate.server.identity.service_account_tokens import TokenError
 from situate.server.requests import Caller, Object
 
@@ -63,7 +63,7 @@ class Reviews:
             "nonResourceRules": [rule for rule in shown if "nonResourceURLs" in rule],
             "incomplete": False,
         }
-        if node_of(caller) is not None:
+        if node_name_of(caller) is not None:
             status["incomplete"] = True
             wrong.append("node authorizer does not support user rule resolution")
         if wrong:
@@ -78,12 +78,12 @@ class Reviews:
         if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
         try:
-            seen = self._authentication.review(spec["token"], spec.get("audiences") or ())
+            verified = self._authentication.review(spec["token"], spec.get("audiences") or ())
         except TokenError as error:
             return {**review, "status": {"user": {}, "error": str(error)}}
-        status: Object = {"authenticated": True, "user": _user(seen.caller)}
-        if seen.audiences:
-            status["audiences"] = list(seen.audiences)
+        status: Object = {"authenticated": True, "user": _user(verified.caller)}
+        if verified.audiences:
+            status["audiences"] = list(verified.audiences)
         return {**review, "status": status}
 
     def _access(self, caller: Caller, spec: Mapping[str, Any]) -> Object:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from situate.server.identity.attributes import Asking
+from situate.server.identity.attributes import RequestAttributes
 from situate.server.requests import Object
 
-__all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parsed", "quoted", "rules_of", "uncovered"]
+__all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parse_rule", "quoted", "rules_of", "uncovered"]
 
 ALL: Final = "*"
 MOST_DEEP: Final = 16
@@ -38,31 +38,34 @@ class Rule(NamedTuple):
 EVERYTHING: Final = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), paths=(ALL,)))
 
 
-def parsed(rule: Mapping[str, Any]) -> Rule:
+def parse_rule(rule: Mapping[str, Any]) -> Rule:
     fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
     return Rule(*(tuple(rule.get(field) or ()) for field in fields))
 
 
 def rules_of(role: Object) -> tuple[Rule, ...]:
-    return tuple(parsed(rule) for rule in role.get("rules") or ())
+    return tuple(parse_rule(rule) for rule in role.get("rules") or ())
 
 
 # ── what a rule allows ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def matches(rule: Rule, asked: Asking) -> bool:
+def matches(rule: Rule, attributes: RequestAttributes) -> bool:
     """Whether the rule speaks of it, whatever it says of names: those are for whoever asks."""
-    if ALL not in rule.verbs and asked.verb not in rule.verbs:
+    if ALL not in rule.verbs and attributes.verb not in rule.verbs:
         return False
-    if not asked.resource:
-        return any(_path_covers(path, asked.path) for path in rule.paths)
-    if ALL not in rule.groups and asked.group not in rule.groups:
+    if not attributes.resource:
+        return any(_path_covers(path, attributes.path) for path in rule.paths)
+    if ALL not in rule.groups and attributes.group not in rule.groups:
         return False
     if ALL in rule.resources:
         return True
-    if not asked.subresource:
-        return asked.resource in rule.resources
-    return f"{asked.resource}/{asked.subresource}" in rule.resources or f"*/{asked.subresource}" in rule.resources
+    if not attributes.subresource:
+        return attributes.resource in rule.resources
+    return (
+        f"{attributes.resource}/{attributes.subresource}" in rule.resources
+        or f"*/{attributes.subresource}" in rule.resources
+    )
 
 
 def _path_covers(owned: str, path: str) -> bool:

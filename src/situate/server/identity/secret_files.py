@@ -9,11 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-__all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "Watched", "private_text", "replace", "sync_folder"]
+__all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "WatchedFile", "read_private", "write_private", "sync_folder"]
 
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
-LOOK_S: Final = 0.1
+STAT_INTERVAL_S: Final = 0.1
 """How often a file is looked at. Each look lets go of the interpreter, which under load takes as long as 3 % of a
 request to get back."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -23,7 +23,7 @@ class IdentityError(Exception):
     """Something on disk is not what it should be. One line, for whoever started the server; nothing was changed."""
 
 
-def private_text(path: Path) -> str:
+def read_private(path: Path) -> str:
     """What the file says, if nobody else can read it."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -37,7 +37,7 @@ def private_text(path: Path) -> str:
     return text
 
 
-class Watched:
+class WatchedFile:
     """A file that is read again when it has changed: a token that was taken out is refused a moment later."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:
@@ -51,7 +51,7 @@ class Watched:
         now = self._clock()
         if now < self._next_look:
             return False
-        self._next_look = now + LOOK_S
+        self._next_look = now + STAT_INTERVAL_S
         try:
             found = os.stat(self._path)  # noqa: PTH116 - on the way of each request, and three times as fast
         except FileNotFoundError:
@@ -65,10 +65,10 @@ class Watched:
 
     def text(self) -> str:
         """What it says; "" if it is not there."""
-        return private_text(self._path) if self._path.exists() else ""
+        return read_private(self._path) if self._path.exists() else ""
 
 
-def replace(path: Path, content: bytes, mode: int = PRIVATE) -> None:
+def write_private(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once: whoever reads it, also after a crash, sees the old one or the new one."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)

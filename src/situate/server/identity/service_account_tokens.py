@@ -14,23 +14,23 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from situate.server.identity.ports import Objects, served, uid_of
+from situate.server.identity.ports import CacheReader, resource_of, uid_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
-__all__ = ["ISSUER", "AccountTokens", "Bound", "Seen", "TokenError", "account_groups", "account_user"]
+__all__ = ["ISSUER", "AccountTokens", "BoundObject", "VerifiedToken", "TokenError", "account_groups", "account_user"]
 
 ISSUER: Final = "https://kubernetes.default.svc"
 ALGORITHM: Final = "ES256"
 JWT_DOTS: Final = 2
 """Between header, claims and signature."""
-MOST_BYTES: Final = 16 * 1024
-MOST_REMEMBERED: Final = 10_000
+MAX_TOKEN_BYTES: Final = 16 * 1024
+MAX_CACHED_TOKENS: Final = 10_000
 """Tokens whose signature was checked and need not be again."""
 
-ACCOUNTS: Final = served("v1", "serviceaccounts")
+ACCOUNTS: Final = resource_of("v1", "serviceaccounts")
 _EXTRA: Final = "authentication.kubernetes.io/"
-_KINDS: Final[Mapping[str, Resource]] = {name: served("v1", f"{name}s") for name in ("pod", "secret", "node")}
+_KINDS: Final[Mapping[str, Resource]] = {name: resource_of("v1", f"{name}s") for name in ("pod", "secret", "node")}
 INVALIDATED: Final = "service account token has been invalidated"
 
 
@@ -42,7 +42,7 @@ class TokenError(Exception):
     """A token of ours that is no longer good, or one that never was."""
 
 
-class Bound(NamedTuple):
+class BoundObject(NamedTuple):
     """The object with which a token ends; of a pod, also the node it is on."""
 
     kind: str
@@ -53,7 +53,7 @@ class Bound(NamedTuple):
     node_uid: str = ""
 
 
-class Seen(NamedTuple):
+class VerifiedToken(NamedTuple):
     caller: Caller
     audiences: tuple[str, ...]
 
@@ -68,7 +68,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 class AccountTokens:
     def __init__(
-        self, key: ec.EllipticCurvePrivateKey, objects: Objects, issuer: str = ISSUER, audiences: Sequence[str] = ()
+        self, key: ec.EllipticCurvePrivateKey, objects: CacheReader, issuer: str = ISSUER, audiences: Sequence[str] = ()
     ) -> None:
         self.issuer: Final = issuer
         self.audiences: Final = tuple(audiences) or (issuer,)
@@ -77,10 +77,10 @@ class AccountTokens:
         self._public = key.public_key()
         self._objects = objects
         self._id = _key_id(self._public)
-        self._checked: dict[str, Mapping[str, Any]] = {}
+        self._verified: dict[str, Mapping[str, Any]] = {}
 
-    def make(
-        self, account: Object, bound: Bound, audiences: Sequence[str], now: datetime, life_s: int, token_id: str
+    def issue(
+        self, account: Object, bound: BoundObject, audiences: Sequence[str], now: datetime, life_s: int, token_id: str
     ) -> str:
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
         issued = int(now.timestamp())
@@ -104,11 +104,11 @@ class AccountTokens:
         }
         return jwt.encode(claims, self._key, algorithm=ALGORITHM, headers={"kid": self._id})
 
-    def is_ours(self, token: str) -> bool:
+    def claims_our_issuer(self, token: str) -> bool:
         """Whether it claims to be by our issuer: then nobody else need be asked."""
-        if token.count(".") != JWT_DOTS or len(token) > MOST_BYTES or not token.isascii():
+        if token.count(".") != JWT_DOTS or len(token) > MAX_TOKEN_BYTES or not token.isascii():
             return False
-        if token in self._checked:
+        if token in self._verified:
             return True
         try:
             claims = jwt.decode(token, options={"verify_signature": False})
@@ -116,9 +116,9 @@ class AccountTokens:
             return False
         return claims.get("iss") == self.issuer
 
-    def see(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> Seen:
+    def verify(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> VerifiedToken:
         """Whose token it is, and for which of the audiences asked for. Raises TokenError."""
-        claims = self._checked.get(token)
+        claims = self._verified.get(token)
         if claims is None:
             claims = self._check(token)
         _within_time(claims, now.timestamp())
@@ -127,7 +127,7 @@ class AccountTokens:
         common = tuple(audience for audience in wanted if audience in given)
         if not common:
             raise TokenError(f"token audiences {_listed(given)} is invalid for the target audiences {_listed(wanted)}")
-        return Seen(self._caller(claims), common)
+        return VerifiedToken(self._caller(claims), common)
 
     def jwks(self) -> Object:
         """The public key, for those who check our tokens themselves."""
@@ -163,9 +163,9 @@ class AccountTokens:
             raise TokenError("invalid bearer token") from error
         if not isinstance(claims.get("kubernetes.io"), dict) or not _numbers(claims, "exp", "nbf", "iat"):
             raise TokenError("invalid bearer token")
-        if len(self._checked) >= MOST_REMEMBERED:
-            self._checked.clear()
-        self._checked[token] = claims
+        if len(self._verified) >= MAX_CACHED_TOKENS:
+            self._verified.clear()
+        self._verified[token] = claims
         return claims
 
     def _caller(self, claims: Mapping[str, Any]) -> Caller:
@@ -183,11 +183,11 @@ class AccountTokens:
         for kind in ("pod", "secret", "node"):
             # The node of a token that is bound to a pod is told, not checked.
             if kind in ours and not (kind == "node" and "pod" in ours):
-                self._still_there(kind, namespace, ours[kind])
+                self._check_bound_object(kind, namespace, ours[kind])
         groups = (*account_groups(namespace), "system:authenticated")
         return Caller(user, groups, uid, _extra(claims, ours))
 
-    def _still_there(self, kind: str, namespace: str, reference: Mapping[str, str]) -> None:
+    def _check_bound_object(self, kind: str, namespace: str, reference: Mapping[str, str]) -> None:
         resource, name = _KINDS[kind], reference.get("name", "")
         found = self._objects.get(resource, "" if kind == "node" else namespace, name)
         if found is None:

@@ -17,10 +17,10 @@ from typing import Final
 
 import msgspec
 
-from situate.server.identity.secret_files import IdentityError, Watched, replace
+from situate.server.identity.secret_files import IdentityError, WatchedFile, write_private
 from situate.server.requests import Caller
 
-__all__ = ["JOIN_LIFE", "JOIN_PATTERN", "JoinTokens", "UserTokens", "same_in_any"]
+__all__ = ["JOIN_LIFE", "JOIN_PATTERN", "JoinTokens", "UserTokens", "find_hash"]
 
 JOIN_PATTERN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 JOIN_LIFE: Final = timedelta(hours=24)
@@ -34,7 +34,7 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def same_in_any(hashed: str, candidates: Sequence[str]) -> int:
+def find_hash(hashed: str, candidates: Sequence[str]) -> int:
     """Which of the candidates it is; -1 for none. Takes as long whichever it is: all are compared, each in full."""
     found = -1
     for index, candidate in enumerate(candidates):
@@ -67,7 +67,7 @@ class UserTokens:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = Watched(path)
+        self._file = WatchedFile(path)
         self._known = _Users((), ())
 
     def find(self, token: str) -> Caller | None:
@@ -77,7 +77,7 @@ class UserTokens:
             entries = self._read()
             callers = tuple(Caller(one.user, (*one.groups, AUTHENTICATED), one.uid) for one in entries)
             self._known = _Users(tuple(one.sha256 for one in entries), callers)
-        index = same_in_any(_hash(token), self._known.hashes)
+        index = find_hash(_hash(token), self._known.hashes)
         return self._known.callers[index] if index >= 0 else None
 
     def add(self, user: str, groups: Iterable[str] = (), uid: str = "") -> str:
@@ -101,7 +101,7 @@ class UserTokens:
             raise IdentityError(f"{self._path} is damaged: {error}") from error
 
     def _write(self, entries: list[_UserToken]) -> None:
-        replace(self._path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
+        write_private(self._path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
 
 
 class JoinTokens:
@@ -109,7 +109,7 @@ class JoinTokens:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = Watched(path)
+        self._file = WatchedFile(path)
         self._known: list[_JoinToken] = []
 
     def add(self, now: datetime, life: timedelta = JOIN_LIFE) -> str:
@@ -127,7 +127,7 @@ class JoinTokens:
         if self._file.changed():
             self._known = []
             self._known = self._read()
-        index = same_in_any(_hash(token), [one.sha256 for one in self._known])
+        index = find_hash(_hash(token), [one.sha256 for one in self._known])
         if index < 0 or self._known[index].expires <= now:
             return None
         return Caller(f"{JOIN_USER}{match[1]}", (JOIN_GROUP, AUTHENTICATED))
@@ -153,5 +153,5 @@ class JoinTokens:
             raise IdentityError(f"{self._path} is damaged: {error}") from error
 
     def _write(self, entries: list[_JoinToken]) -> None:
-        replace(self._path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
+        write_private(self._path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
         self._known = entries

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from situate.server.errors import Cause, bad_request, conflict, invalid, not_found
 from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.ports import Objects, served, uid_of
-from situate.server.identity.service_account_tokens import ACCOUNTS, AccountTokens, Bound
+from situate.server.identity.ports import CacheReader, resource_of, uid_of
+from situate.server.identity.service_account_tokens import ACCOUNTS, AccountTokens, BoundObject
 from situate.server.requests import Caller, Object, Target
 
 __all__ = ["TokenRequests"]
@@ -24,7 +24,7 @@ KIND: Final = "TokenRequest"
 class TokenRequests:
     def __init__(
         self,
-        objects: Objects,
+        objects: CacheReader,
         tokens: AccountTokens,
         restriction: NodeRestriction,
         *,
@@ -58,7 +58,7 @@ class TokenRequests:
         _check_life(spec["expirationSeconds"])
         bound = self._bound(target, spec.get("boundObjectRef") or {})
         now = self._clock()
-        made = self._tokens.make(account, bound, spec["audiences"], now, spec["expirationSeconds"], self._new_uid())
+        made = self._tokens.issue(account, bound, spec["audiences"], now, spec["expirationSeconds"], self._new_uid())
         return {
             **request,
             "metadata": {
@@ -75,14 +75,14 @@ class TokenRequests:
             },
         }
 
-    def _bound(self, target: Target, reference: Mapping[str, Any]) -> Bound:
+    def _bound(self, target: Target, reference: Mapping[str, Any]) -> BoundObject:
         if not reference:
-            return Bound("")
+            return BoundObject("")
         group, _, version = reference.get("apiVersion", "").rpartition("/")
         kind, name = reference.get("kind", ""), reference.get("name", "")
         if group or kind not in ("Pod", "Node", "Secret"):
             raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
-        resource = served("v1", f"{kind.lower()}s")
+        resource = resource_of("v1", f"{kind.lower()}s")
         found = self._objects.get(resource, "" if kind == "Node" else target.namespace, name)
         if found is None:
             raise not_found(resource.plural, "", name)
@@ -103,9 +103,9 @@ class TokenRequests:
                 "The object might have been deleted and then recreated"
             )
             raise conflict(kind, "", name, why)
-        nodes = served("v1", "nodes")
+        nodes = resource_of("v1", "nodes")
         host = self._objects.get(nodes, "", node) if node else None
-        return Bound(kind.lower(), name, uid, node, uid_of(host.object(nodes)) if host else "")
+        return BoundObject(kind.lower(), name, uid, node, uid_of(host.object(nodes)) if host else "")
 
 
 def _check_life(seconds: int) -> None:

@@ -28,7 +28,7 @@ from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.wire.bodies import seconds_time
 
 if TYPE_CHECKING:
-    from situate.server.http.ports import Asked
+    from situate.server.http.ports import CreateRequest
 
 __all__ = ["SUCCESS", "TERM", "Binder", "with_condition"]
 
@@ -134,7 +134,7 @@ class Binder:
             pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **labels}
         return pod
 
-    async def create_binding(self, asked: Asked) -> Object:
+    async def create_binding(self, asked: CreateRequest) -> Object:
         """POST of a Binding, to a pod or to `bindings`. Of any scheduler: what is ours is in annotations."""
         body, target = asked.body, asked.target
         meta = body.get("metadata", {})

@@ -35,7 +35,7 @@ from situate.store.transactions import At, Guard, Put, Write
 from situate.wire.bodies import seconds_time
 
 if TYPE_CHECKING:
-    from situate.server.http.ports import Asked
+    from situate.server.http.ports import CreateRequest
 
 __all__ = ["Evictor"]
 
@@ -124,7 +124,7 @@ class Evictor:
         body["status"] = dict(to_json(status, *NUMBERS))
         return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encode(body))]
 
-    async def create_eviction(self, asked: Asked) -> Object:
+    async def create_eviction(self, asked: CreateRequest) -> Object:
         """POST of an Eviction of policy/v1 to a pod."""
         body, target = asked.body, asked.target
         meta = body.get("metadata", {})

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from situate.server.http.ports import Special, Specials
+from situate.server.http.ports import CreateHandler, CreateHandlers
 from situate.server.placing.binding import Binder
 from situate.server.placing.eviction import Evictor
 
 __all__ = ["specials"]
 
 
-def specials(binder: Binder, evictor: Evictor) -> Specials:
+def specials(binder: Binder, evictor: Evictor) -> CreateHandlers:
     """By group, plural and subresource."""
-    binding = Special(binder.create_binding, "v1", "Binding")
+    binding = CreateHandler(binder.create_binding, "v1", "Binding")
     return {
         ("", "pods", "binding"): binding,
         ("", "bindings", ""): binding,
-        ("", "pods", "eviction"): Special(evictor.create_eviction, "policy/v1", "Eviction"),
+        ("", "pods", "eviction"): CreateHandler(evictor.create_eviction, "policy/v1", "Eviction"),
     }

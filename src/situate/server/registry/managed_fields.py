@@ -13,7 +13,7 @@ import msgspec
 
 from situate.server.requests import Caller, Object, WriteOptions
 from situate.server.resources import Resource
-from situate.wire.patching import Writer, updated
+from situate.wire.patching import FieldWriter, updated
 
 __all__ = ["ManagedFieldsCache", "writer_of"]
 
@@ -29,10 +29,10 @@ _NAMES_ONLY: Final = frozenset(("labels", "annotations", "generateName"))
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def writer_of(resource: Resource, subresource: str, caller: Caller, options: WriteOptions, now: str) -> Writer:
+def writer_of(resource: Resource, subresource: str, caller: Caller, options: WriteOptions, now: str) -> FieldWriter:
     """A manager that did not give its name is known by its program's."""
     manager = options.field_manager or caller.agent.partition("/")[0][:MANAGER_LENGTH]
-    return Writer(manager, resource.api_version, resource.kind, now, subresource)
+    return FieldWriter(manager, resource.api_version, resource.kind, now, subresource)
 
 
 class ManagedFieldsCache:
@@ -41,7 +41,7 @@ class ManagedFieldsCache:
     def __init__(self) -> None:
         self._entries: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
-    def for_new(self, obj: Object, writer: Writer) -> list[dict[str, Any]]:
+    def for_new(self, obj: Object, writer: FieldWriter) -> list[dict[str, Any]]:
         """managedFields of an object that was not there before."""
         metadata = obj["metadata"]
         if "managedFields" in metadata:  # the client's own, which is rare
@@ -60,7 +60,7 @@ def _entries(obj: Object) -> list[dict[str, Any]]:
     return entries
 
 
-def _likeness(obj: Object, writer: Writer) -> tuple[Any, ...]:
+def _likeness(obj: Object, writer: FieldWriter) -> tuple[Any, ...]:
     """All that the answer depends on, and some more: of labels and annotations the names, of the rest everything."""
     metadata = obj["metadata"]
     rest = {name: value for name, value in obj.items() if name != "metadata"}

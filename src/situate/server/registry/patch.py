@@ -19,12 +19,12 @@ from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.server.resources import Resource
 from situate.wire.patching import (
     ApplyConflictError,
+    FieldWriter,
     PatchError,
-    Writer,
     applied,
     json_patched,
     merge_patched,
-    shape_of,
+    merge_schema,
     strategic_patched,
     without_nulls,
 )
@@ -60,7 +60,7 @@ async def patch_object(
             return _untyped(target, why)
         return _unreadable(go_text(patch) if how == "strategic" else body, why)
 
-    def make(old: Object | None, writer: Writer) -> UpdatedObject:
+    def make(old: Object | None, writer: FieldWriter) -> UpdatedObject:
         try:
             if how == "apply":
                 made = _applied(target, old, patch, writer, options)
@@ -86,12 +86,12 @@ def _patched(how: Literal["merge", "json", "strategic"], old: Object, patch: Any
         case "json":
             return json_patched(old, patch)
         case "strategic":
-            return strategic_patched(old, patch, shape_of(resource.api_version, resource.kind))
+            return strategic_patched(old, patch, merge_schema(resource.api_version, resource.kind))
         case _:
             assert_never(how)
 
 
-def _applied(target: Target, old: Object | None, patch: Any, writer: Writer, options: WriteOptions) -> Object:
+def _applied(target: Target, old: Object | None, patch: Any, writer: FieldWriter, options: WriteOptions) -> Object:
     if not isinstance(patch, dict):
         raise bad_request("an apply configuration must be an object")
     config = without_nulls(patch)

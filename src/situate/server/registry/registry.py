@@ -36,7 +36,7 @@ from situate.server.registry.watch import open_watch
 from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.store.contract import Store
-from situate.wire.patching import Writer
+from situate.wire.patching import FieldWriter
 
 __all__ = ["BOOKMARKS_S", "PatchType", "Registry", "collecting", "warn"]
 
@@ -143,7 +143,7 @@ class Registry:
         """`update`, and whether that created it: some kinds allow that."""
         given = encode(obj)
 
-        def make(_old: Object | None, _writer: Writer) -> UpdatedObject:
+        def make(_old: Object | None, _writer: FieldWriter) -> UpdatedObject:
             return UpdatedObject(normalize(target.resource, given))
 
         may_create = not target.subresource and self._context.strategy(target.resource).creates_on_update

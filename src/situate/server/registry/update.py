@@ -28,7 +28,7 @@ from situate.server.registry.stored_object import StoredObject, WriteResult, rea
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
-from situate.wire.patching import Writer, updated
+from situate.wire.patching import FieldWriter, updated
 
 __all__ = ["UpdatedObject", "MakeUpdate", "last_finalizer_removed", "modify", "update"]
 
@@ -43,7 +43,7 @@ class UpdatedObject(NamedTuple):
     """A uid in it says which object is meant; else it is one more field that cannot be changed."""
 
 
-MakeUpdate: TypeAlias = Callable[[Object | None, Writer], UpdatedObject]
+MakeUpdate: TypeAlias = Callable[[Object | None, FieldWriter], UpdatedObject]
 """From the old object, or None if there is none, to the new one. Asked again when a write lost a race."""
 
 
@@ -78,7 +78,7 @@ async def _replace_once(
     target: Target,
     stored: StoredObject,
     make: MakeUpdate,
-    writer: Writer,
+    writer: FieldWriter,
     caller: Caller,
     options: WriteOptions,
 ) -> StoredObject | Conflicted:

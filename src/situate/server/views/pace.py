@@ -30,7 +30,7 @@ class Pace:
         self._rest = rest
         self._begun = clock()
 
-    async def breathe(self) -> None:
+    async def pause(self) -> None:
         """To be called after every small piece. Mostly it does nothing."""
         now = self._clock()
         spent = now - self._begun

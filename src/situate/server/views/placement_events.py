@@ -18,11 +18,11 @@ from situate.server.placing.phases import Phase
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["EVENTS", "PLACEMENT_EVENTS", "PlacementEvent", "happened", "stored_event", "with_reason"]
+__all__ = ["EVENTS", "PLACEMENT_EVENTS", "PlacementEvent", "event_between", "stored_event", "with_reason"]
 
 PLACEMENT_EVENTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementEvent"]
 
-What: TypeAlias = Literal[
+EventKind: TypeAlias = Literal[
     "waiting",
     "placed",
     "bound",
@@ -34,7 +34,7 @@ What: TypeAlias = Literal[
     "rebinding",
     "gone",
 ]
-EVENTS: Final[Mapping[Phase, What]] = {
+EVENTS: Final[Mapping[Phase, EventKind]] = {
     "pending": "waiting",
     "reserved": "placed",
     "bound": "bound",
@@ -56,7 +56,7 @@ class _Pod(Struct, frozen=True, gc=False):
 class PlacementEvent(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """One thing that happened to one placement."""
 
-    event: What
+    event: EventKind
     phase: Phase
     """Of the binding, from here on; of one that is gone, its last."""
     pod: _Pod
@@ -80,7 +80,7 @@ class _Meta(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def happened(before: PlacementDecision | None, after: PlacementDecision | None) -> PlacementEvent | None:
+def event_between(before: PlacementDecision | None, after: PlacementDecision | None) -> PlacementEvent | None:
     """What one revision of a decision tells; None: nothing new."""
     one = after or before
     if one is None or one.phase is None:
@@ -92,7 +92,7 @@ def happened(before: PlacementDecision | None, after: PlacementDecision | None) 
     same_pod = before is not None and before.spec.pod_uid == spec.pod_uid
     if before is not None and same_pod and _same(before, after):
         return None
-    event: What = EVENTS[phase]
+    event: EventKind = EVENTS[phase]
     was = before.phase if before is not None and same_pod else None
     if event == "running" and spec.binding_version > 1 and was in ("bound", None):
         event = "repaired"

@@ -24,21 +24,21 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import ListOptions, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.server.views.pace import Pace
-from situate.server.views.placement_events import FROM_THE_POD, happened, stored_event, with_reason
+from situate.server.views.placement_events import FROM_THE_POD, event_between, stored_event, with_reason
 from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Event, Revision
 from situate.store.errors import CompactedError, StoreError
 
-__all__ = ["Following", "PlacementLog"]
+__all__ = ["PlacementWatch", "PlacementLog"]
 
 PODS: Final = BY_KIND["v1", "Pod"]
 TOO_OLD: Final = "too old resource version: {asked} ({oldest}): the log of placements begins at {oldest}"
 NO_SELECTORS: Final = "placementevents are not selected by labels or fields: ask for a namespace"
-LISTED: Final = 10_000
+MAX_LISTED: Final = 10_000
 """How many of the newest events a list has at most."""
 BOOKMARK_S: Final = 20.0
 """How often somebody who follows is told how far the log has come, so as to resume from there."""
-TOGETHER: Final = 256
+READY_LIMIT: Final = 256
 OLDEST: Final = "0"
 
 
@@ -49,7 +49,7 @@ class PlacementLog:
         self._store = store
         self._cache = cache
 
-    async def watch(self, target: Target, options: WatchOptions) -> Following:
+    async def watch(self, target: Target, options: WatchOptions) -> PlacementWatch:
         """From a revision; without one, from now; from "0", from the oldest that the log has. 410 if that is gone."""
         if options.labels or options.fields:
             raise bad_request(NO_SELECTORS)
@@ -60,7 +60,7 @@ class PlacementLog:
         oldest = options.resource_version == OLDEST
         asked = parse_resource_version(options.resource_version)
         since = Revision(asked if options.resource_version else self._cache.revision)
-        following = Following(self._store, target.namespace, since, bookmarks=options.bookmarks)
+        following = PlacementWatch(self._store, target.namespace, since, bookmarks=options.bookmarks)
         try:
             await following.open(self._cache.revision)
         except CompactedError as error:
@@ -71,13 +71,13 @@ class PlacementLog:
         except StoreError as error:
             raise status_error(error) from None
         if options.timeout_s:
-            following.end_in(options.timeout_s)
+            following.end_after(options.timeout_s)
         return following
 
     async def list(self, target: Target, options: ListOptions) -> ListResult:
         """The newest that the log has, oldest first, up to now."""
         wanted = WatchOptions(options.labels, options.fields, OLDEST, bookmarks=True)
-        found: deque[StoredObject] = deque(maxlen=LISTED)
+        found: deque[StoredObject] = deque(maxlen=MAX_LISTED)
         following = await self.watch(target, wanted)
         try:
             async for event in following:
@@ -92,7 +92,7 @@ class PlacementLog:
         return ListResult(self._cache.revision, list(found))
 
 
-class Following:
+class PlacementWatch:
     """An async iterator of WatchEvent: ADDED for each event, a BOOKMARK after what was there, an ERROR at its end."""
 
     def __init__(self, store: Store, namespace: str, since: Revision, *, bookmarks: bool) -> None:
@@ -106,7 +106,7 @@ class Following:
         self._events: deque[WatchEvent] = deque()
         self._deadline: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._asking: asyncio.Task[None] | None = None
+        self._progress: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._pace = Pace()
         self._ended = False
@@ -119,7 +119,7 @@ class Following:
             await watch.ask_progress()
             self._first = await anext(watch)
         else:
-            await self._take(Batch(self._since))
+            await self._append(Batch(self._since))
         self._bookmark_later()
 
     async def reopen(self, since: Revision, newest: int) -> None:
@@ -143,45 +143,45 @@ class Following:
                 raise StopAsyncIteration
             try:
                 first, self._first = self._first, None
-                await self._take(await anext(self._watch) if first is None else first)
-                await self._pace.breathe()  # the past comes without waiting, and there may be much of it
+                await self._append(await anext(self._watch) if first is None else first)
+                await self._pace.pause()  # the past comes without waiting, and there may be much of it
             except StoreError as error:
                 if self._ended:
                     raise StopAsyncIteration from None
                 self._fail(error)
         return self._events.popleft()
 
-    def ready(self, limit: int = TOGETHER) -> list[WatchEvent]:
+    def ready(self, limit: int = READY_LIMIT) -> list[WatchEvent]:
         """What can be told without waiting."""
         return [self._events.popleft() for _ in range(min(limit, len(self._events)))]
 
-    def end_in(self, seconds: float) -> None:
+    def end_after(self, seconds: float) -> None:
         self._deadline = asyncio.get_running_loop().call_later(seconds, self._end)
 
     async def aclose(self) -> None:
         for timer in (self._deadline, self._timer):
             if timer is not None:
                 timer.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._progress is not None:
+            self._progress.cancel()
         if self._watch is not None:
             await self._watch.aclose()
 
     # -- what a batch tells ------------------------------------------------------------------------------------------
 
-    async def _take(self, batch: Batch) -> None:
+    async def _append(self, batch: Batch) -> None:
         if not batch.events:
             if self._bookmarks:
                 self._events.append(WatchEvent("BOOKMARK", batch.revision, initial_end=not self._caught_up))
             self._caught_up = True
             return
         for event in batch.events:
-            told = await self._told(batch.revision, event)
+            told = await self._event_of(batch.revision, event)
             if told is not None:
                 self._events.append(WatchEvent("ADDED", batch.revision, told))
 
-    async def _told(self, revision: Revision, event: Event) -> StoredObject | None:
-        found = happened(_decision(event.before), _decision(event.entry))
+    async def _event_of(self, revision: Revision, event: Event) -> StoredObject | None:
+        found = event_between(_decision(event.before), _decision(event.entry))
         if found is None:
             return None
         place = parse_key(event.key)
@@ -222,12 +222,12 @@ class Following:
         self._timer = asyncio.get_running_loop().call_later(BOOKMARK_S, self._remind)
 
     def _remind(self) -> None:
-        self._ask()
+        self._request_progress()
         self._bookmark_later()
 
-    def _ask(self) -> None:
-        if self._watch is not None and (self._asking is None or self._asking.done()):
-            self._asking = asyncio.create_task(self._watch.ask_progress())
+    def _request_progress(self) -> None:
+        if self._watch is not None and (self._progress is None or self._progress.done()):
+            self._progress = asyncio.create_task(self._watch.ask_progress())
 
 
 def _decision(entry: Entry | None) -> PlacementDecision | None:

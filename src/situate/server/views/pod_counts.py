@@ -26,10 +26,10 @@ from situate.server.resources import BY_KIND
 from situate.server.views.pace import Pace
 from situate.wire.objects import decode_pod
 
-__all__ = ["STATES", "Group", "Owner", "State", "Sum", "Tally"]
+__all__ = ["STATES", "WorkloadTotals", "WorkloadRef", "State", "PodTotals", "PodCounter"]
 
 PODS: Final = BY_KIND["v1", "Pod"]
-AT_ONCE: Final = 10
+EVENTS_PER_STEP: Final = 10
 """Pods that are looked at before it is asked whether others should have their turn."""
 IDLE_S: Final = 15.0
 """After so long without a question, nothing is kept."""
@@ -40,11 +40,11 @@ State: TypeAlias = Literal["waiting", "bound", "running", "succeeded", "failed",
 STATES: Final[tuple[State, ...]] = ("waiting", "bound", "running", "succeeded", "failed", "leaving")
 OVER: Final = ("succeeded", "failed")
 K = TypeVar("K")
-S = TypeVar("S", bound="Sum")
+S = TypeVar("S", bound="PodTotals")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class WorkloadRef:
     """Whose a pod is: its controller, or itself."""
 
     namespace: str
@@ -59,7 +59,7 @@ class _Record:
     """What is counted of one pod."""
 
     name: str
-    owner: Owner
+    owner: WorkloadRef
     node: str
     state: State
     ready: bool
@@ -67,7 +67,7 @@ class _Record:
 
 
 @dataclass(slots=True, eq=False)
-class Sum:
+class PodTotals:
     """Some pods together."""
 
     states: Counter[State] = field(default_factory=Counter)
@@ -86,14 +86,14 @@ class Sum:
             for resource, amount in one.amounts.items():
                 self.requested[resource] += sign * amount
 
-    def join(self, other: Sum) -> None:
+    def merge(self, other: PodTotals) -> None:
         self.states.update(other.states)
         self.ready += other.ready
         self.requested.update(other.requested)
 
 
 @dataclass(slots=True, eq=False)
-class Group(Sum):
+class WorkloadTotals(PodTotals):
     """The pods of one owner."""
 
     nodes: Counter[str] = field(default_factory=Counter)
@@ -101,7 +101,7 @@ class Group(Sum):
     """Their names, the longest known first."""
 
     def add(self, one: _Record, sign: int) -> None:
-        Sum.add(self, one, sign)
+        PodTotals.add(self, one, sign)
         if one.node and one.state not in OVER:
             self.nodes[one.node] += sign
             if not self.nodes[one.node]:
@@ -113,86 +113,86 @@ class Group(Sum):
                 self.waiting.pop(one.name, None)
 
 
-class Tally:
+class PodCounter:
     """Of one cache."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._watching: ObjectWatch | None = None
-        self._one_at_a_time = asyncio.Lock()
-        self._letting_go: asyncio.TimerHandle | None = None
-        self._forget()
+        self._watch: ObjectWatch | None = None
+        self._lock = asyncio.Lock()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._records: dict[str, _Record] = {}
-        self._groups: dict[Owner, Group] = {}
-        self._nodes: dict[str, Sum] = {}
-        self._namespaces: dict[str, Sum] = {}
+        self._workloads: dict[WorkloadRef, WorkloadTotals] = {}
+        self._nodes: dict[str, PodTotals] = {}
+        self._namespaces: dict[str, PodTotals] = {}
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[int]:
         """With all counted that has happened up to now; the revision of that. It stays so until this is over."""
-        async with self._one_at_a_time:
-            self._let_go_later()
+        async with self._lock:
+            self._reset_idle_timer()
             await self._cache.wait_until_fresh()
-            yield await self._caught_up()
+            yield await self._catch_up()
 
-    async def _caught_up(self) -> int:
+    async def _catch_up(self) -> int:
         pace = Pace()
         while True:
-            if self._watching is None:
-                self._forget()
+            if self._watch is None:
+                self._clear()
                 options = WatchOptions(resource_version="0")
-                self._watching = await open_watch(self._cache, Target(PODS), options, backlog=BACKLOG)
-            events = self._watching.ready(AT_ONCE)
-            if any(event.type == "ERROR" for event in events) or (not events and self._watching.ended):
+                self._watch = await open_watch(self._cache, Target(PODS), options, backlog=BACKLOG)
+            events = self._watch.ready(EVENTS_PER_STEP)
+            if any(event.type == "ERROR" for event in events) or (not events and self._watch.ended):
                 await self._stop()  # too much has waited, or the past is not known any more
                 await self._cache.wait_for(0)  # not in circles: a cache that has failed says so
                 continue
             for event in events:
-                self._heard(event)
+                self._apply(event)
             if not events:
                 return self._cache.revision
-            await pace.breathe()
+            await pace.pause()
 
     @property
-    def groups(self) -> Mapping[Owner, Group]:
-        return self._groups
+    def workloads(self) -> Mapping[WorkloadRef, WorkloadTotals]:
+        return self._workloads
 
-    def on_node(self, name: str) -> Sum:
-        return self._nodes.get(name) or Sum()
+    def on_node(self, name: str) -> PodTotals:
+        return self._nodes.get(name) or PodTotals()
 
-    def in_namespace(self, name: str) -> Sum:
-        return self._namespaces.get(name) or Sum()
+    def in_namespace(self, name: str) -> PodTotals:
+        return self._namespaces.get(name) or PodTotals()
 
     async def aclose(self) -> None:
-        if self._letting_go is not None:
-            self._letting_go.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         await self._stop()
 
     async def _stop(self) -> None:
-        watching, self._watching = self._watching, None
+        watching, self._watch = self._watch, None
         if watching is not None:
             await watching.aclose()
-        self._forget()
+        self._clear()
 
-    def _let_go_later(self) -> None:
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-        self._letting_go = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)
+    def _reset_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_later(IDLE_S, self._drop)
 
-    def _let_go(self) -> None:
-        if self._one_at_a_time.locked():
-            self._let_go_later()
+    def _drop(self) -> None:
+        if self._lock.locked():
+            self._reset_idle_timer()
             return
-        watching, self._watching = self._watching, None
+        watching, self._watch = self._watch, None
         if watching is not None:
             watching.end()
-        self._forget()
+        self._clear()
 
     # -- counting ------------------------------------------------------------------------------------------------------
 
-    def _heard(self, event: WatchEvent) -> None:
+    def _apply(self, event: WatchEvent) -> None:
         stored = event.stored
         if stored is None:
             return
@@ -204,10 +204,10 @@ class Tally:
             self._count(record, 1)
 
     def _count(self, one: _Record, sign: int) -> None:
-        _add(self._groups, one.owner, Group, one, sign)
-        _add(self._namespaces, one.owner.namespace, Sum, one, sign)
+        _add(self._workloads, one.owner, WorkloadTotals, one, sign)
+        _add(self._namespaces, one.owner.namespace, PodTotals, one, sign)
         if one.node:
-            _add(self._nodes, one.node, Sum, one, sign)
+            _add(self._nodes, one.node, PodTotals, one, sign)
 
 
 def _add(sums: dict[K, S], key: K, kind: type[S], one: _Record, sign: int) -> None:
@@ -223,9 +223,9 @@ def _record(stored: StoredObject) -> _Record:
     pod = decode_pod(stored.value)
     controller = controller_of(pod.metadata)
     if controller is None:
-        owner = Owner(stored.namespace, "v1", "Pod", stored.name, stored.uid)
+        owner = WorkloadRef(stored.namespace, "v1", "Pod", stored.name, stored.uid)
     else:
-        owner = Owner(stored.namespace, controller.api_version, controller.kind, controller.name, controller.uid)
+        owner = WorkloadRef(stored.namespace, controller.api_version, controller.kind, controller.name, controller.uid)
     state = _state(pod)
     ready = state == "running" and any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
     return _Record(stored.name, owner, pod.spec.node_name, state, ready, amounts_of(pod))

@@ -22,7 +22,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND, Resource
-from situate.server.views.pod_counts import STATES, Group, Owner, Sum, Tally
+from situate.server.views.pod_counts import STATES, PodCounter, PodTotals, WorkloadRef, WorkloadTotals
 from situate.wire.objects import decode_node
 
 __all__ = ["VIEWS", "View"]
@@ -36,10 +36,10 @@ DAEMON_SETS: Final = BY_KIND["apps/v1", "DaemonSet"]
 JOBS: Final = BY_KIND["batch/v1", "Job"]
 CONTROLLERS: Final = BY_KIND["v1", "ReplicationController"]
 WORKLOADS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CONTROLLERS)
-TOGETHER: Final = 25
+GROUPS_PER_STEP: Final = 25
 """Groups that are added up before a pause."""
 
-View: TypeAlias = Callable[[Cache, Tally, str, str], Iterator[Object | None]]
+View: TypeAlias = Callable[[Cache, PodCounter, str, str], Iterator[Object | None]]
 """Objects of a namespace and a name, or of all; None is a pause, in which others have their turn. What they are worked
 out from is taken before the first pause."""
 
@@ -54,36 +54,38 @@ _decode_owned: Final = msgspec.json.Decoder(_Owned).decode
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 
-def workload_views(cache: Cache, tally: Tally, namespace: str, name: str) -> Iterator[Object | None]:
+def workload_views(cache: Cache, counts: PodCounter, namespace: str, name: str) -> Iterator[Object | None]:
     """Those of a namespace, or of all; and of one name, or of all. None is a pause."""
     kind, _, own = name.partition(".")
-    there: dict[Owner, tuple[Resource, StoredObject]] = {}
+    there: dict[WorkloadRef, tuple[Resource, StoredObject]] = {}
     for resource in WORKLOADS:
         if not name or resource.kind.lower() == kind:
             for stored in cache.all(resource, namespace):
-                owner = Owner(stored.namespace, resource.api_version, resource.kind, stored.name, stored.uid)
+                owner = WorkloadRef(stored.namespace, resource.api_version, resource.kind, stored.name, stored.uid)
                 there[owner] = resource, stored
-    groups: dict[Owner, Group] = {}
-    for number, (owner, group) in enumerate(tally.groups.items()):
+    totals_by_workload: dict[WorkloadRef, WorkloadTotals] = {}
+    for number, (owner, totals) in enumerate(counts.workloads.items()):
         if not namespace or owner.namespace == namespace:
-            _join(groups.setdefault(_top(cache, owner), Group()), group)
-        if number % TOGETHER == 0:
+            _join(totals_by_workload.setdefault(_top(cache, owner), WorkloadTotals()), totals)
+        if number % GROUPS_PER_STEP == 0:
             yield None
-    for owner in sorted({**there, **groups}, key=lambda one: (one.namespace, one.kind.lower(), one.name, one.uid)):
+    for owner in sorted(
+        {**there, **totals_by_workload}, key=lambda one: (one.namespace, one.kind.lower(), one.name, one.uid)
+    ):
         asked = not name or (owner.kind.lower(), owner.name) == (kind, own)
         if asked and _top(cache, owner) == owner:
             found = there.get(owner)
             obj = None if found is None else found[1].object(found[0])
-            yield _workload(cache, owner, obj, groups.get(owner) or Group())
+            yield _workload(cache, owner, obj, totals_by_workload.get(owner) or WorkloadTotals())
 
 
-def _join(whole: Group, part: Group) -> None:
-    whole.join(part)
+def _join(whole: WorkloadTotals, part: WorkloadTotals) -> None:
+    whole.merge(part)
     whole.nodes.update(part.nodes)
     whole.waiting.update(part.waiting)
 
 
-def _top(cache: Cache, owner: Owner) -> Owner:
+def _top(cache: Cache, owner: WorkloadRef) -> WorkloadRef:
     """The Deployment, of a ReplicaSet that has one."""
     if owner.kind != REPLICA_SETS.kind:
         return owner
@@ -91,20 +93,22 @@ def _top(cache: Cache, owner: Owner) -> Owner:
     if stored is None or stored.uid != owner.uid:
         return owner
     above = controller_of(_decode_owned(stored.value).metadata)
-    return owner if above is None else Owner(owner.namespace, above.api_version, above.kind, above.name, above.uid)
+    return (
+        owner if above is None else WorkloadRef(owner.namespace, above.api_version, above.kind, above.name, above.uid)
+    )
 
 
-def _workload(cache: Cache, owner: Owner, obj: Object | None, group: Group) -> Object:
+def _workload(cache: Cache, owner: WorkloadRef, obj: Object | None, totals: WorkloadTotals) -> Object:
     meta = (obj or {}).get("metadata", {})
     status: Object = {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
         "name": owner.name,
-        "desired": _desired(owner.kind, obj, group),
-        **_counts(group),
-        "nodes": len(group.nodes),
+        "desired": _desired(owner.kind, obj, totals),
+        **_counts(totals),
+        "nodes": len(totals.nodes),
     }
-    first = next(iter(group.waiting), None)
+    first = next(iter(totals.waiting), None)
     if first is not None:
         stored = cache.get(PLACEMENT_DECISIONS, owner.namespace, first)
         if stored is not None:
@@ -113,10 +117,10 @@ def _workload(cache: Cache, owner: Owner, obj: Object | None, group: Group) -> O
     return _object(f"{owner.kind.lower()}.{owner.name}", owner.namespace, meta, owner.uid, status)
 
 
-def _desired(kind: str, obj: Object | None, group: Group) -> int:
+def _desired(kind: str, obj: Object | None, totals: WorkloadTotals) -> int:
     spec, status = (obj or {}).get("spec", {}), (obj or {}).get("status", {})
     if obj is None:
-        return group.pods - group.states["leaving"]
+        return totals.pods - totals.states["leaving"]
     if kind == DAEMON_SETS.kind:
         return int(status.get("desiredNumberScheduled", 0))
     if kind == JOBS.kind:
@@ -127,7 +131,7 @@ def _desired(kind: str, obj: Object | None, group: Group) -> int:
 # -- nodes -------------------------------------------------------------------------------------------------------------
 
 
-def node_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterator[Object | None]:
+def node_views(cache: Cache, counts: PodCounter, _namespace: str, name: str) -> Iterator[Object | None]:
     for stored, snapshot in [(one, cache.get(NODE_SNAPSHOTS, "", one.name)) for one in _named(cache, NODES, name)]:
         node = decode_node(stored.value)
         allocated = {} if snapshot is None else snapshot_of(snapshot.value)[1].allocated
@@ -136,7 +140,7 @@ def node_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterat
             "ready": _is_ready(node),
             "schedulable": not node.spec.unschedulable,
             "taints": [f"{one.key}={one.value}:{one.effect}" for one in node.spec.taints],
-            **_counts(tally.on_node(stored.name), requested=allocated),
+            **_counts(counts.on_node(stored.name), requested=allocated),
             "allocatable": _quantities({resource: amount for resource, amount in room.items() if amount}),
             "snapshotVersion": "" if snapshot is None else str(snapshot.revision),
         }
@@ -151,19 +155,19 @@ def _is_ready(node: Node) -> bool:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def namespace_views(cache: Cache, tally: Tally, _namespace: str, name: str) -> Iterator[Object | None]:
+def namespace_views(cache: Cache, counts: PodCounter, _namespace: str, name: str) -> Iterator[Object | None]:
     there = list(_named(cache, NAMESPACES, name))
-    owners: dict[str, set[Owner]] = {}
-    for number, owner in enumerate(tally.groups):
+    owners: dict[str, set[WorkloadRef]] = {}
+    for number, owner in enumerate(counts.workloads):
         owners.setdefault(owner.namespace, set()).add(_top(cache, owner))
-        if number % TOGETHER == 0:
+        if number % GROUPS_PER_STEP == 0:
             yield None
     for stored in there:
         obj = stored.object(NAMESPACES)
         status: Object = {
             "phase": obj.get("status", {}).get("phase", ""),
             "workloads": len(owners.get(stored.name, ())),
-            **_counts(tally.in_namespace(stored.name)),
+            **_counts(counts.in_namespace(stored.name)),
         }
         yield _object(stored.name, "", obj["metadata"], stored.uid, status)
 
@@ -178,7 +182,7 @@ def _named(cache: Cache, resource: Resource, name: str) -> Iterable[StoredObject
     return () if stored is None else (stored,)
 
 
-def _counts(some: Sum, requested: Amounts | None = None) -> Object:
+def _counts(some: PodTotals, requested: Amounts | None = None) -> Object:
     return {
         "pods": some.pods,
         **{state: some.states[state] for state in STATES},

@@ -13,8 +13,8 @@ from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.server.resources import Resource
 from situate.server.views.pace import Pace
 from situate.server.views.placement_events import PLACEMENT_EVENTS
-from situate.server.views.placement_log import Following, PlacementLog
-from situate.server.views.pod_counts import Tally
+from situate.server.views.placement_log import PlacementLog, PlacementWatch
+from situate.server.views.pod_counts import PodCounter
 from situate.server.views.summaries import VIEWS
 from situate.store.contract import Store
 
@@ -27,7 +27,7 @@ class Views:
     def __init__(self, store: Store, cache: Cache) -> None:
         self._cache = cache
         self._log = PlacementLog(store, cache)
-        self._tally = Tally(cache)
+        self._counts = PodCounter(cache)
 
     async def get(self, target: Target) -> StoredObject:
         """Raises StatusError."""
@@ -42,13 +42,13 @@ class Views:
             return await self._log.list(target, options)
         return await self._stands(target, options)
 
-    async def watch(self, target: Target, options: WatchOptions) -> Following:
+    async def watch(self, target: Target, options: WatchOptions) -> PlacementWatch:
         if target.resource != PLACEMENT_EVENTS:
             raise method_not_allowed(target.resource.plural, target.resource.group, "watch")
         return await self._log.watch(target, options)
 
     async def aclose(self) -> None:
-        await self._tally.aclose()
+        await self._counts.aclose()
 
     async def _stands(self, target: Target, options: ListOptions) -> ListResult:
         validate_list_options(options)
@@ -56,14 +56,14 @@ class Views:
         chosen = selection(resource, target.namespace, target.name, options.labels, options.fields)
         found: list[StoredObject] = []
         pace = Pace()
-        async with self._tally.reading() as revision:
-            made = VIEWS[resource.plural](self._cache, self._tally, chosen.namespace, target.name)
+        async with self._counts.reading() as revision:
+            made = VIEWS[resource.plural](self._cache, self._counts, chosen.namespace, target.name)
             for obj in made:
                 if obj is not None:
                     stored = _held(resource, obj, revision)
                     if chosen.matches(stored):
                         found.append(stored)
-                await pace.breathe()
+                await pace.pause()
         return ListResult(revision, found)
 
 

@@ -27,7 +27,7 @@ from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import Actor, DriftingClock
 from situate.store.contract import Watch
-from situate.store.entries import LeaseId, Page, Reading, Revision
+from situate.store.entries import LeaseId, Page, ReadResult, Revision
 from situate.store.errors import ClosedError
 from situate.store.memory import MemoryStore
 from situate.store.transactions import Committed, Guard, Outcome, Write
@@ -58,7 +58,7 @@ class StoreProxy:
             self._committed(asked)
         return outcome
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
         return await self._way().read(keys, at)
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:

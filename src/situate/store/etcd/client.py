@@ -33,7 +33,7 @@ _OPTIONS: Final = (
 )
 
 
-class Client:
+class EtcdClient:
     """Made in the event loop that uses it, after any fork."""
 
     def __init__(self, settings: EtcdSettings) -> None:

@@ -20,7 +20,7 @@ import grpc
 
 from situate.store.entries import Revision
 from situate.store.errors import OutcomeUnknownError, StoreError
-from situate.store.etcd.client import PAUSE_S, Client
+from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.errors import explained, is_final
 from situate.store.etcd.protocol import EQUAL, LEASE_GRANT, LEASE_REVOKE, OF_MODIFIED, RANGE, TXN, message
 from situate.store.etcd.translation import reading
@@ -31,7 +31,7 @@ _Put = message("PutRequest")
 
 
 @dataclass(slots=True)
-class Mark:
+class CommitMarker:
     """One key, borrowed by one transaction at a time."""
 
     key: bytes
@@ -46,29 +46,29 @@ class Mark:
 
 
 @dataclass(slots=True)
-class Marks:
+class CommitMarkers:
     """Those that are free, and the lease of all. A mark whose fate is not known is never used again."""
 
-    client: Client
+    client: EtcdClient
     prefix: str
     lease: int = 0
-    _free: list[Mark] = field(default_factory=list)
+    _free: list[CommitMarker] = field(default_factory=list)
     _made: int = 0
     _name: str = field(default_factory=lambda: secrets.token_hex(8))
     _renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def borrow(self) -> Mark:
+    async def borrow(self) -> CommitMarker:
         if not self.lease:
             await self.renew(0)
         if self._free:
             return self._free.pop()
         self._made += 1
-        return Mark(f"{self.prefix}{self._name}/{self._made}".encode(), self.lease)
+        return CommitMarker(f"{self.prefix}{self._name}/{self._made}".encode(), self.lease)
 
-    def give_back(self, mark: Mark, modified: int) -> None:
-        mark.modified = modified
-        if mark.lease == self.lease:
-            self._free.append(mark)
+    def give_back(self, marker: CommitMarker, modified: int) -> None:
+        marker.modified = modified
+        if marker.lease == self.lease:
+            self._free.append(marker)
 
     async def renew(self, lost: int) -> None:
         """A new lease, unless somebody has got one since `lost` was found to be gone. Its marks are gone too."""
@@ -95,36 +95,38 @@ class Marks:
         with suppress(grpc.aio.AioRpcError):
             await self.client.try_once(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
 
-    async def resolve(self, mark: Mark, token: bytes) -> Revision | None:
+    async def resolve(self, marker: CommitMarker, token: bytes) -> Revision | None:
         """The revision of the transaction that wrote this token; None: it did not happen, and never will."""
         deadline = asyncio.get_running_loop().time() + self.client.settings.give_up_s
         fence = b"fence " + token
-        request = TXN.request(compare=[mark.unchanged()], success=[mark.written(fence)], failure=[reading(mark.key)])
+        request = TXN.request(
+            compare=[marker.unchanged()], success=[marker.written(fence)], failure=[reading(marker.key)]
+        )
         while True:
             try:
-                return self._verdict(mark, token, fence, await self.client.try_once(TXN, request))
+                return self._verdict(marker, token, fence, await self.client.try_once(TXN, request))
             except grpc.aio.AioRpcError as error:
                 if is_final(error) or asyncio.get_running_loop().time() > deadline:
                     raise OutcomeUnknownError(f"whether a write happened is not known: {explained(error)}") from None
             await asyncio.sleep(PAUSE_S)
 
-    async def look(self, mark: Mark, token: bytes) -> Revision | None:
+    async def look(self, marker: CommitMarker, token: bytes) -> Revision | None:
         """The same of a transaction that etcd has answered, so that it is under way no more: reading is enough."""
-        answer = await self.client.ask(RANGE, RANGE.request(key=mark.key))
+        answer = await self.client.ask(RANGE, RANGE.request(key=marker.key))
         modified = answer.kvs[0].mod_revision if answer.kvs else 0
-        self.give_back(mark, modified)
+        self.give_back(marker, modified)
         return Revision(modified) if modified and answer.kvs[0].value == token else None
 
-    def _verdict(self, mark: Mark, token: bytes, fence: bytes, answer: Any) -> Revision | None:
+    def _verdict(self, marker: CommitMarker, token: bytes, fence: bytes, answer: Any) -> Revision | None:
         if answer.succeeded:
-            self.give_back(mark, answer.header.revision)
+            self.give_back(marker, answer.header.revision)
             return None
         kvs = answer.responses[0].response_range.kvs
         value = kvs[0].value if kvs else b""
         if value == fence:
-            self.give_back(mark, kvs[0].mod_revision)
+            self.give_back(marker, kvs[0].mod_revision)
             return None
         if value == token:
-            self.give_back(mark, kvs[0].mod_revision)
+            self.give_back(marker, kvs[0].mod_revision)
             return Revision(kvs[0].mod_revision)
         raise OutcomeUnknownError("whether a write happened is not known: its mark is gone")

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import grpc
 
-from situate.store.entries import NO_LEASE, Entry, LeaseId, Page, Reading, Revision
+from situate.store.entries import NO_LEASE, Entry, LeaseId, Page, ReadResult, Revision
 from situate.store.errors import (
     CompactedError,
     FutureRevisionError,
@@ -20,15 +20,15 @@ from situate.store.errors import (
     UnavailableError,
 )
 from situate.store.etcd import errors
-from situate.store.etcd.client import PAUSE_S, Client
-from situate.store.etcd.commit_markers import Mark, Marks
+from situate.store.etcd.client import PAUSE_S, EtcdClient
+from situate.store.etcd.commit_markers import CommitMarker, CommitMarkers
 from situate.store.etcd.protocol import COMPACT, LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.translation import Keys, comparison, found_in, operation, reading
 from situate.store.etcd.watch import EtcdWatch
 from situate.store.keys import first_after
 from situate.store.transactions import (
-    OPERATIONS,
+    MAX_OPERATIONS,
     Committed,
     Guard,
     Outcome,
@@ -36,8 +36,8 @@ from situate.store.transactions import (
     Refused,
     Transaction,
     Write,
-    checked,
     holds,
+    validated,
 )
 
 SCAN_AT_ONCE: Final = 5_000
@@ -47,17 +47,17 @@ TOKEN_BYTES: Final = 12
 class EtcdStore:
     """Made by open(), in the event loop that uses it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: EtcdClient) -> None:
         self._client = client
         self._keys = Keys(client.settings.prefix)
-        self._marks = Marks(client, self._keys.marks)
-        self._keeping = asyncio.create_task(self._marks.keep_alive())
+        self._markers = CommitMarkers(client, self._keys.markers)
+        self._keeping = asyncio.create_task(self._markers.keep_alive())
         self._watches: weakref.WeakSet[EtcdWatch] = weakref.WeakSet()
 
     @classmethod
     async def open(cls, settings: EtcdSettings) -> Self:
         """UnavailableError if none of the endpoints answers."""
-        store = cls(Client(settings))
+        store = cls(EtcdClient(settings))
         try:
             await store.revision()
         except BaseException:
@@ -69,84 +69,84 @@ class EtcdStore:
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """Sent once. Without an answer, the mark says whether it happened; if not, it is sent again."""
-        asked = checked(guards, writes)
+        asked = validated(guards, writes)
         deadline = asyncio.get_running_loop().time() + self._client.settings.give_up_s
         while True:
-            mark = await self._marks.borrow()
+            marker = await self._markers.borrow()
             token = secrets.token_bytes(TOKEN_BYTES)
             try:
-                answer = await self._client.try_once(TXN, self._request(asked, mark, token))
+                answer = await self._client.try_once(TXN, self._request(asked, marker, token))
             except grpc.aio.AioRpcError as error:
-                revision = await self._found_out(asked, mark, token, error)
+                revision = await self._found_out(asked, marker, token, error)
                 if revision is not None:
                     return Committed(revision)
             else:
-                outcome = self._outcome(asked, mark, answer)
+                outcome = self._outcome(asked, marker, answer)
                 if outcome is not None:
                     return outcome
             if asyncio.get_running_loop().time() > deadline:
                 raise UnavailableError("etcd: no answer in time; the write did not happen")
             await asyncio.sleep(PAUSE_S)
 
-    def _request(self, asked: Transaction, mark: Mark, token: bytes) -> Any:
+    def _request(self, asked: Transaction, marker: CommitMarker, token: bytes) -> Any:
         return TXN.request(
-            compare=[mark.unchanged(), *(comparison(self._keys, guard) for guard in asked.guards)],
-            success=[*(operation(self._keys, write) for write in asked.writes), mark.written(token)],
-            failure=[reading(mark.key), *(reading(self._keys.there(guard.key)) for guard in asked.guards)],
+            compare=[marker.unchanged(), *(comparison(self._keys, guard) for guard in asked.guards)],
+            success=[*(operation(self._keys, write) for write in asked.writes), marker.written(token)],
+            failure=[reading(marker.key), *(reading(self._keys.there(guard.key)) for guard in asked.guards)],
         )
 
-    def _outcome(self, asked: Transaction, mark: Mark, answer: Any) -> Outcome | None:
+    def _outcome(self, asked: Transaction, marker: CommitMarker, answer: Any) -> Outcome | None:
         """None: it was our mark that was not as expected, so nothing happened, and another mark will do."""
         revision = Revision(answer.header.revision)
         if answer.succeeded:
-            self._marks.give_back(mark, revision)
+            self._markers.give_back(marker, revision)
             return Committed(revision)
         marked, *others = answer.responses
         kvs = marked.response_range.kvs
-        if (kvs[0].mod_revision if kvs else 0) != mark.modified:
+        if (kvs[0].mod_revision if kvs else 0) != marker.modified:
             return None
-        self._marks.give_back(mark, mark.modified)
+        self._markers.give_back(marker, marker.modified)
         found = tuple(found_in(self._keys, others))
         failed = tuple(guard for guard, entry in zip(asked.guards, found, strict=True) if not holds(guard, entry))
         return Refused(revision, failed, found)
 
     async def _found_out(
-        self, asked: Transaction, mark: Mark, token: bytes, error: grpc.aio.AioRpcError
+        self, asked: Transaction, marker: CommitMarker, token: bytes, error: grpc.aio.AioRpcError
     ) -> Revision | None:
         """The revision at which it happened after all; None: it did not, and may be sent again."""
         if errors.lease_is_gone(error):
-            await self._blame(asked, mark)
+            await self._blame(asked, marker)
             return None
         if errors.says(error, errors.NO_SPACE):
             # Refused before it was tried, or after it was done: etcd says the same of both.
-            revision = await self._marks.look(mark, token)
+            revision = await self._markers.look(marker, token)
             if revision is None:
                 raise errors.explained(error) from None
             return revision
         if errors.is_final(error):
-            self._marks.give_back(mark, mark.modified)
+            self._markers.give_back(marker, marker.modified)
             raise errors.explained(error) from None
-        return await self._marks.resolve(mark, token)
+        return await self._markers.resolve(marker, token)
 
-    async def _blame(self, asked: Transaction, mark: Mark) -> None:
+    async def _blame(self, asked: Transaction, marker: CommitMarker) -> None:
         """Whose lease is gone: one of the transaction's, or the one of our marks, which is ours to renew."""
         for write in asked.writes:
             if isinstance(write, Put) and write.lease != NO_LEASE and not await self._lives(write.lease):
-                self._marks.give_back(mark, mark.modified)
+                self._markers.give_back(marker, marker.modified)
                 raise LeaseNotFoundError(write.lease)
-        await self._marks.renew(mark.lease)
+        await self._markers.renew(marker.lease)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
         """A transaction that only reads, or several at the revision of the first."""
         entries: list[Entry | None] = []
-        for start in range(0, len(keys), OPERATIONS):
-            ranges = [reading(self._keys.there(key), at or 0) for key in keys[start : start + OPERATIONS]]
+        for start in range(0, len(keys), MAX_OPERATIONS):
+            ranges = [reading(self._keys.there(key), at or 0) for key in keys[start : start + MAX_OPERATIONS]]
             answer = await self._ask(TXN, TXN.request(success=ranges), at)
             at = at or Revision(answer.header.revision)
             entries += found_in(self._keys, answer.responses)
-        return Reading(await self.revision() if at is None else at, tuple(entries))
+        return ReadResult(await self.revision() if at is None else at, tuple(entries))
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
         """A long one is fetched in pieces, all at the revision of the first."""
@@ -220,6 +220,6 @@ class EtcdStore:
         self._keeping.cancel()
         for watch in list(self._watches):
             await watch.aclose()
-        if self._marks.lease:
-            await self._marks.end()
+        if self._markers.lease:
+            await self._markers.end()
         await self._client.aclose()

@@ -24,7 +24,7 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self._root = prefix.rstrip("/") + "/"
         self._skip = len(self._root)
-        self.marks = prefix.rstrip("/") + ".marks/"
+        self.markers = prefix.rstrip("/") + ".marks/"
 
     def there(self, key: str) -> bytes:
         return (self._root + key).encode()

@@ -11,7 +11,7 @@ import grpc
 
 from situate.store.entries import Batch, Revision
 from situate.store.errors import ClosedError, CompactedError, StoreError
-from situate.store.etcd.client import PAUSE_S, Client
+from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.errors import explained, is_final, wants_new_token
 from situate.store.etcd.protocol import RANGE, WATCH, message
 from situate.store.etcd.translation import Keys, batches
@@ -25,7 +25,7 @@ _Progress = message("WatchProgressRequest")
 class EtcdWatch:
     """Reads only when asked, so a slow reader slows etcd's stream and needs no room here."""
 
-    def __init__(self, client: Client, keys: Keys, prefix: str, after: Revision) -> None:
+    def __init__(self, client: EtcdClient, keys: Keys, prefix: str, after: Revision) -> None:
         self._client = client
         self._keys = keys
         self._prefix = prefix

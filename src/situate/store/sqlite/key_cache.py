@@ -18,7 +18,7 @@ GENERATION_BYTES: Final = 32 << 20
 whatever was asked for since the last one ended, and what was asked for before that and not since."""
 
 
-class Standing:
+class KeyCache:
     """Entries that are there for certain, and the numbers of their rows. What is not here may be there or not.
 
     A commit is drafted right here, and forgotten if it comes to nothing. Keys that nobody asks for any more are

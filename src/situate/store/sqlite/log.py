@@ -17,7 +17,7 @@ import apsw
 from situate.store.entries import ABSENT, NO_LEASE, Batch, Event, LeaseId, Revision
 from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreFullError
 from situate.store.sqlite import schema
-from situate.store.sqlite.key_cache import Standing
+from situate.store.sqlite.key_cache import KeyCache
 from situate.store.sqlite.queries import heads
 from situate.store.sqlite.rows import NO_ROW, PLACES, checksum, last_number, number, one
 from situate.store.transactions import (
@@ -36,7 +36,7 @@ SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
 WAL_PAGES: Final = 50_000
 """With more than this in the write-ahead log, wait for readers rather than let it grow."""
-TOGETHER: Final = 512
+ROWS_PER_STATEMENT: Final = 512
 """Rows in one statement, at most. A commit of no more than that is one statement and nothing else."""
 
 _TO_SWEEP: Final = """
@@ -44,10 +44,10 @@ SELECT json_group_array(json_array(id, before, value IS NULL))
 FROM (SELECT id, before, value FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)
 """
 
-Answer: TypeAlias = Outcome | LeaseNotFoundError
+CommitAnswer: TypeAlias = Outcome | LeaseNotFoundError
 
 
-class Log:
+class TransactionLog:
     """One connection, prepared; its counters are read once, as nobody else writes."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -58,66 +58,66 @@ class Log:
         self._swept = counters[schema.SWEPT]
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
-        self._standing = Standing()
+        self._cache = KeyCache()
         self._leases = set(schema.load_leases(connection))
-        connection.set_wal_hook(self._written)
+        connection.set_wal_hook(self._on_wal_commit)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
-    def commit(self, transactions: Sequence[Transaction]) -> tuple[list[Answer], list[Batch]]:
+    def commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
         """One answer for each, in order, and the batches that came of them. All durable when this returns."""
-        keys = [each.key for asked in transactions for each in (*asked.guards, *asked.writes)]
-        with self._standing.drafting(keys):
-            draft = self._as_if_new(transactions, keys) or self._looked_up(transactions, keys)
+        keys = [each.key for transaction in transactions for each in (*transaction.guards, *transaction.writes)]
+        with self._cache.drafting(keys):
+            draft = self._draft_as_new(transactions, keys) or self._draft_after_lookup(transactions, keys)
             try:
                 self._write(draft.cells())
             except apsw.ConstraintError:
-                draft = self._looked_up(transactions, keys)
+                draft = self._draft_after_lookup(transactions, keys)
                 self._write(draft.cells())
         self._accept(draft)
         return draft.answers, draft.batches
 
-    def _as_if_new(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft | None:
+    def _draft_as_new(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft | None:
         """As it would be if keys of which nobody knows were not there: those of new objects are not, and to look them
         up takes as long as the commit. None, unless SQLite refuses the rows should one of them be there."""
-        unknown = self._standing.unknown(keys)
+        unknown = self._cache.unknown(keys)
         doubted = [
             guard.key
-            for asked in transactions
-            for guard in asked.guards
+            for transaction in transactions
+            for guard in transaction.guards
             if guard.key in unknown and not _for_new(guard)
         ]
         self._look_up(doubted)
-        draft = self._drafted(transactions)
+        draft = self._draft(transactions)
         return draft if unknown.difference(doubted) <= draft.new else None
 
-    def _looked_up(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft:
+    def _draft_after_lookup(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft:
         """Whatever was drafted before did not happen, and is forgotten."""
-        self._standing.forget(keys)
+        self._cache.forget(keys)
         self._look_up(keys)
-        return self._drafted(transactions)
+        return self._draft(transactions)
 
     def _look_up(self, unknown: Sequence[str]) -> None:
         if unknown:
-            self._standing.learn(heads(self._connection, unknown))
+            self._cache.learn(heads(self._connection, unknown))
 
     def _accept(self, draft: _Draft) -> None:
         """It is durable."""
         self.revision = draft.revision
-        self._standing.grow(draft.bytes)
+        self._cache.grow(draft.bytes)
 
-    def _drafted(self, transactions: Sequence[Transaction]) -> _Draft:
-        draft = _Draft(self.revision, self._standing, self._leases)
-        draft.answers = [draft.take(asked) for asked in transactions]
+    def _draft(self, transactions: Sequence[Transaction]) -> _Draft:
+        draft = _Draft(self.revision, self._cache, self._leases)
+        draft.answers = [draft.take(transaction) for transaction in transactions]
         return draft
 
     def _write(self, cells: list[schema.Cell]) -> None:
-        with self._room() if len(cells) <= TOGETHER * schema.COLUMNS else self._writing():
+        with self._rollback_on_error() if len(cells) <= ROWS_PER_STATEMENT * schema.COLUMNS else self._transaction():
             self._save(cells)
 
     def _save(self, cells: list[schema.Cell]) -> None:
         """Up to a limit, in one statement: by itself, that is a transaction of SQLite."""
-        most = TOGETHER * schema.COLUMNS
+        most = ROWS_PER_STATEMENT * schema.COLUMNS
         for start in range(0, len(cells), most):
             part = cells[start : start + most]
             rows = 1 << (len(part) // schema.COLUMNS - 1).bit_length()  # a power of two: few statements are prepared
@@ -127,7 +127,7 @@ class Log:
     # -- leases --------------------------------------------------------------------------------------------------
 
     def grant(self, lease: LeaseId, ttl_s: int) -> LeaseId:
-        with self._writing() as connection:
+        with self._transaction() as connection:
             connection.execute("INSERT INTO lease VALUES (?, ?)", (lease, ttl_s))
         self._leases.add(lease)
         return lease
@@ -137,9 +137,9 @@ class Log:
         query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
         (text,) = one(self._connection, query, (lease,))
         keys: list[str] = json.loads(text)
-        with self._standing.drafting(keys), self._writing() as connection:
-            self._look_up(sorted(self._standing.unknown(keys)))
-            draft = _Draft(self.revision, self._standing, self._leases)
+        with self._cache.drafting(keys), self._transaction() as connection:
+            self._look_up(sorted(self._cache.unknown(keys)))
+            draft = _Draft(self.revision, self._cache, self._leases)
             for start in range(0, len(keys), PLACES):
                 draft.take(Transaction((), tuple(Delete(key) for key in keys[start : start + PLACES])))
             self._save(draft.cells())
@@ -155,7 +155,7 @@ class Log:
         if revision > self.revision:
             raise FutureRevisionError(revision, self.revision)
         if revision > self.compacted:
-            with self._writing() as connection:
+            with self._transaction() as connection:
                 schema.save_counter(connection, schema.COMPACTED, revision)
             self.compacted = revision
         return self.compacted
@@ -166,7 +166,7 @@ class Log:
         Each row knows which one it took the place of, so only rows since the last sweep are looked at.
         """
         end = last_number(self.compacted)
-        with self._writing() as connection:
+        with self._transaction() as connection:
             (text,) = one(connection, _TO_SWEEP, (self._swept, end, SWEEP_ROWS))
             rows: list[tuple[int, int, int]] = json.loads(text)
             dead = [before for _, before, _ in rows if before != NO_ROW] + [row for row, _, gone in rows if gone]
@@ -194,21 +194,21 @@ class Log:
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
 
-    def _written(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+    def _on_wal_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages < self._wal_pages:
             self._checkpoint_at = CHECKPOINT_PAGES
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
     @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        with self._room():
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        with self._rollback_on_error():
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
+    def _rollback_on_error(self) -> Iterator[None]:
         """Whatever goes wrong, nothing was written. That there is no room is ours to say, and not the end."""
         try:
             yield
@@ -222,29 +222,29 @@ class Log:
 class _Draft:
     """A commit of SQLite as it grows: entries as the transactions so far have left them."""
 
-    def __init__(self, revision: Revision, standing: Standing, leases: Set[int]) -> None:
-        """`standing` knows of all keys that are asked about, and follows the draft."""
+    def __init__(self, revision: Revision, cache: KeyCache, leases: Set[int]) -> None:
+        """`cache` knows of all keys that are asked about, and follows the draft."""
         self.revision = revision
-        self.answers: list[Answer] = []
+        self.answers: list[CommitAnswer] = []
         self.batches: list[Batch] = []
         self.new: set[str] = set()
         """Keys that are written as if they had not been there. Should they have been, SQLite refuses the rows."""
         self.bytes = 0
         """Of values that are written."""
         self._leases = leases
-        self._entries = standing.entries
-        self._numbers = standing.numbers
+        self._entries = cache.entries
+        self._numbers = cache.numbers
         self._cells: list[schema.Cell] = []
 
-    def take(self, asked: Transaction) -> Answer:
-        refused = refusal(asked.guards, self._entries, self.revision)
+    def take(self, transaction: Transaction) -> CommitAnswer:
+        refused = refusal(transaction.guards, self._entries, self.revision)
         if refused is not None:
             return refused
-        for write in asked.writes:
+        for write in transaction.writes:
             if isinstance(write, Put) and write.lease != NO_LEASE and write.lease not in self._leases:
                 return LeaseNotFoundError(write.lease)
         revision = Revision(self.revision + 1)
-        events = changes(asked.writes, self._entries, revision)
+        events = changes(transaction.writes, self._entries, revision)
         if events:
             self.revision = revision
             self.batches.append(Batch(revision, events))

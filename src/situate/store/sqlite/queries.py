@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import apsw
 import msgspec
 
-from situate.store.entries import Batch, Entry, Event, Page, Reading, Revision
+from situate.store.entries import Batch, Entry, Event, Page, ReadResult, Revision
 from situate.store.errors import CompactedError, CorruptError, FutureRevisionError
 from situate.store.keys import first_after, prefix_end
 from situate.store.sqlite.rows import BY_RANGE, NO_ROW, PLACES, Row, by_number, encoded, fetch, last_number, one
@@ -51,8 +51,8 @@ def heads(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Row]:
     return _rows(connection, _pairs(connection, _HEADS, encoded(list(dict.fromkeys(keys)))))
 
 
-def read(connection: apsw.Connection, keys: Sequence[str], at: Revision | None) -> Reading:
-    def ask(connection: apsw.Connection, newest: Revision, compacted: Revision) -> Reading:
+def read(connection: apsw.Connection, keys: Sequence[str], at: Revision | None) -> ReadResult:
+    def ask(connection: apsw.Connection, newest: Revision, compacted: Revision) -> ReadResult:
         revision = _reachable(at, newest, compacted)
         if revision == newest:
             found = heads(connection, keys)
@@ -60,12 +60,12 @@ def read(connection: apsw.Connection, keys: Sequence[str], at: Revision | None) 
             found = {}
             for key in keys:
                 found.update(_rows(connection, _standing(connection, key, first_after(key), revision, newest, 1)[0]))
-        return Reading(revision, tuple(found[key].entry if key in found else None for key in keys))
+        return ReadResult(revision, tuple(found[key].entry if key in found else None for key in keys))
 
     return snapshot(connection, ask)
 
 
-def listed(connection: apsw.Connection, prefix: str, at: Revision | None, after: str, limit: int) -> Page:
+def scan(connection: apsw.Connection, prefix: str, at: Revision | None, after: str, limit: int) -> Page:
     def ask(connection: apsw.Connection, newest: Revision, compacted: Revision) -> Page:
         revision = _reachable(at, newest, compacted)
         start = max(prefix, first_after(after)) if after else prefix

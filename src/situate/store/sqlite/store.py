@@ -13,14 +13,14 @@ from typing import Any, Final, Self, TypeVar
 
 import apsw
 
-from situate.store.entries import Batch, LeaseId, Page, Reading, Revision
+from situate.store.entries import Batch, LeaseId, Page, ReadResult, Revision
 from situate.store.errors import ClosedError, CorruptError, FailedError, StoreError, StoreFullError
 from situate.store.feed import Feed, FeedWatch
-from situate.store.lease_expiry import Expiry
+from situate.store.lease_expiry import LeaseExpiry
 from situate.store.sqlite import file, queries, schema
-from situate.store.sqlite.log import Log
-from situate.store.sqlite.writer import Answers, Commit, Task, Writer
-from situate.store.transactions import Guard, Outcome, Write, checked
+from situate.store.sqlite.log import TransactionLog
+from situate.store.sqlite.writer import Commit, JobResults, Task, Writer
+from situate.store.transactions import Guard, Outcome, Write, validated
 
 READERS: Final = 2
 LEASE_BITS: Final = 62
@@ -32,14 +32,14 @@ T = TypeVar("T")
 class SqliteStore:
     """Made by open(). One at a time for a file; a second one is refused."""
 
-    def __init__(self, path: Path, held: file.Lock, connection: apsw.Connection) -> None:
+    def __init__(self, path: Path, lock: file.Lock, connection: apsw.Connection) -> None:
         self._path = path
-        self._lock = held
-        log = Log(connection)
+        self._lock = lock
+        log = TransactionLog(connection)
         self._writer = Writer(log, asyncio.get_running_loop(), self._deliver)
         self._feed = Feed(log.revision, self._history)
         self._newest = log.revision
-        self._expiry = Expiry(self._expired)
+        self._expiry = LeaseExpiry(self._expired)
         for lease, ttl_s in schema.load_leases(connection).items():
             self._expiry.add(lease, ttl_s)
         self._readers = ThreadPoolExecutor(READERS, "store reader")
@@ -47,43 +47,43 @@ class SqliteStore:
         for _ in range(READERS):
             self._snapshots.put(file.open_reader(path))
         self._stopped = asyncio.Event()
-        self._forgotten = Revision(0)
-        self._forgetting: asyncio.Task[None] | None = None
+        self._compacting_to = Revision(0)
+        self._compaction: asyncio.Task[None] | None = None
         self._writer.start()
 
     @classmethod
     async def open(cls, path: Path, limit_bytes: int = 0) -> Self:
         """Open or create; InUseError, CorruptError or StoreError say in one line why not."""
-        held = await asyncio.to_thread(file.lock, path)
+        lock = await asyncio.to_thread(file.lock, path)
         try:
-            return cls(path, held, await asyncio.to_thread(file.open_writer, path, limit_bytes))
+            return cls(path, lock, await asyncio.to_thread(file.open_writer, path, limit_bytes))
         except CorruptError as error:
-            held.release()
+            lock.release()
             raise CorruptError(f"{path}: {error}") from None
         except BaseException:
-            held.release()
+            lock.release()
             raise
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
-        self._still_open()
+        self._check_open()
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._writer.submit(Commit(checked(guards, writes), answer))
+        self._writer.submit(Commit(validated(guards, writes), answer))
         try:
             return await answer
         except StoreFullError:
-            self._make_room()
+            self._compact_now()
             raise
 
-    def _make_room(self) -> None:
+    def _compact_now(self) -> None:
         """Let go of history now, rather than at its time: whoever was refused may find room when they try again."""
         newest = max(self._newest, self._feed.revision)
-        if newest > self._forgotten and (self._forgetting is None or self._forgetting.done()):
-            self._forgotten = newest
-            self._forgetting = asyncio.create_task(self._forget(newest), name="store-room")
+        if newest > self._compacting_to and (self._compaction is None or self._compaction.done()):
+            self._compacting_to = newest
+            self._compaction = asyncio.create_task(self._compact_quietly(newest), name="store-room")
 
-    async def _forget(self, revision: Revision) -> None:
+    async def _compact_quietly(self, revision: Revision) -> None:
         with suppress(StoreError):  # nobody waits for this one
             await self.compact(revision)
 
@@ -93,13 +93,13 @@ class SqliteStore:
         while await self._perform(lambda log: (log.sweep(), [])):
             pass
 
-    async def _perform(self, run: Callable[[Log], tuple[T, list[Batch]]]) -> T:
-        self._still_open()
+    async def _perform(self, run: Callable[[TransactionLog], tuple[T, list[Batch]]]) -> T:
+        self._check_open()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._writer.submit(Task(run, answer))
         return await answer
 
-    def _deliver(self, answers: Answers, batches: list[Batch], failed: FailedError | None) -> None:
+    def _deliver(self, answers: JobResults, batches: list[Batch], failed: FailedError | None) -> None:
         """On the event loop: watches hear of a commit before whoever made it."""
         for batch in batches:
             self._feed.publish(batch)
@@ -116,32 +116,32 @@ class SqliteStore:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> Reading:
-        found = await self._ask(queries.read, tuple(keys), at)
+    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
+        found = await self._query(queries.read, tuple(keys), at)
         self._newest = max(self._newest, found.revision)
         return found
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
-        found = await self._ask(queries.listed, prefix, at, after, limit)
+        found = await self._query(queries.scan, prefix, at, after, limit)
         self._newest = max(self._newest, found.revision)
         return found
 
     async def revision(self) -> Revision:
         """A reader may have seen a commit whose maker is answered only a moment later."""
-        self._still_open()
+        self._check_open()
         return max(self._newest, self._feed.revision)
 
     def watch(self, prefix: str, after: Revision) -> FeedWatch:
         return self._feed.watch(prefix, after)
 
     async def _history(self, prefix: str, after: Revision, until: Revision) -> tuple[list[Batch], Revision]:
-        return await self._ask(queries.history, prefix, after, until)
+        return await self._query(queries.history, prefix, after, until)
 
-    async def _ask(self, question: Callable[..., T], *words: Any) -> T:
-        self._still_open()
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._asked, question, words)
+    async def _query(self, question: Callable[..., T], *words: Any) -> T:
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run_query, question, words)
 
-    def _asked(self, question: Callable[..., T], words: tuple[Any, ...]) -> T:
+    def _run_query(self, question: Callable[..., T], words: tuple[Any, ...]) -> T:
         """In a reader's thread."""
         connection = self._snapshots.get()
         try:
@@ -161,8 +161,8 @@ class SqliteStore:
         return lease
 
     async def keep_alive(self, lease: LeaseId) -> bool:
-        self._still_open()
-        return self._expiry.keep(lease)
+        self._check_open()
+        return self._expiry.keep_alive(lease)
 
     async def revoke(self, lease: LeaseId) -> None:
         self._expiry.drop(lease)
@@ -189,11 +189,11 @@ class SqliteStore:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        if self._forgetting is not None:
-            self._forgetting.cancel()
+        if self._compaction is not None:
+            self._compaction.cancel()
         self._feed.end(ClosedError())
         self._expiry.close()
-        self._writer.hand_over()
+        self._writer.flush()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -203,7 +203,7 @@ class SqliteStore:
         self._writer.stop()
         self._lock.release()
 
-    def _still_open(self) -> None:
+    def _check_open(self) -> None:
         ended: StoreError | None = self._feed.ended
         if ended:
             raise ended

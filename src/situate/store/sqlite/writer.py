@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from situate.store.entries import Batch
 from situate.store.errors import FailedError, StoreError
-from situate.store.sqlite.log import Log
+from situate.store.sqlite.log import TransactionLog
 from situate.store.transactions import Transaction
 
-MOST_AT_ONCE: Final = 256
+MAX_BATCH: Final = 256
 
 
 class Commit(Struct, gc=False):
@@ -33,14 +33,14 @@ class Commit(Struct, gc=False):
 class Task(Struct, gc=False):
     """Anything else that writes, by itself."""
 
-    run: Callable[[Log], tuple[Any, list[Batch]]]
+    run: Callable[[TransactionLog], tuple[Any, list[Batch]]]
     answer: asyncio.Future[Any]
 
 
 Job: TypeAlias = Commit | Task
-Answers: TypeAlias = list[tuple[asyncio.Future[Any], Any]]
+JobResults: TypeAlias = list[tuple[asyncio.Future[Any], Any]]
 """A value, or an exception to raise."""
-Deliver: TypeAlias = Callable[[Answers, list[Batch], FailedError | None], None]
+Deliver: TypeAlias = Callable[[JobResults, list[Batch], FailedError | None], None]
 
 
 def _is_commit(job: Job) -> bool:
@@ -50,12 +50,12 @@ def _is_commit(job: Job) -> bool:
 class Writer:
     """Owns the log. `deliver` is called on the event loop, in the order of commits."""
 
-    def __init__(self, log: Log, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
+    def __init__(self, log: TransactionLog, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
         self._log = log
         self._loop = loop
         self._deliver = deliver
         self._jobs: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._gathered: list[Job] = []
+        self._submitted: list[Job] = []
         self._thread = threading.Thread(target=self._run, name="store writer", daemon=True)
 
     def start(self) -> None:
@@ -64,15 +64,15 @@ class Writer:
     def submit(self, job: Job) -> None:
         """On the event loop. All of one turn of it are handed over together: to wake the thread for each takes as long
         as to commit one."""
-        if not self._gathered:
-            self._loop.call_soon(self.hand_over)
-        self._gathered.append(job)
+        if not self._submitted:
+            self._loop.call_soon(self.flush)
+        self._submitted.append(job)
 
-    def hand_over(self) -> None:
+    def flush(self) -> None:
         """What was submitted and is not with the thread yet."""
-        if self._gathered:
-            self._jobs.put(self._gathered)
-            self._gathered = []
+        if self._submitted:
+            self._jobs.put(self._submitted)
+            self._submitted = []
 
     def stop(self) -> None:
         """Finish what was handed over, and close the log. Blocks."""
@@ -82,22 +82,22 @@ class Writer:
     def _run(self) -> None:
         """Never try again after the disk has lied: fsync may say yes the second time, and the data be gone."""
         failed: FailedError | None = None
-        for jobs in self._taken():
+        for jobs in self._job_groups():
             if failed:
-                answers: Answers = [(job.answer, failed) for job in jobs]
+                answers: JobResults = [(job.answer, failed) for job in jobs]
                 batches: list[Batch] = []
             else:
                 answers, batches, failed = self._perform(jobs)
             self._loop.call_soon_threadsafe(self._deliver, answers, batches, failed)
             if not failed:
-                failed = self._checkpointed()
+                failed = self._checkpoint()
         self._log.close(in_order=not failed)
 
-    def _taken(self) -> Iterator[list[Job]]:
+    def _job_groups(self) -> Iterator[list[Job]]:
         """What there is, up to a limit: transactions together, anything else by itself."""
         while (jobs := self._jobs.get()) is not None:
             ended = False
-            while len(jobs) < MOST_AT_ONCE:
+            while len(jobs) < MAX_BATCH:
                 try:
                     more = self._jobs.get_nowait()
                 except Empty:
@@ -108,12 +108,12 @@ class Writer:
                 jobs += more
             for are_commits, group in groupby(jobs, key=_is_commit):
                 together = list(group)
-                size = MOST_AT_ONCE if are_commits else 1
+                size = MAX_BATCH if are_commits else 1
                 yield from (together[start : start + size] for start in range(0, len(together), size))
             if ended:
                 return
 
-    def _perform(self, jobs: list[Job]) -> tuple[Answers, list[Batch], FailedError | None]:
+    def _perform(self, jobs: list[Job]) -> tuple[JobResults, list[Batch], FailedError | None]:
         try:
             if isinstance(first := jobs[0], Task):
                 value, batches = first.run(self._log)
@@ -126,7 +126,7 @@ class Writer:
             failed = FailedError(f"the disk failed, and the store stops: {error}")
             return [(job.answer, failed) for job in jobs], [], failed
 
-    def _checkpointed(self) -> FailedError | None:
+    def _checkpoint(self) -> FailedError | None:
         try:
             self._log.checkpoint()
         except apsw.Error as error:

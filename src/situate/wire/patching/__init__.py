@@ -4,12 +4,12 @@ Pure: an object and a patch in, an object out, nothing changed in place. Limits 
 decodes the bodies; defaults, validation and dry run are the server's.
 """
 
-from situate.wire.patching.apply import LAST_APPLIED, Writer, applied, updated
+from situate.wire.patching.apply import LAST_APPLIED, FieldWriter, applied, updated
 from situate.wire.patching.errors import ApplyConflictError, Conflict, PatchError
 from situate.wire.patching.json_patch import MAX_OPERATIONS, json_patched
 from situate.wire.patching.merge import merge_patched
 from situate.wire.patching.owned import without_nulls
-from situate.wire.patching.schema import Shape, shape_of
+from situate.wire.patching.schema import MergeSchema, merge_schema
 from situate.wire.patching.strategic import strategic_patched
 
 __all__ = [
@@ -18,12 +18,12 @@ __all__ = [
     "ApplyConflictError",
     "Conflict",
     "PatchError",
-    "Shape",
-    "Writer",
+    "MergeSchema",
+    "FieldWriter",
     "applied",
     "json_patched",
     "merge_patched",
-    "shape_of",
+    "merge_schema",
     "strategic_patched",
     "updated",
     "without_nulls",

@@ -28,11 +28,11 @@ from situate.wire.patching.fields import (
 from situate.wire.patching.managers import (
     APPLY,
     UPDATE,
-    AnyShare,
+    AnyOwnedFields,
+    OwnedFields,
     OwnerId,
     Owners,
-    Share,
-    StoredShare,
+    StoredOwnedFields,
     capped,
     decoded,
     encoded,
@@ -40,7 +40,7 @@ from situate.wire.patching.managers import (
     stored,
 )
 from situate.wire.patching.owned import (
-    Comparison,
+    FieldChanges,
     collapsed,
     compared,
     fields_of,
@@ -50,9 +50,9 @@ from situate.wire.patching.owned import (
     with_named,
     without_hollows,
 )
-from situate.wire.patching.schema import Shape, blank, is_served, resets, shape_of
+from situate.wire.patching.schema import MergeSchema, blank, is_served, merge_schema, resets
 
-__all__ = ["LAST_APPLIED", "Writer", "applied", "updated"]
+__all__ = ["LAST_APPLIED", "FieldWriter", "applied", "updated"]
 
 Json = dict[str, Any]
 
@@ -76,7 +76,7 @@ _SYSTEM: Final = from_paths(
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FieldWriter:
     """Who writes, to what, and when."""
 
     manager: str
@@ -91,15 +91,15 @@ class Writer:
         return OwnerId(self.manager or "unknown", operation, version, self.subresource)
 
     @property
-    def shape(self) -> Shape:
-        return shape_of(self.api_version, self.kind)
+    def schema(self) -> MergeSchema:
+        return merge_schema(self.api_version, self.kind)
 
     @property
     def unwritable(self) -> Fields:
         return from_paths(tuple(map(field_step, path)) for path in resets(self.kind, self.subresource))
 
 
-def updated(live: Json | None, new: Json, writer: Writer) -> Json:
+def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
     """The new object, as it is to be stored, with managedFields that say what the writer changed. `live` is None if it
     was not there before."""
     owners = _asked_for(live, new, writer)
@@ -109,7 +109,7 @@ def updated(live: Json | None, new: Json, writer: Writer) -> Json:
     return _with_owners(new, _after_update(before, _bare(new), owners, writer))
 
 
-def _asked_for(live: Json | None, new: Json, writer: Writer) -> Owners:
+def _asked_for(live: Json | None, new: Json, writer: FieldWriter) -> Owners:
     """The owners to start from. A client may write managedFields, but not by way of a subresource."""
     entries, before = new.get("metadata", {}).get("managedFields"), _entries(live)
     if not writer.subresource and entries != before:
@@ -120,24 +120,24 @@ def _asked_for(live: Json | None, new: Json, writer: Writer) -> Owners:
     return stored(before)
 
 
-def _decoded_or_none(entries: Any) -> dict[OwnerId, Share]:
+def _decoded_or_none(entries: Any) -> dict[OwnerId, OwnedFields]:
     try:
         return decoded(entries or [])
     except PatchError:
         return {}
 
 
-def _after_update(live: Json, new: Json, owners: Owners, writer: Writer) -> dict[OwnerId, AnyShare]:
+def _after_update(live: Json, new: Json, owners: Owners, writer: FieldWriter) -> dict[OwnerId, AnyOwnedFields]:
     rest, comparison, _ = _settled(live, new, owners, writer, None)
     mine = difference(without(union(comparison.modified, comparison.added), writer.unwritable), _SYSTEM)
     if mine:
         owner = writer.owner(UPDATE)
         before = rest[owner].fields if owner in rest else EMPTY
-        rest[owner] = Share(union(mine, before), writer.api_version, writer.now)
+        rest[owner] = OwnedFields(union(mine, before), writer.api_version, writer.now)
     return capped(rest)
 
 
-def applied(live: Json | None, config: Json, writer: Writer, *, force: bool = False) -> Json:
+def applied(live: Json | None, config: Json, writer: FieldWriter, *, force: bool = False) -> Json:
     """The live object with the configuration applied. Without force, ApplyConflictError if others own what changes."""
     _check(config, writer)
     result, lost = _apply(live, config, stored(_entries(live)), writer)
@@ -150,7 +150,7 @@ def applied(live: Json | None, config: Json, writer: Writer, *, force: bool = Fa
     return _with_last_applied(result, config) if writer.manager == KUBECTL else result
 
 
-def _check(config: Json, writer: Writer) -> None:
+def _check(config: Json, writer: FieldWriter) -> None:
     named = (config.get("apiVersion"), config.get("kind"))
     if named != (writer.api_version, writer.kind):
         raise PatchError(f"invalid object type: {named[0]}, Kind={named[1]}")
@@ -162,9 +162,9 @@ def _check(config: Json, writer: Writer) -> None:
         raise PatchError(TOO_MANY_FIELDS.format(limit=MAX_FIELDS, count=count), TOO_LARGE)
 
 
-def _apply(live: Json | None, config: Json, owners: Owners, writer: Writer) -> tuple[Json, dict[OwnerId, Fields]]:
+def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter) -> tuple[Json, dict[OwnerId, Fields]]:
     """The object, and what others lose by it."""
-    shape, me = writer.shape, writer.owner(APPLY)
+    shape, me = writer.schema, writer.owner(APPLY)
     before = _bare(live) if live is not None else {"metadata": {}}
     if live is not None and not owners:
         earlier = replace(writer, manager=BEFORE_FIRST_APPLY)
@@ -175,7 +175,7 @@ def _apply(live: Json | None, config: Json, owners: Owners, writer: Writer) -> t
     # more. 4. See who loses something by that.
     new = merged(before, config, shape)
     mine = without(fields_of(config, shape), writer.unwritable)
-    owners = {**owners, me: Share(mine, writer.api_version, last.time if last else None)}
+    owners = {**owners, me: OwnedFields(mine, writer.api_version, last.time if last else None)}
     if last is not None and difference(owned_before := collapsed(last.fields, shape), mine):
         new = _pruned(new, owners, owned_before, shape)
     owners, _, lost = _settled(before, new, owners, writer, me)
@@ -185,13 +185,13 @@ def _apply(live: Json | None, config: Json, owners: Owners, writer: Writer) -> t
     if me in owners:
         fields = difference(owners[me].fields, _SYSTEM)
         time = writer.now if changed else owners[me].time
-        owners[me] = Share(fields, writer.api_version, time)
+        owners[me] = OwnedFields(fields, writer.api_version, time)
         if not fields:
             del owners[me]
     return _with_owners(new if changed else before, owners), lost
 
 
-def _pruned(new: Json, owners: Owners, last: Fields, shape: Shape) -> Json:
+def _pruned(new: Json, owners: Owners, last: Fields, shape: MergeSchema) -> Json:
     """Without what the applier owned and left out this time, unless somebody else owns it."""
     kept: Fields = EMPTY
     for share in owners.values():
@@ -206,34 +206,34 @@ def _pruned(new: Json, owners: Owners, last: Fields, shape: Shape) -> Json:
 
 
 def _settled(
-    live: Json, new: Json, owners: Owners, writer: Writer, me: OwnerId | None
-) -> tuple[dict[OwnerId, AnyShare], Comparison, dict[OwnerId, Fields]]:
+    live: Json, new: Json, owners: Owners, writer: FieldWriter, me: OwnerId | None
+) -> tuple[dict[OwnerId, AnyOwnedFields], FieldChanges, dict[OwnerId, Fields]]:
     """The owners after a change (nobody but the writer owns what it changed, and nobody what is gone), the change, and
     what others owned of it."""
-    comparison = compared(live, new, writer.shape)
+    comparison = compared(live, new, writer.schema)
     if blocked := writer.unwritable:
-        comparison = Comparison(*(without(fields, blocked) for fields in comparison))
+        comparison = FieldChanges(*(without(fields, blocked) for fields in comparison))
     changed = union(comparison.modified, comparison.added)
     touched = union(changed, comparison.removed)
     lost: dict[OwnerId, Fields] = {}
-    rest: dict[OwnerId, AnyShare] = {}
+    rest: dict[OwnerId, AnyOwnedFields] = {}
     for owner, share in owners.items():
         if owner == me:
             rest[owner] = share
         elif share.api_version != writer.api_version and not is_served(share.api_version, writer.kind):
             continue  # of a version that is not served any more
-        elif isinstance(share, StoredShare) and not touches(share.entry["fieldsV1"], touched):
+        elif isinstance(share, StoredOwnedFields) and not touches(share.entry["fieldsV1"], touched):
             rest[owner] = share
         else:
-            fields = collapsed(share.fields, writer.shape)
+            fields = collapsed(share.fields, writer.schema)
             if taken := intersection(fields, changed):
                 lost[owner] = taken
             if fields := difference(fields, touched):
-                rest[owner] = Share(fields, share.api_version, share.time)
+                rest[owner] = OwnedFields(fields, share.api_version, share.time)
     return rest, comparison, lost
 
 
-def _unchanged_since_last_applied(live: Json, writer: Writer) -> Fields:
+def _unchanged_since_last_applied(live: Json, writer: FieldWriter) -> Fields:
     """What client-side apply wrote, and nobody has changed since: kubectl may take it over without force."""
     try:
         config = msgspec.json.decode(live["metadata"]["annotations"][LAST_APPLIED])
@@ -242,8 +242,8 @@ def _unchanged_since_last_applied(live: Json, writer: Writer) -> Fields:
     if not isinstance(config, dict) or config.get("apiVersion") != writer.api_version:
         return EMPTY
     try:
-        found = fields_of(config, writer.shape)
-        comparison = compared(config, _bare(live), writer.shape)
+        found = fields_of(config, writer.schema)
+        comparison = compared(config, _bare(live), writer.schema)
     except PatchError:
         return EMPTY
     for changed in comparison:

@@ -4,7 +4,7 @@ from typing import Any, Final, Literal
 
 from situate.wire.patching.errors import PatchError
 from situate.wire.patching.fields import Path, Step, key_step, path_text, value_step
-from situate.wire.patching.schema import Shape
+from situate.wire.patching.schema import MergeSchema
 
 __all__ = ["MISSING", "Way", "by_step", "common_way", "or_empty", "step_of", "way_of"]
 
@@ -19,7 +19,7 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-def step_of(item: Any, shape: Shape, path: Path = ()) -> Step:
+def step_of(item: Any, shape: MergeSchema, path: Path = ()) -> Step:
     """How an item of a list is named. PatchError for one that cannot be."""
     if shape.form == "set":
         if item is None or isinstance(item, dict | list):
@@ -35,20 +35,20 @@ def step_of(item: Any, shape: Shape, path: Path = ()) -> Step:
     return key_step(keys)
 
 
-def by_step(items: list[Any], shape: Shape, path: Path = ()) -> dict[Step, list[Any]]:
+def by_step(items: list[Any], shape: MergeSchema, path: Path = ()) -> dict[Step, list[Any]]:
     found: dict[Step, list[Any]] = {}
     for item in items:
         found.setdefault(step_of(item, shape, path), []).append(item)
     return found
 
 
-def way_of(value: Any, shape: Shape) -> Way:
+def way_of(value: Any, shape: MergeSchema) -> Way:
     if isinstance(value, dict) and shape.form == "open":
         return "object"
     return "list" if isinstance(value, list) and shape.form in ("keyed", "set") else "leaf"
 
 
-def common_way(left: Any, right: Any, shape: Shape) -> Way:
+def common_way(left: Any, right: Any, shape: MergeSchema) -> Way:
     """Null and nothing go along with whatever the other is; and two that are empty are one value."""
     if left is MISSING or left is None:
         way = way_of(right, shape)

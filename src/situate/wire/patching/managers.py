@@ -17,11 +17,11 @@ from situate.wire.patching.fields import Fields, from_v1, to_v1, union
 __all__ = [
     "APPLY",
     "UPDATE",
-    "AnyShare",
+    "AnyOwnedFields",
     "OwnerId",
     "Owners",
-    "Share",
-    "StoredShare",
+    "OwnedFields",
+    "StoredOwnedFields",
     "capped",
     "decoded",
     "encoded",
@@ -64,7 +64,7 @@ class OwnerId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class OwnedFields:
     """What somebody owns."""
 
     fields: Fields
@@ -74,7 +74,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredShare:
+class StoredOwnedFields:
     """What somebody owns, as we have stored it. Most writes touch what few own, and need not read the rest."""
 
     entry: Mapping[str, Any]
@@ -93,8 +93,8 @@ class StoredShare:
         return self.entry.get("time")
 
 
-AnyShare = Share | StoredShare
-Owners = Mapping[OwnerId, AnyShare]
+AnyOwnedFields = OwnedFields | StoredOwnedFields
+Owners = Mapping[OwnerId, AnyOwnedFields]
 
 
 def is_reset(entries: Any) -> bool:
@@ -102,16 +102,16 @@ def is_reset(entries: Any) -> bool:
     return entries in ([], [{}])
 
 
-def decoded(entries: Any) -> dict[OwnerId, Share]:
+def decoded(entries: Any) -> dict[OwnerId, OwnedFields]:
     """From managedFields. PatchError if there is something wrong with it."""
     if not isinstance(entries, list):
         raise PatchError("metadata.managedFields must be a list")
     return dict(_parse_entry(entry, index) for index, entry in enumerate(entries))
 
 
-def stored(entries: list[dict[str, Any]]) -> dict[OwnerId, StoredShare]:
+def stored(entries: list[dict[str, Any]]) -> dict[OwnerId, StoredOwnedFields]:
     """From the managedFields of an object that was stored, and so are as `encoded` writes them."""
-    return {_owner_of(entry): StoredShare(entry) for entry in entries}
+    return {_owner_of(entry): StoredOwnedFields(entry) for entry in entries}
 
 
 def _owner_of(entry: Mapping[str, Any]) -> OwnerId:
@@ -119,7 +119,7 @@ def _owner_of(entry: Mapping[str, Any]) -> OwnerId:
     return OwnerId(entry.get("manager", ""), entry["operation"], version, entry.get("subresource", ""))
 
 
-def _parse_entry(entry: Any, index: int) -> tuple[OwnerId, Share]:
+def _parse_entry(entry: Any, index: int) -> tuple[OwnerId, OwnedFields]:
     if not isinstance(entry, dict):
         raise PatchError(f"managed fields entry {index} must be an object")
     texts = [entry.get(name, "") for name in ("manager", "operation", "apiVersion", "subresource", "fieldsType")]
@@ -133,7 +133,7 @@ def _parse_entry(entry: Any, index: int) -> tuple[OwnerId, Share]:
     if fields_type != FIELDS_TYPE:
         problem = f"invalid fieldsType {_quoted(fields_type)}" if fields_type else "missing fieldsType"
         raise PatchError(f"{problem} in managed fields entry {index}")
-    return _owner_of(entry), Share(from_v1(entry.get("fieldsV1") or {}), version, _utc(entry.get("time")))
+    return _owner_of(entry), OwnedFields(from_v1(entry.get("fieldsV1") or {}), version, _utc(entry.get("time")))
 
 
 def encoded(owners: Owners) -> list[dict[str, Any]]:
@@ -142,12 +142,12 @@ def encoded(owners: Owners) -> list[dict[str, Any]]:
     return [_entry(owner, share) for owner, share in rows]
 
 
-def _order(owner: OwnerId, share: AnyShare) -> tuple[Any, ...]:
+def _order(owner: OwnerId, share: AnyOwnedFields) -> tuple[Any, ...]:
     return (owner.operation, share.time or "", owner.manager, share.api_version, owner.subresource)
 
 
-def _entry(owner: OwnerId, share: AnyShare) -> dict[str, Any]:
-    if isinstance(share, StoredShare):
+def _entry(owner: OwnerId, share: AnyOwnedFields) -> dict[str, Any]:
+    if isinstance(share, StoredOwnedFields):
         return dict(share.entry)
     entry = {
         "manager": owner.manager,
@@ -161,7 +161,7 @@ def _entry(owner: OwnerId, share: AnyShare) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
 
 
-def capped(owners: Owners) -> dict[OwnerId, AnyShare]:
+def capped(owners: Owners) -> dict[OwnerId, AnyOwnedFields]:
     """At most MAX_UPDATERS that do not apply: the oldest of each version are put together under one name."""
     kept = dict(owners)
     updaters = sorted(
@@ -181,7 +181,7 @@ def capped(owners: Owners) -> dict[OwnerId, AnyShare]:
         if bucket not in kept:
             kept[bucket] = kept.pop(first[version])
         newest = kept.pop(owner) if owner != bucket else kept[bucket]
-        kept[bucket] = Share(union(newest.fields, kept[bucket].fields), version, newest.time)
+        kept[bucket] = OwnedFields(union(newest.fields, kept[bucket].fields), version, newest.time)
         too_many -= 1
     return kept
 

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from situate.wire.patching.errors import PatchError
 from situate.wire.patching.fields import EMPTY, LEAF, Fields, Path, Step, field_step, path_text
 from situate.wire.patching.items import MISSING, by_step, common_way, or_empty, step_of, way_of
-from situate.wire.patching.schema import Shape
+from situate.wire.patching.schema import MergeSchema
 
 __all__ = [
-    "Comparison",
+    "FieldChanges",
     "collapsed",
     "compared",
     "fields_of",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Comparison(NamedTuple):
+class FieldChanges(NamedTuple):
     """What differs between an object and another."""
 
     removed: Fields
@@ -35,10 +35,10 @@ class Comparison(NamedTuple):
     added: Fields
 
 
-NOTHING: Final = Comparison(EMPTY, EMPTY, EMPTY)
+NOTHING: Final = FieldChanges(EMPTY, EMPTY, EMPTY)
 
 
-def fields_of(value: Any, shape: Shape) -> Fields:
+def fields_of(value: Any, shape: MergeSchema) -> Fields:
     """The fields that whoever applies this object owns."""
     match way_of(value, shape):
         case "object":
@@ -60,12 +60,12 @@ def fields_of(value: Any, shape: Shape) -> Fields:
     return LEAF
 
 
-def compared(old: Any, new: Any, shape: Shape) -> Comparison:
+def compared(old: Any, new: Any, shape: MergeSchema) -> FieldChanges:
     """What is to be done to the old object to have the new one."""
     if old is MISSING:
-        return Comparison(EMPTY, EMPTY, _everything(new, shape))
+        return FieldChanges(EMPTY, EMPTY, _everything(new, shape))
     if new is MISSING:
-        return Comparison(_everything(old, shape), EMPTY, EMPTY)
+        return FieldChanges(_everything(old, shape), EMPTY, EMPTY)
     if old == new:
         return NOTHING
     match common_way(old, new, shape):
@@ -81,10 +81,10 @@ def compared(old: Any, new: Any, shape: Shape) -> Comparison:
                 (step, _compared_items(before.get(step, ()), after.get(step, ()), shape.item))
                 for step in dict.fromkeys((*before, *after))
             )
-    return Comparison(EMPTY, LEAF, EMPTY)
+    return FieldChanges(EMPTY, LEAF, EMPTY)
 
 
-def _collected(inner: Iterable[tuple[Step, Comparison]]) -> Comparison:
+def _collected(inner: Iterable[tuple[Step, FieldChanges]]) -> FieldChanges:
     gone: dict[Step, Fields] = {}
     other: dict[Step, Fields] = {}
     more: dict[Step, Fields] = {}
@@ -92,21 +92,21 @@ def _collected(inner: Iterable[tuple[Step, Comparison]]) -> Comparison:
         for below, inside in zip(found, (gone, other, more), strict=True):
             if below:
                 inside[step] = below
-    return Comparison(Fields(False, gone), Fields(False, other), Fields(False, more))
+    return FieldChanges(Fields(False, gone), Fields(False, other), Fields(False, more))
 
 
-def _compared_items(old: Sequence[Any], new: Sequence[Any], shape: Shape) -> Comparison:
+def _compared_items(old: Sequence[Any], new: Sequence[Any], shape: MergeSchema) -> FieldChanges:
     """Items of one key: one or none of them as a rule, several in old objects that were never valid."""
     if len(old) <= 1 and len(new) <= 1:
         return compared(old[0] if old else MISSING, new[0] if new else MISSING, shape)
     if len(old) > 1 and len(new) > 1:
-        return Comparison(EMPTY, LEAF if old != new else EMPTY, EMPTY)
+        return FieldChanges(EMPTY, LEAF if old != new else EMPTY, EMPTY)
     if len(old) > 1:
-        return Comparison(LEAF, EMPTY, _everything(new[0], shape) if new else EMPTY)
-    return Comparison(_everything(old[0], shape) if old else EMPTY, EMPTY, LEAF)
+        return FieldChanges(LEAF, EMPTY, _everything(new[0], shape) if new else EMPTY)
+    return FieldChanges(_everything(old[0], shape) if old else EMPTY, EMPTY, LEAF)
 
 
-def _everything(value: Any, shape: Shape) -> Fields:
+def _everything(value: Any, shape: MergeSchema) -> Fields:
     """A value that comes or goes as a whole, and all that is inside."""
     if not value or isinstance(value, str | int | float):
         return LEAF
@@ -122,12 +122,12 @@ def _everything(value: Any, shape: Shape) -> Fields:
     return LEAF
 
 
-def merged(live: Any, config: Any, shape: Shape) -> Any:
+def merged(live: Any, config: Any, shape: MergeSchema) -> Any:
     """The live object with all that the configuration says. PatchError if that has an item of a list twice."""
     return _merge(live, config, shape, ())
 
 
-def _merge(live: Any, config: Any, shape: Shape, path: Path) -> Any:
+def _merge(live: Any, config: Any, shape: MergeSchema, path: Path) -> Any:
     way = common_way(live, config, shape)
     if way == "leaf":
         return live if config is MISSING else config
@@ -142,7 +142,7 @@ def _merge(live: Any, config: Any, shape: Shape, path: Path) -> Any:
     return _merge_lists(or_empty(live, []), or_empty(config, []), shape, path)
 
 
-def _merge_lists(live: list[Any], config: list[Any], shape: Shape, path: Path) -> list[Any]:
+def _merge_lists(live: list[Any], config: list[Any], shape: MergeSchema, path: Path) -> list[Any]:
     ours, theirs = by_step(live, shape, path), by_step(config, shape, path)
     for step, items in theirs.items():
         if len(items) > 1:
@@ -197,7 +197,7 @@ def _interleaved(live: list[Step], config: list[Step]) -> Iterator[tuple[Step, i
                 upcoming = next(shared, None)
 
 
-def removed(value: Any, fields: Fields, shape: Shape) -> Any:
+def removed(value: Any, fields: Fields, shape: MergeSchema) -> Any:
     """The object without these fields; None where nothing is left."""
     match way_of(value, shape):
         case "leaf":
@@ -227,7 +227,7 @@ def with_named(fields: Fields) -> Fields:
     return Fields(fields.here, inside)
 
 
-def collapsed(fields: Fields, shape: Shape) -> Fields:
+def collapsed(fields: Fields, shape: MergeSchema) -> Fields:
     """The set, with the value itself for what is inside a value that has one owner: sets may be older than schemas."""
     in_list = any(step[0] != "f" for step in fields.inside)
     if fields.inside and (shape.form == "whole" or (in_list and shape.form == "open")):
@@ -253,7 +253,7 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def without_hollows(value: Any, shape: Shape) -> Any:
+def without_hollows(value: Any, shape: MergeSchema) -> Any:
     """The object without nulls, and without empty lists that nobody can own: as it is once it has been stored."""
     if isinstance(value, dict):
         return {

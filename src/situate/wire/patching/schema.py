@@ -12,7 +12,7 @@ import msgspec
 
 from situate.wire.schema.table import Field, Message, flat_fields, kinds, message, message_of
 
-__all__ = ["OPEN", "Key", "Shape", "blank", "is_served", "resets", "shape_of"]
+__all__ = ["OPEN", "Key", "MergeSchema", "blank", "is_served", "resets", "merge_schema"]
 
 
 class Key(NamedTuple):
@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MergeSchema:
     """How a value is merged, and how finely it is owned."""
 
     form: Literal["open", "whole", "keyed", "set"] = "open"
@@ -38,17 +38,17 @@ class Shape:
     """The type of the object, or of the list's items; "" if there is nothing to say about its fields, and "whole" for
     items that have one owner each."""
 
-    def field(self, name: str) -> "Shape":
+    def field(self, name: str) -> "MergeSchema":
         """The shape of a field of an object of this shape."""
         return _fields(self.type).get(name, OPEN) if self.type else OPEN
 
     @property
-    def item(self) -> "Shape":
+    def item(self) -> "MergeSchema":
         """The shape of the items of a list of this shape."""
         return _item_of(self.type)
 
 
-OPEN: Final = Shape()
+OPEN: Final = MergeSchema()
 _METADATA: Final = "meta.v1.ObjectMeta"
 _UNKNOWN: Final = "-"
 """The type of a kind that is not in the table: only its metadata is known."""
@@ -63,32 +63,32 @@ _CUSTOM: Final = ("scheduling.x-k8s.io/v1alpha1", "situate.dev/v1alpha1")
 
 
 @cache
-def _item_of(type_name: str) -> Shape:
-    return Shape("whole") if type_name == "whole" else Shape(type=type_name)
+def _item_of(type_name: str) -> MergeSchema:
+    return MergeSchema("whole") if type_name == "whole" else MergeSchema(type=type_name)
 
 
 @cache
-def _fields(type_name: str) -> dict[str, Shape]:
+def _fields(type_name: str) -> dict[str, MergeSchema]:
     if type_name == _UNKNOWN:
-        return {"metadata": Shape(type=_METADATA)}
+        return {"metadata": MergeSchema(type=_METADATA)}
     return {field.name: _shape(field) for field in flat_fields(message(type_name))}
 
 
-def _shape(field: Field) -> Shape:
+def _shape(field: Field) -> MergeSchema:
     inner = field.type.of if field.type.form == "list" and field.type.of else field.type
     name = inner.name if inner.form == "message" else ""
     match field.merge.split():
         case ["set", *more]:
-            return Shape("set", merge_key="" if more == ["merged"] else None)
+            return MergeSchema("set", merge_key="" if more == ["merged"] else None)
         case ["whole", "merged", key]:
-            return Shape("whole", merge_key=key)
+            return MergeSchema("whole", merge_key=key)
         case ["whole", *more]:
-            return Shape("whole", replaced=more == ["replaced"])
+            return MergeSchema("whole", replaced=more == ["replaced"])
         case ["by", keys, *more]:
             parsed = tuple(_parse_key(key) for key in keys.split(","))
             merge_key = None if "replaced" in more else parsed[0].name
-            return Shape("keyed", parsed, merge_key, type="whole" if "whole" in more else name)
-    return Shape(type=name) if field.type.form == "message" else OPEN
+            return MergeSchema("keyed", parsed, merge_key, type="whole" if "whole" in more else name)
+    return MergeSchema(type=name) if field.type.form == "message" else OPEN
 
 
 def _parse_key(text: str) -> Key:
@@ -97,10 +97,10 @@ def _parse_key(text: str) -> Key:
 
 
 @cache
-def shape_of(api_version: str, kind: str) -> Shape:
+def merge_schema(api_version: str, kind: str) -> MergeSchema:
     """The shape of a kind's objects. For a kind that is not in the table, only the metadata's is known."""
     one = message_of(api_version, kind)
-    return Shape(type=_UNKNOWN if one is None else one.name)
+    return MergeSchema(type=_UNKNOWN if one is None else one.name)
 
 
 def is_served(api_version: str, kind: str) -> bool:

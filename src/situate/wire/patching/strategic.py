@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from situate.wire.patching.errors import UNPROCESSABLE, PatchError, go_text
 from situate.wire.patching.ordering import ident, in_order
-from situate.wire.patching.schema import Shape
+from situate.wire.patching.schema import MergeSchema
 
 __all__ = ["strategic_patched"]
 
@@ -24,14 +24,14 @@ BAD_RETAIN: Final = "invalid patch format of retainKeys"
 LISTS_OF_LISTS: Final = "lists of lists are not supported"
 
 
-def strategic_patched(target: dict[str, Any], patch: Any, shape: Shape) -> dict[str, Any]:
+def strategic_patched(target: dict[str, Any], patch: Any, shape: MergeSchema) -> dict[str, Any]:
     """The target with the patch merged into it. The result shares parts with both."""
     if not isinstance(patch, dict):
         raise PatchError("invalid JSON document")
     return _merge_objects(target, patch, shape)
 
 
-def _merge_objects(target: dict[str, Any], patch: dict[str, Any], shape: Shape) -> dict[str, Any]:
+def _merge_objects(target: dict[str, Any], patch: dict[str, Any], shape: MergeSchema) -> dict[str, Any]:
     if PATCH in patch:
         return _directed(patch)
     result = dict(target)
@@ -89,7 +89,7 @@ def _delete_from(result: dict[str, Any], name: str, gone: Any) -> None:
     result[name] = [item for item in held if ident(item) not in wanted]
 
 
-def _merge_field(result: dict[str, Any], name: str, value: Any, shape: Shape) -> None:
+def _merge_field(result: dict[str, Any], name: str, value: Any, shape: MergeSchema) -> None:
     held = result.get(name)
     if isinstance(held, dict) and isinstance(value, dict):
         result[name] = value if shape.replaced else _merge_objects(held, value, shape)
@@ -112,7 +112,7 @@ def _is_directive(value: Any) -> bool:
     return isinstance(value, dict) and PATCH in value
 
 
-def _merge_lists(held: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_lists(held: list[Any], patch: list[Any], shape: MergeSchema) -> list[Any]:
     if shape.merge_key is None:
         return patch
     if not held and not patch:
@@ -123,7 +123,7 @@ def _merge_lists(held: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     return in_order(both, patch, held, "")
 
 
-def _merge_items(held: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_items(held: list[Any], patch: list[Any], shape: MergeSchema) -> list[Any]:
     key = shape.merge_key or ""
     if not key:
         raise PatchError("cannot merge lists without merge key")
@@ -164,7 +164,7 @@ def _with_directives_done(held: list[Any], patch: list[Any], key: str) -> tuple[
     return [item for item in held if key not in item or ident(item[key]) not in gone], plain
 
 
-def _set_order(result: dict[str, Any], patch: dict[str, Any], name: str, order: Any, shape: Shape) -> None:
+def _set_order(result: dict[str, Any], patch: dict[str, Any], name: str, order: Any, shape: MergeSchema) -> None:
     """Merge a list and put it into the order that the patch asks for; take it out of the patch, as done."""
     key = shape.field(name).merge_key or ""
     held, change = result.get(name), patch.get(name)
