@@ -51,7 +51,7 @@ def created(body: Json, strategy: Strategy, *, show: bool = True) -> Json:
         meta["generation"] = 1
     strategy.prepare_create(obj)
     causes = validate_metadata(obj, strategy.name_rule, "namespace" in _scoped(body))
-    causes += strategy.validate(obj)
+    strategy.validate(obj, causes)
     meta["resourceVersion"] = REVISION
     return _answer(201, obj, body, causes, show, strategy.warnings(obj))
 
@@ -68,7 +68,8 @@ def updated(body: Json, kept: Json, strategy: Strategy, verb: str, *, show: bool
         if strategy.counts_generation and _counted(new) != _counted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     causes = validate_metadata_update(new, old)
-    causes += strategy.validate_status(new, old) if verb == "status" else strategy.validate_update(new, old)
+    validate = strategy.validate_status if verb == "status" else strategy.validate_update
+    validate(new, old, causes)
     return _answer(200, new, body, causes, show, [])
 
 

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import dataclass
 
+from server.kinds.checking import found_by
 from server.kinds.corpus_groups import Case, Json, merged
 from situate.server.errors import Cause
 from situate.server.kinds import STRATEGIES
@@ -42,7 +43,8 @@ def created(body: Json) -> Written:
     strategy.prepare_create(obj)
     if strategy.counts_generation:
         obj["metadata"]["generation"] = 1
-    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced) + strategy.validate(obj)
+    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced)
+    strategy.validate(obj, causes)
     return Written(obj, causes, strategy.warnings(obj))
 
 
@@ -54,11 +56,11 @@ def updated(old: Json, body: Json, subresource: str = "") -> Written:
     new["metadata"] |= {key: old["metadata"][key] for key in ("generation",) if key in old["metadata"]}
     if subresource:
         strategy.prepare_status(new, old)
-        return Written(new, validate_metadata_update(new, old) + strategy.validate_status(new, old), [])
+        return Written(new, validate_metadata_update(new, old) + found_by(strategy.validate_status, new, old), [])
     strategy.prepare_update(new, old)
     if strategy.counts_generation and _asked(new) != _asked(old):
         new["metadata"]["generation"] = old["metadata"]["generation"] + 1
-    return Written(new, validate_metadata_update(new, old) + strategy.validate_update(new, old), [])
+    return Written(new, validate_metadata_update(new, old) + found_by(strategy.validate_update, new, old), [])
 
 
 def _asked(obj: Json) -> Json:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from server.kinds.checking import found_by
 from situate.server.kinds.core.pod import KIND, qos_class
 from situate.server.kinds.core.pod.defaults import pull_policy
 from situate.server.kinds.core.pod.updates import ONLY_THESE
@@ -102,7 +103,7 @@ def test_a_status_update_changes_neither_spec_nor_owners_nor_class_of_service() 
     assert new["spec"] == old["spec"]
     assert "ownerReferences" not in new["metadata"]
     assert new["status"] == {"phase": "Running", "qosClass": "BestEffort"}
-    assert KIND.strategy.validate_status(new, old) == []
+    assert found_by(KIND.strategy.validate_status, new, old) == []
 
 
 def test_a_client_that_does_not_know_observed_generations_does_not_take_them_away() -> None:
@@ -119,7 +120,7 @@ def test_the_text_for_a_field_that_may_not_change_names_those_that_may() -> None
     old = pod()
     new = copy.deepcopy(old)
     new["spec"]["hostPID"] = True
-    (cause,) = KIND.strategy.validate_update(new, old)
+    (cause,) = found_by(KIND.strategy.validate_update, new, old)
     assert (cause.field, cause.reason, cause.message) == ("spec", "FieldValueForbidden", f"Forbidden: {ONLY_THESE}")
 
 
@@ -128,7 +129,7 @@ def test_a_negative_grace_period_may_become_a_second() -> None:
     old["spec"]["terminationGracePeriodSeconds"] = -1
     new = copy.deepcopy(old)
     new["spec"]["terminationGracePeriodSeconds"] = 1
-    assert KIND.strategy.validate_update(new, old) == []
+    assert found_by(KIND.strategy.validate_update, new, old) == []
 
 
 def test_limits_of_a_list_of_host_ports_hold_across_protocols_and_addresses() -> None:
@@ -137,4 +138,4 @@ def test_limits_of_a_list_of_host_ports_hold_across_protocols_and_addresses() ->
         for protocol in ("TCP", "UDP")
         for address in ("10.0.0.1", "10.0.0.2")
     ]
-    assert KIND.strategy.validate(pod(containers=[{"name": "c", "image": "i", "ports": ports}])) == []
+    assert found_by(KIND.strategy.validate, pod(containers=[{"name": "c", "image": "i", "ports": ports}])) == []

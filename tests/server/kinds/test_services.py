@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from server.kinds.checking import found_by
 from situate.server.kinds.core.service import ADDRESSES, KIND, NODE_PORTS, allocate
 
 Json = dict[str, Any]
@@ -72,7 +73,7 @@ def test_a_replacement_that_does_not_repeat_address_and_port_keeps_them() -> Non
     KIND.strategy.prepare_update(new, old)
     assert new["spec"]["clusterIP"] == old["spec"]["clusterIP"]
     assert new["spec"]["ports"][0]["nodePort"] == old["spec"]["ports"][0]["nodePort"]
-    assert KIND.strategy.validate_update(new, old) == []
+    assert found_by(KIND.strategy.validate_update, new, old) == []
 
 
 def test_a_node_port_goes_with_the_type() -> None:
@@ -82,4 +83,4 @@ def test_a_node_port_goes_with_the_type() -> None:
     new["spec"]["type"] = "ClusterIP"
     KIND.strategy.prepare_update(new, old)
     assert "nodePort" not in new["spec"]["ports"][0]
-    assert KIND.strategy.validate_update(new, old) == []
+    assert found_by(KIND.strategy.validate_update, new, old) == []

@@ -1,5 +1,6 @@
 import pytest
 
+from server.kinds.checking import found_by
 from server.kinds.group_writes import strategy_of
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
@@ -9,9 +10,11 @@ SNAPSHOTS = strategy_of(BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"])
 
 
 def test_a_decision_is_about_a_pod_and_in_a_known_phase() -> None:
-    assert DECISIONS.validate({"spec": {"podUID": "u", "bindingVersion": 1}, "status": {"phase": "bound"}}) == []
+    assert (
+        found_by(DECISIONS.validate, {"spec": {"podUID": "u", "bindingVersion": 1}, "status": {"phase": "bound"}}) == []
+    )
     wrong: Object = {"spec": {"bindingVersion": -1}, "status": {"phase": "lost"}}
-    assert [cause.field for cause in DECISIONS.validate_update(wrong, {})] == [
+    assert [cause.field for cause in found_by(DECISIONS.validate_update, wrong, {})] == [
         "spec.podUID",
         "spec.bindingVersion",
         "status.phase",
@@ -21,8 +24,8 @@ def test_a_decision_is_about_a_pod_and_in_a_known_phase() -> None:
 @pytest.mark.parametrize("missing", ["namespace", "name", "uid"])
 def test_a_snapshot_says_all_of_each_pod(missing: str) -> None:
     pod = {"namespace": "default", "name": "p", "uid": "u"}
-    assert SNAPSHOTS.validate({"spec": {"pods": [pod]}}) == []
+    assert found_by(SNAPSHOTS.validate, {"spec": {"pods": [pod]}}) == []
     del pod[missing]
-    assert [cause.field for cause in SNAPSHOTS.validate_update({"spec": {"pods": [pod]}}, {})] == [
+    assert [cause.field for cause in found_by(SNAPSHOTS.validate_update, {"spec": {"pods": [pod]}}, {})] == [
         f"spec.pods[0].{missing}"
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from server.kinds.checking import found_by
 from situate.server.kinds.core import configmap
 from situate.server.kinds.core import secret as secrets
 from situate.server.kinds.core.configmap import MAX_SIZE, decoded_size
@@ -24,17 +25,17 @@ def test_the_size_of_what_is_encoded_is_known_without_decoding(size: int) -> Non
 def test_a_config_map_holds_a_mebibyte_of_both_kinds_together() -> None:
     half = MAX_SIZE // 2
     full: Json = {"metadata": {}, "data": {"a": "x" * half}, "binaryData": {"b": encoded(half)}}
-    assert configmap.KIND.strategy.validate(full) == []
+    assert found_by(configmap.KIND.strategy.validate, full) == []
     full["data"]["a"] += "x"
-    (cause,) = configmap.KIND.strategy.validate(full)
+    (cause,) = found_by(configmap.KIND.strategy.validate, full)
     assert (cause.field, cause.message) == ("", "Too long: may not be more than 1048576 bytes")
 
 
 def test_a_secret_holds_a_mebibyte() -> None:
     full: Json = {"metadata": {}, "type": "Opaque", "data": {"a": encoded(MAX_SIZE)}}
-    assert secrets.KIND.strategy.validate(full) == []
+    assert found_by(secrets.KIND.strategy.validate, full) == []
     full["data"]["b"] = encoded(1)
-    (cause,) = secrets.KIND.strategy.validate(full)
+    (cause,) = found_by(secrets.KIND.strategy.validate, full)
     assert (cause.field, cause.message) == ("data", "Too long: may not be more than 1048576 bytes")
 
 

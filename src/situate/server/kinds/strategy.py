@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from situate.server.errors import Cause
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import NameRule, subdomain
 from situate.server.objects import Object
@@ -22,8 +21,8 @@ __all__ = ["NOTHING", "Strategy", "again", "drop_status", "keep_all_but_status",
 
 Change: TypeAlias = Callable[[Object], None]
 Merge: TypeAlias = Callable[[Object, Object], None]
-Check: TypeAlias = Callable[[Object], list[Cause]]
-Compare: TypeAlias = Callable[[Object, Object], list[Cause]]
+Check: TypeAlias = Callable[[Object, Causes], None]
+Compare: TypeAlias = Callable[[Object, Object, Causes], None]
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -36,12 +35,12 @@ def _leave_both(_new: Object, _old: Object) -> None:
     """Nothing to carry over."""
 
 
-def _fine(_: Object) -> Causes:
-    return Causes()
+def _fine(_: Object, _causes: Causes) -> None:
+    """Nothing to check."""
 
 
-def _fine_both(_new: Object, _old: Object) -> Causes:
-    return Causes()
+def _fine_both(_new: Object, _old: Object, _causes: Causes) -> None:
+    """Nothing to compare."""
 
 
 def _not_selectable(_: Object) -> Mapping[str, str]:
@@ -58,7 +57,7 @@ def _silent(_: Object) -> list[str]:
 
 def again(check: Check) -> Compare:
     """On update: the same checks as on creation."""
-    return lambda new, _old: check(new)
+    return lambda new, _old, causes: check(new, causes)
 
 
 def drop_status(obj: Object) -> None:

@@ -137,7 +137,8 @@ async def _make(
     for each in context.admission:
         await each.admit("create", target, obj, None, caller)
     strategy.prepare_create(obj)
-    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced) + strategy.validate(obj)
+    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced)
+    strategy.validate(obj, causes)
     if causes:
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
     warn(strategy.warnings(obj))

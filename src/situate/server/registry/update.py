@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from situate.server.errors import Cause, invalid, not_found
+from situate.server.errors import invalid, not_found
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.kinds.metadata import validate_metadata_update
 from situate.server.kinds.strategy import Strategy, keep_status
@@ -98,7 +99,8 @@ async def _replace_once(
     for each in context.admission:
         await each.admit("update", target, new, old, caller)
     _prepare(target, strategy, new, old)
-    causes = validate_metadata_update(new, old) + _checked(target.subresource, strategy, new, old)
+    causes = validate_metadata_update(new, old)
+    _validate(target.subresource, strategy, new, old, causes)
     if causes:
         raise invalid(resource.kind, resource.group, stored.name, causes)
     if not target.subresource:
@@ -136,14 +138,14 @@ def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> No
                 bump_generation(new, old, target.resource.kind)
 
 
-def _checked(subresource: str, strategy: Strategy, new: Object, old: Object) -> list[Cause]:
+def _validate(subresource: str, strategy: Strategy, new: Object, old: Object, causes: Causes) -> None:
     match subresource:
         case "status":
-            return strategy.validate_status(new, old)
+            strategy.validate_status(new, old, causes)
         case "finalize":
-            return strategy.validate_finalize(new)
+            strategy.validate_finalize(new, causes)
         case _:
-            return strategy.validate_update(new, old)
+            strategy.validate_update(new, old, causes)
 
 
 def last_finalizer_removed(new: Object, old: Object, kind: str) -> bool:

@@ -18,22 +18,18 @@ def _default(obj: Object) -> None:
     obj.setdefault("revision", 0)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     causes.at_least_zero(obj.get("revision", 0), "revision")
     data = obj.get("data")
     if data is None:
         causes.required("data", "data is mandatory")
     elif not isinstance(data, dict):
         causes.required("data", "data must be a valid JSON object")
-    return causes
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     causes.at_least_zero(new.get("revision", 0), "revision")
     causes.immutable(new.get("data"), old.get("data"), "data")
-    return causes
 
 
 def _controller(obj: Object) -> str:

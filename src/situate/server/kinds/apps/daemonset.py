@@ -68,8 +68,7 @@ def _prepare_update(new: Object, old: Object) -> None:
     _set_template_generation(new, _template_generation(old) + changed)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
     found = template_labels(template)
@@ -82,7 +81,6 @@ def _validate(obj: Object) -> Causes:
     causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
     causes.at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
-    return causes
 
 
 def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -108,18 +106,14 @@ def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
         causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
-    causes += _validate(new)
-    return causes
+    _validate(new, causes)
 
 
-def _validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     counts(new.get("status", {}), _COUNTS, causes)
     never_less(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
-    return causes
 
 
 KIND: Final = Kind(

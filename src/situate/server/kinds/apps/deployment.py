@@ -65,8 +65,7 @@ def _prepare_status(new: Object, old: Object) -> None:
         meta["labels"] = labels
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
     validate_pods(spec, causes)
@@ -79,7 +78,6 @@ def _validate(obj: Object) -> Causes:
         causes.at_least_zero(deadline, "spec.progressDeadlineSeconds")
         if deadline <= wait:
             causes.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
-    return causes
 
 
 def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -107,20 +105,17 @@ def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
     at_most_all(unavailable, f"{path}.maxUnavailable", causes)
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = _validate(new)
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate(new, causes)
     causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
-    return causes
 
 
-def _validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     not_more(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)
     not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
     never_less(status, old.get("status", {}), "collisionCount", causes)
-    return causes
 
 
 def _selector_shown(obj: Object) -> str:

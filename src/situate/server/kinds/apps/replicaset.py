@@ -41,29 +41,24 @@ def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
         that_stay(spec, "spec", "ReplicaSet", causes)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
     causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     validate_pods(spec, causes)
-    return causes
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = _validate(new)
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate(new, causes)
     causes.immutable(new.get("spec", {}).get("selector"), old.get("spec", {}).get("selector"), "spec.selector")
-    return causes
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
     not_more(status, within, "replicas", MORE_THAN_ALL, causes)
     not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
-    return causes
 
 
 def _selectable(obj: Object) -> Mapping[str, str]:

@@ -87,10 +87,8 @@ def _prepare_update(new: Object, old: Object) -> None:
     _without_batches(new)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     _validate_spec(obj.get("spec", {}), causes, new=True)
-    return causes
 
 
 def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: bool = True) -> None:
@@ -153,8 +151,7 @@ def _as_made(spec: Mapping[str, Any], template: dict[str, Any]) -> dict[str, Any
     return {**template, "spec": pod}
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     spec, was = new.get("spec", {}), old.get("spec", {})
     before = Causes()
     _validate_spec(was, before, new=False)
@@ -162,18 +159,15 @@ def _validate_update(new: Object, old: Object) -> Causes:
     _validate_spec(spec, causes, new=False, pods=not before)
     if any(spec.get(key) != was.get(key) for key in {**spec, **was} if key not in _MAY_CHANGE):
         causes.forbidden("spec", FORBIDDEN_CHANGE)
-    return causes
 
 
-def _validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     counts(status, _COUNTS, causes)
     within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     not_more(status, within, "replicas", MORE_THAN_ALL, causes)
     not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than status.readyReplicas", causes)
     never_less(status, old.get("status", {}), "collisionCount", causes)
-    return causes
 
 
 def _warnings(obj: Object) -> list[str]:

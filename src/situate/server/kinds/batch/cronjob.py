@@ -39,19 +39,15 @@ def _default(obj: Object) -> None:
     spec.setdefault("failedJobsHistoryLimit", FAILED)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     _validate_spec(obj.get("spec", {}), None, causes)
     name = obj.get("metadata", {}).get("name", "")
     if len(name) > MAX_NAME:
         causes.invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters")
-    return causes
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     _validate_spec(new.get("spec", {}), old.get("spec", {}), causes)
-    return causes
 
 
 def _validate_spec(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:

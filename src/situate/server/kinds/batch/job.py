@@ -79,12 +79,11 @@ def _select_own(obj: Object) -> None:
         meta["labels"] = dict(labels)
 
 
-def _validate(obj: Object) -> Causes:
-    return _validate_all(obj, prefixed=True)
+def _validate(obj: Object, causes: Causes) -> None:
+    _validate_all(obj, causes, prefixed=True)
 
 
-def _validate_all(obj: Object, *, prefixed: bool) -> Causes:
-    causes = Causes()
+def _validate_all(obj: Object, causes: Causes, *, prefixed: bool) -> None:
     spec, name = obj.get("spec", {}), obj.get("metadata", {}).get("name", "")
     if not spec.get("manualSelector") and "selector" in spec:
         _made_selector(obj, causes, prefixed=prefixed)
@@ -95,7 +94,6 @@ def _validate_all(obj: Object, *, prefixed: bool) -> Causes:
         if dns_label(last):
             text = f"will not able to create pod with invalid DNS label: {last}"
             causes.invalid("metadata.name", name, text)
-    return causes
 
 
 def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
@@ -133,10 +131,10 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes) -> None:
         causes.invalid("spec.template.metadata.labels", labels, DOES_NOT_MATCH)
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     spec, was = new.get("spec", {}), old.get("spec", {})
     known = template_labels(was.get("template", {})) or {}
-    causes = _validate_all(new, prefixed=_BY_NAME[1] in known and _BY_UID[1] in known)
+    _validate_all(new, causes, prefixed=_BY_NAME[1] in known and _BY_UID[1] in known)
     _validate_spec(spec, causes)
     _completions(spec, was, causes)
     causes.immutable(spec.get("selector"), was.get("selector"), "spec.selector")
@@ -145,7 +143,6 @@ def _validate_update(new: Object, old: Object) -> Causes:
         if spec.get(name) != was.get(name):
             shown = inside(spec.get(name), shape) if shape else spec.get(name)
             causes.invalid(f"spec.{name}", shown, IMMUTABLE)
-    return causes
 
 
 def _completions(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:

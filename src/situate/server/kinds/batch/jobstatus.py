@@ -58,8 +58,7 @@ class _Change:
         return bool(self.spec.get("completionMode") == INDEXED)
 
 
-def validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def validate_status(new: Object, old: Object, causes: Causes) -> None:
     change = _Change(new.get("spec", {}), new.get("status", {}), old.get("status", {}))
     counts(change.status, _NUMBERS, causes)
     rules: tuple[Callable[[_Change, Causes], None], ...] = (
@@ -75,7 +74,6 @@ def validate_status(new: Object, old: Object) -> Causes:
     )
     for rule in rules:
         rule(change, causes)
-    return causes
 
 
 def _uncounted(change: _Change, causes: Causes) -> None:

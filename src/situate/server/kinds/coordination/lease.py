@@ -29,15 +29,13 @@ def _prepare_update(new: Object, _old: Object) -> None:
     _prepare_create(new)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
         causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if transitions is not None and transitions < 0:
         causes.invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE)
-    return causes
 
 
 KIND: Final = Kind(

@@ -12,15 +12,13 @@ from situate.server.objects import Object
 __all__ = ["KIND"]
 
 
-def _validate(binding: Object) -> Causes:
-    causes = Causes()
+def _validate(binding: Object, causes: Causes) -> None:
     target = binding.get("target", {})
     kind = target.get("kind", "")
     if kind not in ("", "Node"):
         causes.not_supported("target.kind", kind, ("Node", "<empty>"))
     if not target.get("name"):
         causes.required("target.name")
-    return causes
 
 
 KIND: Final = Kind(

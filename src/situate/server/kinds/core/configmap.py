@@ -34,8 +34,7 @@ def locked(new: Object, old: Object, keys: tuple[str, ...], causes: Causes) -> N
             causes.forbidden(key, LOCKED)
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     data: Mapping[str, Any] = obj.get("data") or {}
     binary: Mapping[str, Any] = obj.get("binaryData") or {}
     size = 0
@@ -49,14 +48,11 @@ def _validate(obj: Object) -> Causes:
         size += decoded_size(value)
     if size > MAX_SIZE:
         causes.too_long("", MAX_SIZE)
-    return causes
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     locked(new, old, ("data", "binaryData"), causes)
-    causes.extend(_validate(new))
-    return causes
+    _validate(new, causes)
 
 
 def _entries(obj: Object) -> int:

@@ -25,8 +25,7 @@ def _default(endpoints: Object) -> None:
             port.setdefault("protocol", "TCP")
 
 
-def _validate(endpoints: Object) -> Causes:
-    causes = Causes()
+def _validate(endpoints: Object, causes: Causes) -> None:
     for index, subset in enumerate(endpoints.get("subsets", ())):
         at = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -37,7 +36,6 @@ def _validate(endpoints: Object) -> Causes:
         ports = subset.get("ports", ())
         for place, port in enumerate(ports):
             _port(port, len(ports) > 1, f"{at}.ports[{place}]", causes)
-    return causes
 
 
 def _address(address: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -62,8 +60,9 @@ def _port(port: Mapping[str, Any], named: bool, path: str, causes: Causes) -> No
         causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    return Causes() if new.get("subsets") == old.get("subsets") else _validate(new)
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    if new.get("subsets") != old.get("subsets"):
+        _validate(new, causes)
 
 
 def _warnings(_: Object) -> list[str]:

@@ -103,15 +103,12 @@ def _series(obj: Object, causes: Causes) -> None:
         causes.required("series.lastObservedTime")
 
 
-def _validate(obj: Object) -> Causes:
+def _validate(obj: Object, causes: Causes) -> None:
     """Of core/v1."""
-    causes = Causes()
     _common(obj, causes, "reportingComponent")
-    return causes
 
 
-def _validate_new(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_new(obj: Object, causes: Causes) -> None:
     _common(obj, causes)
     _series(obj, causes)
     if not obj.get("eventTime"):
@@ -121,17 +118,14 @@ def _validate_new(obj: Object) -> Causes:
     for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
         if _read(obj, name):
             causes.invalid(name, "", "needs to be unset")
-    return causes
 
 
-def _validate_new_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_new_update(new: Object, old: Object, causes: Causes) -> None:
     _common(new, causes)
     if new.get("series") != old.get("series"):
         _series(new, causes)
     for name in _FIXED:
         causes.immutable(_read(new, name) or None, _read(old, name) or None, name)
-    return causes
 
 
 def _selectable(obj: Object) -> Mapping[str, str]:

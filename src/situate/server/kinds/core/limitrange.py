@@ -40,8 +40,7 @@ def _default(obj: Object) -> None:
                 item["defaultRequest"] = requests
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     seen: set[str] = set()
     for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
         at, kind = f"spec.limits[{index}]", item.get("type", "")
@@ -53,7 +52,6 @@ def _validate(obj: Object) -> Causes:
             causes.duplicate(f"{at}.type", kind)
         seen.add(kind)
         _item(item, kind, at, causes)
-    return causes
 
 
 def _item(item: Mapping[str, Any], kind: str, path: str, causes: Causes) -> None:

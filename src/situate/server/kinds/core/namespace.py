@@ -45,11 +45,9 @@ def _prepare_update(new: Object, old: Object) -> None:
         spec.pop("finalizers", None)
 
 
-def _validate(namespace: Object) -> Causes:
-    causes = Causes()
+def _validate(namespace: Object, causes: Causes) -> None:
     for one in namespace.get("spec", {}).get("finalizers", ()):
         _finalizer(one, "spec.finalizers", causes)
-    return causes
 
 
 def _finalizer(name: str, path: str, causes: Causes) -> None:
@@ -57,8 +55,7 @@ def _finalizer(name: str, path: str, causes: Causes) -> None:
     kube_finalizer(name, path, causes)
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     phase: Any = new.get("status", {}).get("phase", "")
     going = "deletionTimestamp" in new.get("metadata", {})
     if not going and phase != "Active":
@@ -67,14 +64,11 @@ def _validate_status(new: Object, _old: Object) -> Causes:
     elif going and phase != "Terminating":
         detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
         causes.invalid("status.Phase", phase, detail)
-    return causes
 
 
-def _validate_finalize(new: Object) -> Causes:
-    causes = Causes()
+def _validate_finalize(new: Object, causes: Causes) -> None:
     for index, one in enumerate(new.get("spec", {}).get("finalizers", ())):
         _finalizer(one, f"spec.finalizers[{index}]", causes)
-    return causes
 
 
 def _selectable(namespace: Object) -> Mapping[str, str]:

@@ -71,8 +71,7 @@ def taints(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
         seen.add((effect, key))
 
 
-def _validate(node: Object) -> Causes:
-    causes = Causes()
+def _validate(node: Object, causes: Causes) -> None:
     spec = node.get("spec", {})
     if "taints" in spec:
         taints(spec["taints"], "metadata.taints", causes)  # the API server's path, as it is
@@ -87,7 +86,6 @@ def _validate(node: Object) -> Causes:
     if len(ranges) > 2 or (len(ranges) == 2 and not is_dual_stack(ranges)):
         detail = "may specify no more than one CIDR for each IP family"
         causes.invalid("spec.podCIDRs", ranges, detail)
-    return causes
 
 
 def _resources(node: Object, causes: Causes) -> None:
@@ -118,16 +116,14 @@ def _features(node: Object, causes: Causes) -> None:
             causes.invalid(where, feature, "list must be sorted alphabetically")
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    return _once(Causes([*_validate(new), *_validate_status(new, old)]))
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    found = Causes()
+    _validate(new, found)
+    _validate_status(new, old, found)
+    causes.extend(dict.fromkeys(found))
 
 
-def _once(causes: Causes) -> Causes:
-    return Causes(dict.fromkeys(causes))
-
-
-def _validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     _resources(new, causes)
     _features(new, causes)
     seen: list[Mapping[str, Any]] = []
@@ -145,7 +141,6 @@ def _validate_status(new: Object, old: Object) -> Causes:
         taints(spec["taints"], "metadata.taints", causes)
     if spec.get("externalID", "") != was.get("externalID", ""):
         causes.forbidden("spec.externalID", "may not be updated")
-    return causes
 
 
 def _selectable(node: Object) -> Mapping[str, str]:

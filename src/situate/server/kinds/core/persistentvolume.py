@@ -97,8 +97,7 @@ def _prepare_status(new: Object, old: Object) -> None:
         status["lastPhaseTransitionTime"] = since
 
 
-def _validate(volume: Object) -> Causes:
-    causes = Causes()
+def _validate(volume: Object, causes: Causes) -> None:
     spec = volume.get("spec", {})
     modes = spec.get("accessModes", [])
     if not modes:
@@ -123,7 +122,6 @@ def _validate(volume: Object) -> Causes:
         causes.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES)
     if "volumeAttributesClassName" in spec:
         _attributes_class(spec, causes)
-    return causes
 
 
 def _attributes_class(spec: Mapping[str, Any], causes: Causes) -> None:
@@ -190,8 +188,8 @@ def _csi(source: Mapping[str, Any], path: str, causes: Causes) -> None:
                     causes.required(f"{path}.{key}.{part}")
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = _validate(new)
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate(new, causes)
     spec, was = new["spec"], old["spec"]
     if {key: spec[key] for key in _SOURCES if key in spec} != _with_new_secret(spec, was):
         detail = "spec.persistentvolumesource is immutable after creation"
@@ -203,7 +201,6 @@ def _validate_update(new: Object, old: Object) -> Causes:
     if "volumeAttributesClassName" in was and "volumeAttributesClassName" not in spec:
         detail = "update from non-nil value to nil is forbidden"
         causes.forbidden("spec.volumeAttributesClassName", detail)
-    return causes
 
 
 def _with_new_secret(spec: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:

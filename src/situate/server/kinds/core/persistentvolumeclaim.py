@@ -167,14 +167,11 @@ def _sources_agree(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         causes.invalid(path, {}, "must match dataSourceRef")
 
 
-def _validate(claim: Object) -> Causes:
-    causes = Causes()
+def _validate(claim: Object, causes: Causes) -> None:
     validate_claim_spec(claim.get("spec", {}), "spec", causes)
-    return causes
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     grouped = any("apiGroup" in old["spec"].get(key, {}) for key in ("dataSource", "dataSourceRef"))
     validate_claim_spec(new.get("spec", {}), "spec", causes, any_group=grouped)
     mine, was = dict(new.get("spec", {})), dict(old.get("spec", {}))
@@ -192,7 +189,6 @@ def _validate_update(new: Object, old: Object) -> Causes:
         detail = "field can not be less than status.capacity"
         causes.forbidden("spec.resources.requests.storage", detail)
     causes.immutable(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
-    return causes
 
 
 def _class_may_change(new: Object, old: Object, mine: dict[str, Any], causes: Causes) -> None:
@@ -221,8 +217,7 @@ def _said(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if value is not None}
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     for name, raw in status.get("capacity", {}).items():
         basic_amount(raw, f"status.capacity[{name}]", causes)
@@ -236,7 +231,6 @@ def _validate_status(new: Object, _old: Object) -> Causes:
         basic_amount(raw, f"status.allocatedResources[{name}]", causes)
         if len(causes) == before:
             amount(name, raw, f"status.allocatedResources[{name}]", causes)
-    return causes
 
 
 def _resource_key(name: str, path: str, causes: Causes) -> None:

@@ -50,10 +50,8 @@ def _default(obj: Object) -> None:
     default_template(obj.setdefault("template", {}))
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     validate_template(obj.get("template", {}), "template", causes)
-    return causes
 
 
 def _warnings(obj: Object) -> list[str]:

@@ -39,8 +39,7 @@ def _prepare_create(controller: Object) -> None:
     controller["status"] = {"replicas": 0}
 
 
-def _validate(controller: Object) -> Causes:
-    causes = Causes()
+def _validate(controller: Object, causes: Causes) -> None:
     spec = controller.get("spec", {})
     causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     selector = spec.get("selector", {})
@@ -52,7 +51,6 @@ def _validate(controller: Object) -> Causes:
         causes.required("spec.template")
     else:
         _template(template, selector, causes)
-    return causes
 
 
 def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: Causes) -> None:
@@ -70,8 +68,7 @@ def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: 
         causes.forbidden("spec.template.spec.activeDeadlineSeconds", detail)
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     for key in _COUNTS:
         causes.at_least_zero(status.get(key, 0), f"status.{key}")
@@ -82,7 +79,6 @@ def _validate_status(new: Object, _old: Object) -> Causes:
     if status.get("availableReplicas", 0) > ready:
         detail = "cannot be greater than readyReplicas"
         causes.invalid("status.availableReplicas", status.get("availableReplicas", 0), detail)
-    return causes
 
 
 def _selectable(controller: Object) -> Mapping[str, str]:

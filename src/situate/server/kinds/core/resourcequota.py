@@ -46,8 +46,7 @@ def _fits(scope: str, name: str) -> bool:
     return True
 
 
-def _validate(quota: Object) -> Causes:
-    causes = Causes()
+def _validate(quota: Object, causes: Causes) -> None:
     spec = quota.get("spec", {})
     hard = spec.get("hard", {})
     _amounts(hard, "spec.hard", causes)
@@ -63,7 +62,6 @@ def _validate(quota: Object) -> Causes:
             causes.invalid("spec.scopes", scopes, "conflicting scopes")
     if "scopeSelector" in spec:
         _selector(spec, hard, causes)
-    return causes
 
 
 def _amounts(found: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -105,19 +103,16 @@ def _shown(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"ScopeName": one.get("scopeName", ""), "Operator": one.get("operator", ""), "Values": one.get("values")}
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = _validate(new)
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate(new, causes)
     scopes = new.get("spec", {}).get("scopes", [])
     if set(scopes) != set(old.get("spec", {}).get("scopes", [])):
         causes.invalid("spec.scopes", scopes or None, IMMUTABLE)
-    return causes
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     for key in ("hard", "used"):
         _amounts(new.get("status", {}).get(key, {}), f"status.{key}", causes)
-    return causes
 
 
 def _used(limits: bool, obj: Object) -> str:

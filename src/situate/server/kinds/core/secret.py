@@ -39,8 +39,7 @@ def _default(secret: Object) -> None:
             data[key] = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
 
 
-def _validate(secret: Object) -> Causes:
-    causes = Causes()
+def _validate(secret: Object, causes: Causes) -> None:
     data: Mapping[str, Any] = secret.get("data") or {}
     size = 0
     for key, value in data.items():
@@ -49,7 +48,6 @@ def _validate(secret: Object) -> Causes:
     if size > MAX_SIZE:
         causes.too_long("data", MAX_SIZE)
     _by_type(secret, secret.get("type", ""), data, causes)
-    return causes
 
 
 def _by_type(secret: Object, kind: str, data: Mapping[str, Any], causes: Causes) -> None:
@@ -95,12 +93,10 @@ def _not_an_object(text: str) -> str:
     return f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     causes.immutable(new.get("type", ""), old.get("type", ""), "type")
     locked(new, old, ("data",), causes)
-    causes.extend(_validate(new))
-    return causes
+    _validate(new, causes)
 
 
 def _selectable(secret: Object) -> Mapping[str, str]:

@@ -42,11 +42,9 @@ def _prepare_update(new: Object, old: Object) -> None:
         meta["generation"] = was.get("generation", 0) + 1
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     _all_but_endpoints(obj, causes)
     _endpoints(obj, causes)
-    return causes
 
 
 def _all_but_endpoints(obj: Object, causes: Causes) -> None:
@@ -158,13 +156,11 @@ def _zone(name: str) -> tuple[str, ...]:
     return tuple(label_value_problems(name))
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     _all_but_endpoints(new, causes)
     if new.get("endpoints") != old.get("endpoints"):
         _endpoints(new, causes)
     causes.immutable(new.get("addressType", ""), old.get("addressType", ""), "addressType")
-    return causes
 
 
 def _ports_shown(obj: Object) -> str:

@@ -20,8 +20,7 @@ __all__ = ["KIND"]
 _KEY: Final = ("key", "operator", "value", "effect")
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     if obj.get("handler"):
         causes.check(dns_label, obj["handler"], "handler")
     else:
@@ -32,7 +31,6 @@ def _validate(obj: Object) -> Causes:
     scheduling = obj.get("scheduling", {})
     causes.labels(scheduling.get("nodeSelector", {}), "scheduling.nodeSelector")
     _tolerations(scheduling.get("tolerations", ()), causes)
-    return causes
 
 
 def _tolerations(these: Sequence[Mapping[str, Any]], causes: Causes) -> None:
@@ -45,10 +43,8 @@ def _tolerations(these: Sequence[Mapping[str, Any]], causes: Causes) -> None:
         seen.append(key)
 
 
-def _validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     causes.immutable(new.get("handler", ""), old.get("handler", ""), "handler")
-    return causes
 
 
 KIND: Final = Kind(

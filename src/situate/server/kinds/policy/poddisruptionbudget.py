@@ -21,8 +21,7 @@ _COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "exp
 _UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def _validate(obj: Object) -> Causes:
-    causes = Causes()
+def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     if "minAvailable" in spec and "maxUnavailable" in spec:
         text = "minAvailable and maxUnavailable cannot be both set"
@@ -35,7 +34,6 @@ def _validate(obj: Object) -> Causes:
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _UNHEALTHY:
         causes.not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
-    return causes
 
 
 def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,12 +41,10 @@ def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name[0].upper() + name[1:]: spec.get(name) for name in names}
 
 
-def _validate_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     conditions(status.get("conditions", ()), "status.conditions", causes)
     counts(status, _COUNTS, causes)
-    return causes
 
 
 KIND: Final = Kind(

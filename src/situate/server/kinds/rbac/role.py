@@ -17,20 +17,16 @@ __all__ = ["CLUSTER_KIND", "KIND"]
 GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def _validate_role(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_role(obj: Object, causes: Causes) -> None:
     for index, rule in enumerate(obj.get("rules") or ()):
         _rule(rule, f"rules[{index}]", causes, namespaced=True)
-    return causes
 
 
-def _validate_cluster_role(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_cluster_role(obj: Object, causes: Causes) -> None:
     for index, rule in enumerate(obj.get("rules") or ()):
         _rule(rule, f"rules[{index}]", causes, namespaced=False)
     if "aggregationRule" in obj:
         _aggregation(obj["aggregationRule"].get("clusterRoleSelectors", ()), causes)
-    return causes
 
 
 def _rule(rule: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:

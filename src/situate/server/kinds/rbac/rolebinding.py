@@ -30,8 +30,7 @@ def _default_binding(obj: Object) -> None:
             subject["apiGroup"] = GROUP
 
 
-def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> Causes:
-    causes = Causes()
+def _validate_binding(obj: Object, kinds: tuple[str, ...], causes: Causes) -> None:
     reference = obj.get("roleRef", {})
     if reference.get("apiGroup", "") != GROUP:
         causes.not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP])
@@ -43,7 +42,6 @@ def _validate_binding(obj: Object, kinds: tuple[str, ...]) -> Causes:
         causes.required("roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         _subject(subject, f"subjects[{index}]", causes, namespaced=len(kinds) > 1)
-    return causes
 
 
 def _subject(subject: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
@@ -64,29 +62,30 @@ def _subject(subject: Mapping[str, Any], path: str, causes: Causes, *, namespace
         causes.not_supported(f"{path}.kind", kind, [ACCOUNT, USER, USERS])
 
 
-def _validate_role_binding(obj: Object) -> Causes:
-    return _validate_binding(obj, ("Role", "ClusterRole"))
+def _validate_role_binding(obj: Object, causes: Causes) -> None:
+    _validate_binding(obj, ("Role", "ClusterRole"), causes)
 
 
-def _validate_cluster_role_binding(obj: Object) -> Causes:
-    return _validate_binding(obj, ("ClusterRole",))
+def _validate_cluster_role_binding(obj: Object, causes: Causes) -> None:
+    _validate_binding(obj, ("ClusterRole",), causes)
 
 
-def _same_role(new: Object, old: Object, causes: Causes) -> Causes:
+def _same_role(new: Object, old: Object, causes: Causes) -> None:
     reference = new.get("roleRef", {})
     if reference != old.get("roleRef", {}):
         shown = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
         value = {word: reference.get(key, "") for word, key in shown.items()}
         causes.invalid("roleRef", value, "cannot change roleRef")
-    return causes
 
 
-def _validate_role_binding_update(new: Object, old: Object) -> Causes:
-    return _same_role(new, old, _validate_role_binding(new))
+def _validate_role_binding_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate_role_binding(new, causes)
+    _same_role(new, old, causes)
 
 
-def _validate_cluster_role_binding_update(new: Object, old: Object) -> Causes:
-    return _same_role(new, old, _validate_cluster_role_binding(new))
+def _validate_cluster_role_binding_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate_cluster_role_binding(new, causes)
+    _same_role(new, old, causes)
 
 
 def _role(obj: Object) -> str:

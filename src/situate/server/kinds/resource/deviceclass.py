@@ -29,8 +29,7 @@ def _class_name(name: str) -> tuple[str, ...]:
     return tuple(f"must be no more than {MAX_SUBDOMAIN} bytes" if one == long else one for one in subdomain(name))
 
 
-def _validate_class(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_class(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     selector_problems(spec.get("selectors", ()), "spec.selectors", causes)
     configs = spec.get("config", ())
@@ -38,7 +37,6 @@ def _validate_class(obj: Object) -> Causes:
         causes.too_many("spec.config", len(configs), MAX_CONFIGS)
     for index, config in enumerate(configs):
         config_problems(config, f"spec.config[{index}]", causes)
-    return causes
 
 
 KIND: Final = Kind(

@@ -57,10 +57,8 @@ def _default_request(request: dict[str, Any]) -> None:
         request["count"] = 1
 
 
-def _validate_claim(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_claim(obj: Object, causes: Causes) -> None:
     validate_devices(obj.get("spec", {}).get("devices", {}), "spec.devices", causes)
-    return causes
 
 
 def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -165,15 +163,12 @@ def config_problems(config: Mapping[str, Any], path: str, causes: Causes) -> Non
         causes.required(f"{path}.opaque.parameters")
 
 
-def _validate_claim_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_claim_update(new: Object, old: Object, causes: Causes) -> None:
     if new.get("spec") != old.get("spec"):
         causes.invalid("spec", inside(new.get("spec"), CLAIM), IMMUTABLE)
-    return causes
 
 
-def _validate_claim_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_claim_status(new: Object, old: Object, causes: Causes) -> None:
     status, was = new.get("status", {}), old.get("status", {})
     holders, at = status.get("reservedFor", ()), "status.reservedFor"
     if len(holders) > MAX_RESERVED:
@@ -197,7 +192,6 @@ def _validate_claim_status(new: Object, old: Object) -> Causes:
         causes.immutable(allocation, was["allocation"], "status.allocation")
     elif allocation is not None and "nodeSelector" in allocation:
         node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector", causes)
-    return causes
 
 
 def _state(obj: Object) -> str:

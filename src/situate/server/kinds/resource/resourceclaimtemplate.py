@@ -24,17 +24,14 @@ def _default_template(obj: Object) -> None:
     default_claim_spec(spec.setdefault("spec", {}))
 
 
-def _validate_template(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_template(obj: Object, causes: Causes) -> None:
     validate_devices(obj.get("spec", {}).get("spec", {}).get("devices", {}), "spec.spec.devices", causes)
-    return causes
 
 
-def _validate_template_update(new: Object, old: Object) -> Causes:
-    causes, spec = Causes(), new.get("spec", {})
+def _validate_template_update(new: Object, old: Object, causes: Causes) -> None:
+    spec = new.get("spec", {})
     if spec != old.get("spec", {}):
         causes.invalid("spec", {**spec.get("metadata", {}), "Spec": inside(spec.get("spec"), CLAIM)}, IMMUTABLE)
-    return causes
 
 
 KIND: Final = Kind(

@@ -45,16 +45,15 @@ _IS_VERSION = re.compile(
 ).fullmatch
 
 
-def _validate_slice(obj: Object) -> Causes:
-    return _slice(obj.get("spec", {}), None)
+def _validate_slice(obj: Object, causes: Causes) -> None:
+    _slice(obj.get("spec", {}), None, causes)
 
 
-def _validate_slice_update(new: Object, old: Object) -> Causes:
-    return _slice(new.get("spec", {}), old.get("spec", {}))
+def _validate_slice_update(new: Object, old: Object, causes: Causes) -> None:
+    _slice(new.get("spec", {}), old.get("spec", {}), causes)
 
 
-def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> Causes:
-    causes = Causes()
+def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
     csi_driver(spec.get("driver", ""), "spec.driver", causes)
     _pool(spec.get("pool", {}), causes)
     if was is not None:
@@ -74,7 +73,6 @@ def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None) -> Causes:
         if name in seen:
             causes.duplicate(at, name)
         seen.add(name)
-    return causes
 
 
 def _pool(pool: Mapping[str, Any], causes: Causes) -> None:

@@ -13,13 +13,11 @@ from situate.server.tables.columns import table
 __all__ = ["KIND"]
 
 
-def _validate_plugin_group(obj: Object) -> Causes:
+def _validate_plugin_group(obj: Object, causes: Causes) -> None:
     """As its CustomResourceDefinition says: types, and no more than that."""
-    causes = Causes()
     spec = obj.get("spec", {})
     for name in ("minMember", "scheduleTimeoutSeconds"):
         causes.at_least_zero(spec.get(name, 0), f"spec.{name}")
-    return causes
 
 
 KIND: Final = Kind(

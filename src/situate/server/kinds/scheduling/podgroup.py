@@ -41,8 +41,7 @@ def _default_group(obj: Object) -> None:
         spec.setdefault("disruptionMode", {"single": {}})
 
 
-def _validate_group(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_group(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     _workload(spec, causes)
     _policy(spec.get("schedulingPolicy", {}), "spec.schedulingPolicy", causes)
@@ -55,7 +54,6 @@ def _validate_group(obj: Object) -> Causes:
         causes.check(subdomain, spec["priorityClassName"], "spec.priorityClassName")
     if spec.get("priority", 0) > HIGHEST:
         causes.invalid("spec.priority", spec["priority"], f"must be less than or equal to {HIGHEST}")
-    return causes
 
 
 def _workload(spec: Mapping[str, Any], causes: Causes) -> None:
@@ -126,9 +124,8 @@ def _claims(claims: Any, causes: Causes) -> None:
             causes.check(subdomain, claim[key], f"{path}.{key}")
 
 
-def _validate_group_update(new: Object, old: Object) -> Causes:
+def _validate_group_update(new: Object, old: Object, causes: Causes) -> None:
     """Nothing that was asked of a group may change; but, from v1beta1 on, how many make a gang."""
-    causes = Causes()
     spec, was = new.get("spec", {}), old.get("spec", {})
     growing = new.get("apiVersion", "").endswith("/v1beta1")
     for key in {**was, **spec}:
@@ -138,7 +135,6 @@ def _validate_group_update(new: Object, old: Object) -> Causes:
             _policy_update(spec.get(key, {}), was.get(key, {}), causes)
         else:
             causes.append(Cause(f"spec.{key}", f"Invalid value: null: {IMMUTABLE}"))
-    return causes
 
 
 def _policy_update(policy: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
@@ -151,8 +147,7 @@ def _policy_update(policy: Mapping[str, Any], was: Mapping[str, Any], causes: Ca
         causes.invalid(f"{at}.gang", None, text)
 
 
-def _validate_group_status(new: Object, _old: Object) -> Causes:
-    causes = Causes()
+def _validate_group_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     conditions(status.get("conditions", ()), "status.conditions", causes)
     known = [claim.get("name") for claim in new.get("spec", {}).get("resourceClaims", ())]
@@ -160,7 +155,6 @@ def _validate_group_status(new: Object, _old: Object) -> Causes:
         if one.get("name", "") not in known:
             text = "must match the name of an entry in `spec.resourceClaims`"
             causes.invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), text)
-    return causes
 
 
 def _policy_shown(obj: Object) -> str:

@@ -27,8 +27,7 @@ def _prepare_priority(obj: Object) -> None:
     obj.setdefault("metadata", {})["generation"] = 1
 
 
-def _validate_priority(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_priority(obj: Object, causes: Causes) -> None:
     name, value = obj.get("metadata", {}).get("name", ""), obj.get("value", 0)
     if name.startswith(SYSTEM_PREFIX):
         problem = _not_of_system(name, value, bool(obj.get("globalDefault")))
@@ -44,7 +43,6 @@ def _validate_priority(obj: Object) -> Causes:
         causes.required("preemptionPolicy")
     elif policy not in (PREEMPTS, NEVER):
         causes.not_supported("preemptionPolicy", policy, [PREEMPTS, NEVER])
-    return causes
 
 
 def _not_of_system(name: str, value: int, default: bool) -> str:
@@ -55,12 +53,10 @@ def _not_of_system(name: str, value: int, default: bool) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if default else ""
 
 
-def _validate_priority_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_priority_update(new: Object, old: Object, causes: Causes) -> None:
     if new.get("value", 0) != old.get("value", 0):
         causes.forbidden("value", "may not be changed in an update.")
     causes.immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
-    return causes
 
 
 KIND: Final = Kind(

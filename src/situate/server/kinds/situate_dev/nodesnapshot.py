@@ -13,13 +13,11 @@ from situate.server.tables.columns import table
 __all__ = ["KIND"]
 
 
-def _validate_snapshot(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_snapshot(obj: Object, causes: Causes) -> None:
     for index, pod in enumerate(obj.get("spec", {}).get("pods", ())):
         for name in ("namespace", "name", "uid"):
             if not pod.get(name):
                 causes.required(f"spec.pods[{index}].{name}")
-    return causes
 
 
 KIND: Final = Kind(

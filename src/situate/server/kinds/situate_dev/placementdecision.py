@@ -15,8 +15,7 @@ __all__ = ["PHASES", "KIND"]
 PHASES: Final = ("pending", "reserved", "bound", "running", "failed", "evicted", "rebinding")
 
 
-def _validate_decision(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_decision(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     if not spec.get("podUID"):
         causes.required("spec.podUID")
@@ -24,7 +23,6 @@ def _validate_decision(obj: Object) -> Causes:
     phase = obj.get("status", {}).get("phase")
     if phase is not None and phase not in PHASES:
         causes.not_supported("status.phase", phase, PHASES)
-    return causes
 
 
 KIND: Final = Kind(

@@ -40,8 +40,7 @@ def _prepare_driver_update(new: Object, old: Object) -> None:
         new.setdefault("metadata", {})["generation"] = was + 1
 
 
-def _validate_driver(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_driver(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     policy = spec.get("fsGroupPolicy")
     if policy is not None and policy not in _FS_GROUP:
@@ -59,7 +58,6 @@ def _validate_driver(obj: Object) -> Causes:
         text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
         value = spec["serviceAccountTokenInSecrets"]
         causes.invalid("spec.serviceAccountTokenInSecrets", value, text)
-    return causes
 
 
 def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
@@ -81,13 +79,12 @@ def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
             causes.invalid(f"{at}.expirationSeconds", seconds, text)
 
 
-def _validate_driver_update(new: Object, old: Object) -> Causes:
-    causes = _validate_driver(new)
+def _validate_driver_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate_driver(new, causes)
     spec, was = new.get("spec", {}), old.get("spec", {})
     causes.immutable(spec.get("attachRequired"), was.get("attachRequired"), "spec.attachedRequired")
     modes = spec.get("volumeLifecycleModes")
     causes.immutable(modes, was.get("volumeLifecycleModes"), "spec.volumeLifecycleModes")
-    return causes
 
 
 def _audiences(obj: Object) -> str:

@@ -18,8 +18,7 @@ __all__ = ["KIND"]
 MAX_NODE_ID: Final = 256
 
 
-def _validate_node(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_node(obj: Object, causes: Causes) -> None:
     seen: set[str] = set()
     for index, driver in enumerate(obj.get("spec", {}).get("drivers") or ()):
         at, name = f"spec.drivers[{index}]", driver.get("name", "")
@@ -30,7 +29,6 @@ def _validate_node(obj: Object) -> Causes:
             causes.duplicate(f"{at}.name", name)
         seen.add(name)
         _topology_keys(driver.get("topologyKeys") or (), at, causes)
-    return causes
 
 
 def _node_id(node: str, path: str, causes: Causes) -> None:
@@ -51,14 +49,13 @@ def _topology_keys(keys: Sequence[str], path: str, causes: Causes) -> None:
         causes.check(qualified_name_problems, key, path)
 
 
-def _validate_node_update(new: Object, old: Object) -> Causes:
-    causes = _validate_node(new)
+def _validate_node_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate_node(new, causes)
     mine = [_driver(one) for one in new.get("spec", {}).get("drivers") or ()]
     for was in map(_driver, old.get("spec", {}).get("drivers") or ()):
         for one in mine:
             if one["Name"] == was["Name"]:
                 causes.immutable(one, was, "spec.drivers")
-    return causes
 
 
 def _driver(one: Mapping[str, Any]) -> dict[str, Any]:

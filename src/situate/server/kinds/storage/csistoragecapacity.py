@@ -14,20 +14,16 @@ from situate.server.objects import Object
 __all__ = ["KIND"]
 
 
-def _validate_capacity(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_capacity(obj: Object, causes: Causes) -> None:
     causes.label_selector(obj.get("nodeTopology"), "nodeTopology")
     causes.check(subdomain, obj.get("storageClassName", ""), "storageClassName")
     if "capacity" in obj and nanos(obj["capacity"]) < 0:
         causes.invalid("capacity", text_of(obj["capacity"]), NOT_NEGATIVE)
-    return causes
 
 
-def _validate_capacity_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_capacity_update(new: Object, old: Object, causes: Causes) -> None:
     causes.immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
     causes.immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
-    return causes
 
 
 KIND: Final = Kind(

@@ -37,8 +37,7 @@ def _default_class(obj: Object) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def _validate_class(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_class(obj: Object, causes: Causes) -> None:
     provisioner = obj.get("provisioner", "")
     if provisioner:
         causes.check(qualified_name_problems, provisioner.lower(), "provisioner")
@@ -53,7 +52,6 @@ def _validate_class(obj: Object) -> Causes:
     elif mode not in _BINDING:
         causes.not_supported("volumeBindingMode", mode, _BINDING)
     _topologies(obj.get("allowedTopologies", ()), causes)
-    return causes
 
 
 def _parameters(found: Mapping[str, str], causes: Causes) -> None:
@@ -75,11 +73,9 @@ def _topologies(terms: Sequence[Mapping[str, Any]], causes: Causes) -> None:
         seen.append(asked)
 
 
-def _validate_class_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def _validate_class_update(new: Object, old: Object, causes: Causes) -> None:
     for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
         causes.immutable(new.get(name), old.get(name), name)
-    return causes
 
 
 def _name_shown(obj: Object) -> str:

@@ -26,8 +26,7 @@ def _prepare_attachment(obj: Object) -> None:
     obj["status"] = {"attached": False}
 
 
-def _validate_attachment(obj: Object) -> Causes:
-    causes = Causes()
+def _validate_attachment(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     source, at = spec.get("source", {}), "spec.source"
     csi_driver(spec.get("attacher", ""), "spec.attacher", causes)
@@ -47,7 +46,6 @@ def _validate_attachment(obj: Object) -> Causes:
         _attachment_error(status.get(name, {}), f"status.{name}", causes)
     if volume is not None:
         causes.check(subdomain, volume, "spec.source.persistentVolumeName")
-    return causes
 
 
 def _attachment_error(error: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -58,8 +56,8 @@ def _attachment_error(error: Mapping[str, Any], path: str, causes: Causes) -> No
         causes.invalid(f"{path}.errorCode", error["errorCode"], text)
 
 
-def _validate_attachment_update(new: Object, old: Object) -> Causes:
-    causes = _validate_attachment(new)
+def _validate_attachment_update(new: Object, old: Object, causes: Causes) -> None:
+    _validate_attachment(new, causes)
     spec, was = new.get("spec", {}), old.get("spec", {})
     if spec != was:
         source = spec.get("source", {})
@@ -69,7 +67,6 @@ def _validate_attachment_update(new: Object, old: Object) -> Causes:
         }
         shown = {"Attacher": spec.get("attacher", ""), "Source": inside, "NodeName": spec.get("nodeName", "")}
         causes.immutable(shown, None, "spec")
-    return causes
 
 
 KIND: Final = Kind(

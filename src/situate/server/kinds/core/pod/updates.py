@@ -32,31 +32,29 @@ _right: Final[set[bytes]] = set()
 _SYSTEM_CONDITIONS: Final = frozenset(("PodScheduled", "Ready", "Initialized"))
 
 
-def validate(pod: Object) -> Causes:
+def validate(pod: Object, causes: Causes) -> None:
     """A new pod. Most are like one that came a moment ago: a spec that was right is right again, unless what is right
     depends on more than the spec."""
     spec = pod["spec"]
     alone = "volumes" not in spec and not pod["metadata"].get("annotations")
     known = _encode(spec) if alone else b""
     if known in _right:
-        return Causes()
-    causes = _validate(pod, spec)
-    if alone and not causes:
+        return
+    before = len(causes)
+    _validate(pod, spec, causes)
+    if alone and len(causes) == before:
         if len(_right) >= REMEMBERED:
             _right.clear()
         _right.add(known)
-    return causes
 
 
-def _validate(pod: Object, spec: Mapping[str, Any]) -> Causes:
-    causes = Causes()
+def _validate(pod: Object, spec: Mapping[str, Any], causes: Causes) -> None:
     _whole(pod, spec, causes)
     if spec.get("ephemeralContainers"):
         causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         causes.forbidden("spec.nodeName", detail)
-    return causes
 
 
 def _whole(pod: Object, spec: Mapping[str, Any], causes: Causes) -> None:
@@ -82,25 +80,23 @@ def _tokens_need_an_account(volumes: Sequence[Mapping[str, Any]], causes: Causes
 # ── the spec of a pod that exists ───────────────────────────────────────────────────────────────────────────────────
 
 
-def validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def validate_update(new: Object, old: Object, causes: Causes) -> None:
     mine, was = new["spec"], old["spec"]
     if mine == was and new["metadata"].get("annotations") == old["metadata"].get("annotations"):
-        return causes  # what is stored was right when it was stored
+        return  # what is stored was right when it was stored
     _whole(new, mine, causes)
     _annotations(new, old, causes)
     for key in ("containers", "initContainers"):
         now, before = mine.get(key, ()), was.get(key, ())
         if len(now) != len(before):
             causes.forbidden(f"spec.{key}", "pod updates may not add or remove containers")
-            return causes
+            return
     if not _deadline(mine.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds"), causes):
-        return causes
+        return
     _tolerations(mine.get("tolerations", ()), was.get("tolerations", ()), causes)
     _gates(mine.get("schedulingGates", ()), was.get("schedulingGates", ()), causes)
     if mine != was and _without_what_may_change(mine, was, causes) != was:
         causes.forbidden("spec", ONLY_THESE)
-    return causes
 
 
 def _annotations(new: Object, old: Object, causes: Causes) -> None:
@@ -224,8 +220,7 @@ def _only_more(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 # ── the status ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def validate_status(new: Object, old: Object, causes: Causes) -> None:
     if new["metadata"].get("annotations") != old["metadata"].get("annotations"):
         _annotations(new, old, causes)
         pod_annotations(new["metadata"].get("annotations", {}), new["spec"], "metadata.annotations", causes)
@@ -245,7 +240,6 @@ def validate_status(new: Object, old: Object) -> Causes:
     _transitions(status, before, old["spec"], causes)
     _claim_statuses(status.get("resourceClaimStatuses", ()), new["spec"].get("resourceClaims", ()), causes)
     _addresses(status, before, causes)
-    return causes
 
 
 def _nominated(new: str, old: str, spec: Mapping[str, Any], causes: Causes) -> None:

@@ -30,18 +30,18 @@ _ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
 _FIXED: Final = "may not change once set"
 
 
-def validate(service: Object) -> Causes:
-    return _check(service, None)
+def validate(service: Object, causes: Causes) -> None:
+    _check(service, None, causes)
 
 
-def _check(service: Object, old: Object | None) -> Causes:
-    causes = Causes()
+def _check(service: Object, old: Object | None, causes: Causes) -> None:
     spec, was = service["spec"], {} if old is None else old["spec"]
     kind, ports = type_of(spec), spec.get("ports", ())
     if kind != "ExternalName":
+        before = len(causes)
         _addresses(spec, was, causes)
-        if causes:
-            return causes  # addresses are looked at first, and nothing else before they are right
+        if len(causes) > before:
+            return  # addresses are looked at first, and nothing else before they are right
     if not ports and not is_headless(spec) and kind != "ExternalName":
         causes.required("spec.ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
@@ -64,7 +64,6 @@ def _check(service: Object, old: Object | None) -> Causes:
     _port_numbers(kind, ports, causes)
     _balancer(service, spec, was, causes)
     _traffic(spec, causes)
-    return causes
 
 
 def _external_name(spec: Mapping[str, Any], causes: Causes) -> None:
@@ -228,13 +227,13 @@ def _traffic(spec: Mapping[str, Any], causes: Causes) -> None:
         causes.not_supported("spec.trafficDistribution", spread, known)
 
 
-def validate_update(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def validate_update(new: Object, old: Object, causes: Causes) -> None:
     spec, was = new["spec"], old["spec"]
+    before = len(causes)
     if needs_address(spec):
         _addresses(spec, was, causes)
-    if causes:
-        return causes
+    if len(causes) > before:
+        return
     if needs_address(spec) and needs_address(was):
         _fixed(spec, was, causes)
     if type_of(spec) == type_of(was) == "LoadBalancer" and spec.get("loadBalancerClass") != was.get(
@@ -244,8 +243,7 @@ def validate_update(new: Object, old: Object) -> Causes:
     moved = spec.get("healthCheckNodePort") != was.get("healthCheckNodePort")
     if moved and needs_health_port(spec) and needs_health_port(was):
         causes.forbidden("spec.healthCheckNodePort", "field is immutable")
-    causes.extend(_check(new, old))
-    return causes
+    _check(new, old, causes)
 
 
 def _fixed(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
@@ -264,17 +262,15 @@ def _fixed(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> N
         causes.invalid("spec.ipFamilies[0]", mine, _FIXED)
 
 
-def validate_status(new: Object, old: Object) -> Causes:
-    causes = Causes()
+def validate_status(new: Object, old: Object, causes: Causes) -> None:
     where = "status.loadBalancer.ingress"
     found = new.get("status", {}).get("loadBalancer", {}).get("ingress", ())
     if found and type_of(new["spec"]) != "LoadBalancer":
         causes.forbidden(where, "may only be used when `spec.type` is 'LoadBalancer'")
-        return causes
+        return
     known = [one.get("ip", "") for one in old.get("status", {}).get("loadBalancer", {}).get("ingress", ())]
     for index, one in enumerate(found):
         _ingress(one, known, f"{where}[{index}]", causes)
-    return causes
 
 
 def _ingress(one: Mapping[str, Any], known: Sequence[str], path: str, causes: Causes) -> None:
