@@ -168,7 +168,7 @@ def test_it_wakes_up_by_itself_when_the_engines_next_moment_is_due() -> None:
         await until(lambda: drive.steps)
         before, due = drive.steps, drive._clock() + 30
         drive.engine.next_due_ms = lambda now: due if drive.steps == before else None  # type: ignore[method-assign]
-        drive._told.set()
+        drive._wake.set()
         await until(lambda: drive.steps > before)
         assert drive.stepped_at is not None
         assert drive.stepped_at >= due

@@ -156,7 +156,7 @@ def test_the_same_configuration_would_have_put_no_pod_elsewhere(
     shadow = shadowed(tmp_path, config)
     decided = {one.pod.uid for sent in world.sent for one in sent if isinstance(one, Bind)}
     assert shadow.pods >= len(decided) > 10
-    assert shadow.elsewhere == []
+    assert shadow.differences == []
 
 
 def test_another_configuration_is_asked_about_the_same_cluster(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_another_configuration_is_asked_about_the_same_cluster(tmp_path: Path) -
     assert [one.node for one in sent if isinstance(one, Bind)] == ["n1", "n2", "n1"]
     shadow = shadowed(tmp_path, MOST_ALLOCATED)
     # p0: both empty, the first wins; p1: n1 is fuller; p2: both hold one, so the first wins again.
-    assert shadow.elsewhere == [ChoiceDifference(PodRef("default", "p1", "u1"), 3, "n2", "n1")]
+    assert shadow.differences == [ChoiceDifference(PodRef("default", "p1", "u1"), 3, "n2", "n1")]
     assert shadow.pods == 3
 
 
@@ -182,15 +182,15 @@ def test_a_pod_that_was_refused_may_have_had_a_place(tmp_path: Path) -> None:
         f"{HEAD}profiles: [{{plugins: {{filter: {{disabled: [{{name: NodeResourcesFit}}]}}}}}}]\n".encode()
     )
     shadow = shadowed(small(tmp_path), lenient)
-    assert [(one.pod.name, one.recorded, one.step) for one in shadow.elsewhere] == [("big", "", 3)]
-    assert shadow.elsewhere[0].other in ("n1", "n2")
+    assert [(one.pod.name, one.recorded, one.step) for one in shadow.differences] == [("big", "", 3)]
+    assert shadow.differences[0].other in ("n1", "n2")
 
 
 def test_a_profile_that_the_other_does_not_have_places_nobody(tmp_path: Path) -> None:
     named = load_config(f"{HEAD}profiles: [{{schedulerName: another}}]\n".encode())
     shadow = shadowed(small(tmp_path), named)
     note = "has no profile default-scheduler"
-    assert shadow.elsewhere == [ChoiceDifference(PodRef("default", "web", "u1"), 2, "n2", "", note)]
+    assert shadow.differences == [ChoiceDifference(PodRef("default", "web", "u1"), 2, "n2", "", note)]
 
 
 def test_a_plugin_that_raises_has_no_answer_and_changes_nothing(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_plugin_that_raises_has_no_answer_and_changes_nothing(tmp_path: Path) 
     replayed = Replay(history, engine)
     shadow = ChoiceComparison(replayed, engine, config, {"x:Broken": Broken})
     assert list(replayed) == []
-    (web,) = shadow.elsewhere
+    (web,) = shadow.differences
     assert (web.recorded, web.other) == ("n2", "")
     assert "out of order" in web.note
 
@@ -222,4 +222,4 @@ def test_a_pod_that_comes_again_under_its_name_is_another_pod(tmp_path: Path) ->
         for at, changes in enumerate(told):
             turn(engine, at, changes, Nobody(), journal)
     shadow = shadowed(tmp_path, MOST_ALLOCATED)
-    assert [(one.pod.uid, one.step) for one in shadow.elsewhere] == [("u1", 3), ("u2", 5)]
+    assert [(one.pod.uid, one.step) for one in shadow.differences] == [("u1", 3), ("u2", 5)]

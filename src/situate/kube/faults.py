@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from situate.loop.drive import EngineError, told
+from situate.loop.drive import EngineError, describe_error
 from situate.loop.logs import Log
 
 REPORT_TO: Final = "please report it with this line, and with the journal if there is one (--journal)"
@@ -24,7 +24,7 @@ def say_exiting(error: BaseException) -> None:
     if isinstance(error, EngineError):
         _log.error(f"The engine failed, exiting: {REPORT_TO}", err=str(error))
     else:
-        _log.error(f"An unexpected error, exiting: {REPORT_TO}", err=told(error))
+        _log.error(f"An unexpected error, exiting: {REPORT_TO}", err=describe_error(error))
 
 
 def say_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -34,6 +34,6 @@ def say_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
     """
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):
-        _log.error(f"An unexpected error, going on: {REPORT_TO}", err=told(error))
+        _log.error(f"An unexpected error, going on: {REPORT_TO}", err=describe_error(error))
     else:
         _log.v(4).info("Noticed by the event loop", what=str(context.get("message")), err=repr(error))

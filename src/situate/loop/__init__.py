@@ -1,4 +1,4 @@
-"""Where time passes: collect what happened, step the engine, have its effects carried out, keep a journal.
+"""Where time passes: collects changes, steps the engine, carries out its effects, and keeps a journal.
 
-Below this nobody reads a clock or opens a file. Decides nothing.
+The layers below read no clock and open no file. Nothing is decided here.
 """

@@ -1,4 +1,4 @@
-"""Says in the log what was decided, as kube-scheduler does at -v=2. Looks only, and only if somebody reads it."""
+"""Logs decisions, as kube-scheduler does at -v=2."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _decided = _log.v(LEVEL)
 
 
 class DecisionLog:
-    """A Watcher of the drive."""
+    """A watcher of the drive. It costs nothing at a lower verbosity."""
 
     def before(self, engine: Engine, now: Millis, changes: Sequence[Change]) -> None:
-        """A bind that was carried out is still in the ledger here, with its node."""
+        # Before the step, the ledger still has the reservation of a bind that is done, with its node.
         if not _decided.enabled:
             return
         nodes = len(engine.cluster.nodes.rows)

@@ -1,8 +1,8 @@
-"""Drives an engine in real time: gathers what happened, steps, and has the effects carried out.
+"""Drives an engine in real time: collects changes, steps, and hands the effects to a performer.
 
-Everything happens on one event loop, so nothing is locked. A step is not interrupted; between two steps everybody else
-has a turn, so that binds and watches flow. When nothing happens, nothing is done until the engine's next moment is due.
-Time comes from here only: the wall clock when the process began, and the monotonic clock since.
+Everything runs on one event loop, so nothing is locked. A step is not interrupted; between two steps the other tasks
+have a turn, so that binds and watches flow. Without changes, the drive sleeps until the engine's next deadline. The
+engine's time comes from here only: the wall clock when the process began, and the monotonic clock since.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from situate.loop.logs import Log
 from situate.loop.run import EffectHandler, turn
 
 INTAKE_LIMIT: Final = 1 << 16
-"""How many changes may wait for a step. Whoever tells more has to wait until they are folded in."""
+"""How many changes may wait for a step. `tell` steps at once when there are more."""
 LONGEST_SLEEP_S: Final = 60.0
 PAUSE_ABOVE: Final = 1_024
-"""With so many binds under way, no more pods are decided until half of them are done: deciding is faster than binding,
+"""With more binds in flight, the engine decides no pods until half of them are done: deciding is faster than binding,
 and a bind that is not answered within BIND_ANSWER_MS counts as failed."""
 
 Clock: TypeAlias = Callable[[], Millis]
@@ -41,7 +41,7 @@ def running_clock() -> Clock:
 
 
 class Watcher(Protocol):
-    """Looks at every step, for metrics and logs. May only look. The last of several is the nearest to the step."""
+    """Sees every step, for metrics and logs, and changes nothing. The last of several is the nearest to the step."""
 
     def before(self, engine: Engine, now: Millis, changes: Sequence[Change]) -> None: ...
 
@@ -49,7 +49,7 @@ class Watcher(Protocol):
 
 
 class EngineError(Exception):
-    """The engine raised: a fault of ours. What it knows may be wrong by now, so nobody may ask it again."""
+    """The engine raised: a fault of ours. Its state may be wrong by now, so it must not be used again."""
 
 
 class DrivenPerformer(EffectHandler, Protocol):
@@ -61,7 +61,7 @@ class DrivenPerformer(EffectHandler, Protocol):
 
 
 class Drive:
-    """One engine with all that it is told. It begins as a standby: `lead` lets it decide."""
+    """One engine and the changes that wait for it. It begins as a standby: `lead` lets it decide."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Drive:
         self._performs = False
         self._pause_above = pause_above
         self._paused = self._stopping = False
-        self._told = asyncio.Event()
+        self._wake = asyncio.Event()
         self._stepping = False
         self._failure: EngineError | None = None
 
@@ -96,58 +96,58 @@ class Drive:
         self._performer = performer
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Something happened. To be called on the event loop that drives; returns at once, but for a full intake.
+        """Queue changes for the next step. To be called on the drive's event loop.
 
-        Raises nothing: an engine that fails in a step for a full intake fails in `run`, not in whoever told.
+        Returns at once, unless the intake is full. Raises nothing: an engine that fails then fails in `run`.
         """
         self._intake.extend(changes)
-        self._told.set()
+        self._wake.set()
         if len(self._intake) > INTAKE_LIMIT and not self._stepping and self._failure is None:
-            with suppress(EngineError):  # it is kept
+            with suppress(EngineError):  # `run` raises it
                 self.step()
 
     def lead(self) -> None:
-        """Decisions are ours from now on, and are carried out."""
+        """Decide from now on, and have the decisions carried out."""
         self._performs = True
         self.tell([Leading(True)])
 
     def stop_deciding(self) -> None:
-        """No new decisions; what comes of those that were made is still heard, and said."""
+        """Make no new decisions; still take in the answers to earlier ones."""
         self._stopping = True
         self.tell([])
 
     def mute(self) -> None:
-        """Nothing is carried out any more."""
+        """Carry out nothing any more."""
         self._performs = False
 
     async def run(self) -> None:
         """Until cancelled. Raises EngineError."""
         while True:
-            await self._something()
-            # Whoever has something to tell right now has it heard in this step already.
+            await self._until_due()
+            # Changes that other tasks are about to tell are part of this step already.
             await asyncio.sleep(0)
             self.step()
             await asyncio.sleep(0)
 
-    async def _something(self) -> None:
-        """Wait until there is something to step for."""
+    async def _until_due(self) -> None:
+        """Wait for a change, or for the engine's next deadline."""
         while not self._intake and self._failure is None:
             now = self._clock()
             due = self.engine.next_due_ms(now)
             if due is not None and due <= now:
                 return
-            self._told.clear()
+            self._wake.clear()
             seconds = LONGEST_SLEEP_S if due is None else min((due - now) / 1_000, LONGEST_SLEEP_S)
-            alarm = asyncio.get_running_loop().call_later(seconds, self._told.set)
+            alarm = asyncio.get_running_loop().call_later(seconds, self._wake.set)
             try:
-                await self._told.wait()
+                await self._wake.wait()
             finally:
                 alarm.cancel()
 
     def step(self) -> None:
-        """Fold in what was told, decide what is due, and hand on what came of it. Raises EngineError.
+        """Step the engine with the changes so far, and hand on the effects. Raises EngineError.
 
-        What is told meanwhile, as by a performer that refuses, waits for the next step.
+        Changes that come meanwhile, as from a performer that refuses, wait for the next step.
         """
         if self._failure is not None:
             raise self._failure
@@ -167,10 +167,10 @@ class Drive:
         try:
             effects = turn(self.engine, now, changes, _NO_PERFORMER, self._journal)
         except Exception as error:
-            self._failure = EngineError(told(error))
+            self._failure = EngineError(describe_error(error))
             raise self._failure from error
         seconds = time.perf_counter() - begun
-        self._look_after_journal()
+        self._check_journal()
         self.steps += 1
         self.stepped_at = now
         for watcher in reversed(self._watchers):
@@ -178,21 +178,21 @@ class Drive:
         if self._performs:
             self._performer.perform(effects)
 
-    def _look_after_journal(self) -> None:
+    def _check_journal(self) -> None:
         if self._journal is not None and self._journal.stopped:
             _log.error("The journal has stopped; scheduling goes on", why=self._journal.stopped)
             self._journal = None
 
     def _pause_or_go_on(self) -> None:
-        """Do not decide faster than binds are carried out."""
+        """Do not decide faster than binds are made."""
         wanted = self._stopping or self._performer.binds_waiting > self._pause_above // (2 if self._paused else 1)
         if wanted != self._paused:
             self._paused = wanted
             self._intake.append(Paused(wanted))
 
 
-def told(error: BaseException) -> str:
-    """What was raised and where, in one line."""
+def describe_error(error: BaseException) -> str:
+    """What was raised, and where, in one line."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -1,8 +1,8 @@
-"""Asks HTTP extenders, and reports what they said, as changes.
+"""Calls HTTP extenders, and reports their responses as changes.
 
-Nothing here waits for long, and nothing is trusted: an answer comes within the extender's timeout or counts as none, is
-read up to a limit, is not followed anywhere else, and comes over TLS only from whom the configured authority vouches
-for. Whatever goes wrong is one line in the answer; only a cancelled task raises.
+Extenders are not trusted. A response has to come within the extender's timeout, is read up to a limit, may not
+redirect, and over TLS has to come from a server that the configured authority vouches for. A failure is one line in the
+answer; only a cancelled task raises.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from situate.core.model.pod import Pod
 from situate.wire.extender import ExtenderResponseError, encode_ask, encode_bind, one_line, read_answer, read_bind
 
 ANSWER_BYTES: Final = 1 << 20
-"""How long an answer may be. Where whole nodes were sent, they may come back: twice what was sent comes on top."""
+"""How long a response may be. Nodes that were sent may come back: then twice the request is added."""
 CHUNK_BYTES: Final = 64 << 10
 IN_FLIGHT: Final = 32
-"""How many requests one extender has to deal with at a time."""
+"""How many requests to one extender run at a time."""
 WAITING: Final = 4_096
-"""How many more may wait for their turn. Beyond that, asking fails at once."""
+"""How many more may wait. Beyond that, a request fails at once."""
 
 OK: Final = 200
 POD_IS_GONE: Final = "the pod is gone"
 
 
 class ExtenderObjects(Protocol):
-    """Where the objects come from that are sent; read when a request is about to be made."""
+    """The objects that are sent, as they are when the request is made."""
 
     def pod(self, ref: PodRef) -> Pod | None:
-        """A waiting or bound pod."""
+        """A pending or bound pod."""
 
     def node(self, name: str) -> Node | None: ...
 
 
 class EngineObjects:
-    """The objects as the engine knows them: what scheduling reads, and no more."""
+    """The objects as the engine knows them: with the fields that scheduling reads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -75,7 +75,7 @@ class EngineObjects:
 
 
 class Extenders:
-    """All extenders of a configuration; to be used in `async with`. Raises ConfigError for TLS that cannot be had."""
+    """All extenders of a configuration, to be used in `async with`. Raises ConfigError if TLS cannot be set up."""
 
     def __init__(
         self,
@@ -86,14 +86,14 @@ class Extenders:
         waiting: int = WAITING,
     ) -> None:
         self._objects = objects
-        self._lines = [
-            _Line(one, _tls(one, index("extenders", at)), in_flight, waiting) for at, one in enumerate(extenders)
+        self._endpoints = [
+            _Endpoint(one, _tls(one, index("extenders", at)), in_flight, waiting) for at, one in enumerate(extenders)
         ]
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Extenders:
-        for line in self._lines:
-            await self._open.enter_async_context(line.session())
+        for endpoint in self._endpoints:
+            await self._open.enter_async_context(endpoint.session())
         return self
 
     async def __aexit__(
@@ -103,25 +103,29 @@ class Extenders:
 
     async def ask(self, ask: AskExtender) -> ExtenderSaid:
         """Carry out an AskExtender."""
-        line = self._lines[ask.extender]
-        names_do = line.extender.node_cache_capable
+        endpoint = self._endpoints[ask.extender]
+        names_do = endpoint.extender.node_cache_capable
         try:
-            answer = await line.call(verb_of(line.extender, ask.verb), lambda: self._body(ask, names_do=names_do))
+            answer = await endpoint.call(
+                verb_of(endpoint.extender, ask.verb), lambda: self._body(ask, names_do=names_do)
+            )
             return read_answer(ask, answer, names_do=names_do)
         except ExtenderResponseError as error:
-            return ExtenderSaid(ask.ask, problem=line.told(ask.verb, error))
+            return ExtenderSaid(ask.ask, problem=endpoint.describe(ask.verb, error))
 
     async def bind(self, bind: Bind) -> BindDone | BindFailed:
-        """Carry out a Bind that an extender is to make. What an extender refuses, it would refuse again."""
+        """Carry out a Bind through an extender. A refusal is final: the extender would refuse again."""
         if bind.extender is None:
             raise ValueError("this bind is not for an extender")
-        line = self._lines[bind.extender]
+        endpoint = self._endpoints[bind.extender]
         try:
-            problem = read_bind(await line.call(line.extender.bind_verb, lambda: _Body(encode_bind(bind))))
+            problem = read_bind(await endpoint.call(endpoint.extender.bind_verb, lambda: _Body(encode_bind(bind))))
         except ExtenderResponseError as error:
-            return BindFailed(bind.pod, bind.attempt, line.told("bind", error))
+            return BindFailed(bind.pod, bind.attempt, endpoint.describe("bind", error))
         if problem:
-            return BindFailed(bind.pod, bind.attempt, line.told("bind", ExtenderResponseError(problem)), final=True)
+            return BindFailed(
+                bind.pod, bind.attempt, endpoint.describe("bind", ExtenderResponseError(problem)), final=True
+            )
         return BindDone(bind.pod, bind.attempt)
 
     def _body(self, ask: AskExtender, *, names_do: bool) -> _Body:
@@ -139,14 +143,14 @@ class Extenders:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What is sent, and how long the answer to it may be."""
+    """A request, and how long the response to it may be."""
 
     data: bytes
     answer_bytes: int = ANSWER_BYTES
 
 
-class _Line:
-    """To one extender."""
+class _Endpoint:
+    """Requests to one extender."""
 
     def __init__(self, extender: Extender, tls: ssl.SSLContext | None, in_flight: int, waiting: int) -> None:
         self.extender = extender
@@ -161,20 +165,20 @@ class _Line:
         connector = aiohttp.TCPConnector(limit=0, ssl=True if self._tls is None else self._tls)
         self._session = aiohttp.ClientSession(
             connector=connector,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `call` sees to that, waiting included
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `call` does that, with the time of waiting
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # a few bytes can be made to unpack to anything
+            auto_decompress=False,  # a few bytes may unpack to gigabytes
             headers={"Accept-Encoding": "identity", "User-Agent": "situate"},
         )
         return self._session
 
-    def told(self, verb: str, error: ExtenderResponseError) -> str:
+    def describe(self, verb: str, error: ExtenderResponseError) -> str:
         return f'extender "{name_of(self.extender)}": {verb}: {one_line(str(error))}'
 
     async def call(self, verb: str, make: Callable[[], _Body]) -> bytes:
-        """The bytes of an answer, all in all within the extender's timeout. `make` is called when the turn has come."""
+        """The body of the response, within the extender's timeout. `make` is called when the request can be sent."""
         if self._waiting >= self._in_flight + self._waiting_limit:
-            raise ExtenderResponseError(f"{self._waiting_limit} requests are waiting for their turn already")
+            raise ExtenderResponseError(f"{self._waiting_limit} requests are waiting already")
         within_ms = timeout_ms(self.extender)
         self._waiting += 1
         try:
@@ -183,18 +187,18 @@ class _Line:
         except TimeoutError:
             raise ExtenderResponseError(f"did not answer within {format_duration(within_ms * NANOS_PER_MS)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ExtenderResponseError(_said(error)) from None
+            raise ExtenderResponseError(_describe_failure(error)) from None
         finally:
             self._waiting -= 1
 
     async def _post(self, verb: str, body: _Body) -> bytes:
         if self._session is None:
-            raise ExtenderResponseError("nobody has begun to ask yet")
+            raise ExtenderResponseError("the session is not open")
         tls = self.extender.tls_config
         url = f"{self.extender.url_prefix.rstrip('/')}/{verb}"
         async with self._session.post(
             url,
-            data=BytesIO(body.data),  # sent in pieces, so that others have their turn
+            data=BytesIO(body.data),  # sent in chunks, so that other tasks have a turn
             headers={"Content-Type": "application/json"},
             allow_redirects=False,
             server_hostname=(tls.server_name or None) if tls is not None else None,
@@ -207,7 +211,7 @@ class _Line:
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """A body that is not longer than the limit; of one that is, no more than that is read."""
+    """The body, read up to the limit. Raises ExtenderResponseError if it is longer."""
     read = bytearray()
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         read += chunk
@@ -217,21 +221,21 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return bytes(read)
 
 
-def _said(error: Exception) -> str:
-    """What went wrong on the way, without addresses that may hold a password."""
+def _describe_failure(error: Exception) -> str:
+    """What went wrong, without addresses that may have a password in them."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return f"its certificate is not trusted: {getattr(error.certificate_error, 'verify_message', '')}"
         case aiohttp.ClientSSLError():
-            return "speaks no TLS that can be agreed upon"
+            return "the TLS handshake failed"
         case aiohttp.ClientConnectorError():
             return f"cannot be reached: {error.os_error.strerror or type(error.os_error).__name__}"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | OSError():
-            return "closed the connection before it had answered"
+            return "closed the connection before it answered"
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return "its urlPrefix is no address"
+            return "its urlPrefix is not a URL"
         case aiohttp.ClientResponseError():
-            return "answered with what is not HTTP"
+            return "did not answer with HTTP"
         case _:
             return f"could not be asked: {type(error).__name__}"
 
@@ -240,7 +244,7 @@ def _said(error: Exception) -> str:
 
 
 def _tls(extender: Extender, path: str) -> ssl.SSLContext | None:
-    """How the extender is known for who it is; None if it is spoken to in the open."""
+    """How to verify the extender; None without TLS."""
     if not uses_tls(extender):
         return None
     if problems := tls_problems(path, extender):
@@ -261,7 +265,7 @@ def _context(tls: ExtenderTLSConfig) -> ssl.SSLContext:
         context.load_verify_locations(cadata=tls.ca_data.decode("ascii"))
     elif tls.ca_file:
         context.load_verify_locations(cafile=tls.ca_file)
-    else:  # only if the configuration says so in so many words: see `tls_problems`
+    else:  # only if the configuration says so explicitly: see `tls_problems`
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert_data or tls.cert_file:
@@ -270,7 +274,7 @@ def _context(tls: ExtenderTLSConfig) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    """Our own certificate. OpenSSL reads it from files only, so what came as data is one for a moment."""
+    """Our own certificate. OpenSSL reads it only from files, so data is written to temporary ones."""
     with tempfile.NamedTemporaryFile() as cert, tempfile.NamedTemporaryFile() as key:
         for file, data in ((cert, tls.cert_data), (key, tls.key_data)):
             file.write(data)

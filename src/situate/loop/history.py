@@ -1,7 +1,7 @@
-"""Reads a journal back: its steps in order, each with what was heard and, if that was still written, what was decided.
+"""Reads a journal: its steps in order, each with its changes and, if they were written, its effects.
 
-A last record that was cut off, as by a crash in the middle of writing it, is reported, and all before it is used. Any
-other damage is an InputError: what comes after it would not follow from what came before.
+A last record that was cut off, as by a crash while it was written, is reported and left out. Any other damage is an
+InputError: the steps after it would not follow from those before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from situate.wire.errors import InputError
 from situate.wire.journal import JournalHeader, JournalRecord, StepChanges, StepEffects, decode_record
 
 RECORD_BYTES: Final = 1 << 30
-"""The longest record that is read: a first step may well bring a whole cluster."""
+"""The longest record that is read. A first step may have a whole cluster in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Step:
     now: Millis
     changes: tuple[Change, ...]
     decided: StepEffects | None
-    """None where the run ended before it was written."""
+    """None: the run ended before it was written."""
 
     @property
     def effects(self) -> tuple[Effect, ...] | None:
@@ -39,34 +39,34 @@ class Step:
 
 
 class History:
-    """A journal's header at once, its steps as they are asked for. Iterate over it once."""
+    """A journal's header at once, and its steps one by one. Iterate over it once."""
 
     def __init__(self, path: Path) -> None:
         """`path` is a journal's folder, or its first file. Raises InputError or OSError."""
         self._files = _files(path)
         self.cut_off = ""
-        """Where the last record ends too early; empty if it does not, or has not been reached."""
+        """Where the last record was cut off; empty: it was not, or has not been reached."""
         self.header = self._header(self._files[0], 1)
         if self.header.first_step != 1:
             raise InputError("does not begin with step 1: the files before it are missing", file=str(self._files[0]))
 
     def __iter__(self) -> Iterator[Step]:
         """The steps. Raises InputError where they do not follow from one another."""
-        told: StepChanges | None = None
+        open_step: StepChanges | None = None
         expected = 1
         for file, number, record in self._records():
             if isinstance(record, StepChanges) and record.step == expected:
-                if told is not None:
-                    yield Step(told.step, told.now, told.changes, None)
-                told, expected = record, expected + 1
-            elif isinstance(record, StepEffects) and told is not None and record.step == told.step:
-                yield Step(told.step, told.now, told.changes, record)
-                told = None
+                if open_step is not None:
+                    yield Step(open_step.step, open_step.now, open_step.changes, None)
+                open_step, expected = record, expected + 1
+            elif isinstance(record, StepEffects) and open_step is not None and record.step == open_step.step:
+                yield Step(open_step.step, open_step.now, open_step.changes, record)
+                open_step = None
             else:
                 problem = f"is not what follows on step {expected - 1}"
                 raise InputError(problem, file=str(file), subject=f"record {number}")
-        if told is not None:
-            yield Step(told.step, told.now, told.changes, None)
+        if open_step is not None:
+            yield Step(open_step.step, open_step.now, open_step.changes, None)
 
     def _header(self, file: Path, segment: int, line: bytes | None = None) -> JournalHeader:
         if line is None:
@@ -83,7 +83,7 @@ class History:
         return record
 
     def _records(self) -> Iterator[tuple[Path, int, JournalRecord]]:
-        """All but the headers, which are checked."""
+        """All records but the headers, which are checked here."""
         for segment, file in enumerate(self._files, 1):
             last = segment == len(self._files)
             for number, line in _lines(file):
@@ -105,7 +105,7 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _files(path: Path) -> list[Path]:
-    """The files of a journal, in order; of a lone file that is not numbered, that one."""
+    """The files of a journal, in order; or a single file that has no number."""
     if not path.is_dir():
         return [path] if path.name != segment_name(1) else _files(path.parent)
     count = sum(1 for file in path.iterdir() if file.name.endswith(SUFFIX))

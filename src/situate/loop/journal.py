@@ -1,13 +1,12 @@
-"""The journal: every step's time and changes, and what the engine answered, on disk as it happens.
+"""The journal: the time, changes and effects of every step, on disk as they happen.
 
-What a step is told is written before the step, and what it answered before anybody acts on it: whatever goes wrong
-afterwards, the journal has what led there. Every record is handed to the operating system at once, so that a crash of
-this process loses nothing; it is forced to the disk when a file is full, on closing, and otherwise once a second by the
-caller's clock, so that a crash of the machine loses at most that second. The cluster's truth is in the cluster: the
-journal explains what was decided, and nothing waits for it.
+Changes are written before the step, and effects before they are carried out, so the journal has what led to any
+failure. Every record goes to the operating system at once: a crash of this process loses nothing. The journal is synced
+to disk when a file is full, on closing, and otherwise once a second by the caller's clock: a crash of the machine loses
+at most that second. The journal explains decisions; the cluster does not depend on it, and nothing waits for it.
 
-A journal is a folder of files, each up to SEGMENT_BYTES, numbered from 1; a history is read from its beginning, so none
-of them may go. One folder is one run of one engine. When the whole reaches its limit, or the disk refuses, the journal
+A journal is a folder of files, numbered from 1, each up to SEGMENT_BYTES. A history is read from its beginning, so no
+file may be removed. One folder is one run of one engine. When the journal reaches its limit, or the disk refuses, it
 stops and says why; the engine goes on without it.
 """
 
@@ -31,16 +30,16 @@ from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.wire.journal import JournalHeader, JournalRecord, StepChanges, StepEffects, digest_of, encode_record
 
 SEGMENT_BYTES: Final = 64 << 20
-"""A file that has reached this is closed, and the next begun."""
+"""When a file has this size, the next begins."""
 LIMIT_BYTES: Final = 16 << 30
-"""When all files together would go beyond this, the journal stops."""
+"""The journal stops before all files together exceed this."""
 SYNC_EVERY_MS: Final = 1_000
 SUFFIX: Final = ".journal"
 
 
 @unique
 class Keep(Enum):
-    """What is kept of a step's effects. With a digest, a replay can tell that they differ, but not in what."""
+    """What to keep of a step's effects. With a digest, a replay can tell that they differ, but not how."""
 
     EFFECTS = "effects"
     DIGEST = "digest"
@@ -51,7 +50,7 @@ def segment_name(number: int) -> str:
 
 
 class Journal:
-    """Writes one run's history into a folder that has none yet. Raises OSError where it cannot begin."""
+    """Writes the history of one run into a folder without one. Raises OSError if it cannot begin."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Journal:
         self.folder = folder
         self.steps = 0
         self.stopped = ""
-        """Why nothing is written any more; empty while all is well."""
+        """Why the journal has stopped; empty: it has not."""
         self._header = JournalHeader(config=config, batch=batch, unschedulable_limit_ms=unschedulable_limit_ms)
         self._keep = keep
         self._segment_bytes = segment_bytes
@@ -104,7 +103,7 @@ class Journal:
         self._try(lambda: self._append(self._decided(effects)))
 
     def close(self) -> None:
-        """Force what was written to the disk. Nothing is written after that."""
+        """Sync, and write nothing any more."""
         self._try(self._close_segment)
         self._stop(self.stopped or "closed")
 
@@ -139,7 +138,7 @@ class Journal:
     def _next_segment(self) -> None:
         self._segment += 1
         path = self.folder / segment_name(self._segment)
-        # Pods' names and labels are nobody's business but the owner's. A file that is there already is another run's.
+        # Only the owner may read the names and labels of pods. A file that exists belongs to another run.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file = os.fdopen(descriptor, "wb")
         self._append(replace(self._header, segment=self._segment, first_step=max(1, self.steps)))
@@ -159,7 +158,7 @@ class Journal:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _try(self, write: Callable[[], None]) -> None:
-        """A journal that cannot be written is no reason to stop scheduling: it is a reason to stop the journal."""
+        """An error of the disk stops the journal, not the scheduler."""
         if self.stopped:
             return
         try:
@@ -172,14 +171,14 @@ class Journal:
         file, self._file = self._file, None
         if file is None or file.closed:
             return
-        with suppress(OSError):  # what could not be written was the reason to stop
+        with suppress(OSError):  # the disk may be why it stops
             os.fsync(file.fileno())
         with suppress(OSError):
             file.close()
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that a new file is found after a crash of the machine, too."""
+    """So that a new file survives a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

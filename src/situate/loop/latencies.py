@@ -1,7 +1,7 @@
-"""Latency tables in files, read again when they change: the engine is told of a new one like of any other object.
+"""Latency tables in files, read again when they change: a new table is a change like that of any other object.
 
-So a table is in the journal from the step on in which it held, parked pods that were refused for the one before are
-tried again, and nothing else is. A table that cannot be used is one line in the log, and the one before stays.
+So the journal has each table from the step on in which it applied, and the queue retries the pods that the old table
+kept out, and no others. A table that cannot be used is logged in one line, and the old one stays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = Log(__name__)
 
 
 class LatencyFiles:
-    """All tables that a configuration has in files. They were read with it; from here on, what changes is told."""
+    """All tables that a configuration has in files. They were read with it; `run` tells of changes since."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LatencyFiles:
         self._every_s = every_s
         self._watched: dict[str, WatchedFile] = {}
         self.looks = 0
-        """How often all of them were looked at."""
+        """How often all files were checked."""
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -56,13 +56,13 @@ class LatencyFiles:
             await asyncio.sleep(self._every_s)
 
     async def _look(self, name: str) -> None:
-        """Read a file that was not looked at yet, or has changed since; say what is new."""
+        """Read a file that was not checked yet, or has changed since; tell of a new table."""
         if name not in self._watched:
             self._watched[name] = WatchedFile(Path(name))
         elif not self._watched[name].changed():
             return
         try:
-            # A large table takes a while to read, and binds need not wait for that.
+            # A large table takes a while to read, and binds must not wait for that.
             places = await asyncio.to_thread(lambda: load_latencies(Path(name).read_bytes(), name))
         except (InputError, OSError) as error:
             _log.error("The new latency table cannot be used, the old one stays", file=name, err=str(error))

@@ -3,8 +3,8 @@
     I1115 10:20:30.123456       1 drive.py:88] "Successfully bound pod to node" pod="default/web" node="n1"
     {"ts":1794738030123.456,"caller":"drive.py:88","msg":"Successfully bound pod to node","v":2,"pod":"default/web"}
 
-On top of the standard library's loggers: V(n) is the level INFO - n, so that a library's own records fit in. Whatever
-looks like a bearer token is masked; nobody should hand one over in the first place.
+Built on the standard library's loggers: V(n) is the level INFO - n, so that the records of libraries fit in. What looks
+like a bearer token is masked, although no caller should log one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fnmatch import fnmatchcase
 from typing import IO, Any, Final
 
 KEYS: Final = "keys"
-"""The attribute of a record that holds its keys and values."""
+"""The attribute of a record that has its keys and values."""
 MOST_V: Final = 10
 LONGEST: Final = 16 << 10
-"""Characters of one value; what is longer is cut."""
+"""How many characters of a value to log."""
 MASKED: Final = r"\1<masked>"
 
 _LETTERS: Final = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
@@ -46,7 +46,7 @@ class Log:
 
     @property
     def enabled(self) -> bool:
-        """Whether `info` would be shown: for what costs something to find out."""
+        """Whether `info` would be shown. Ask before you compute something only to log it."""
         return self._logger.isEnabledFor(self._level)
 
     def info(self, message: str, **keys: object) -> None:
@@ -61,7 +61,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Logging:
-    """What the flags say about logs."""
+    """The logging flags."""
 
     format: str = "text"
     verbosity: int = 0
@@ -72,7 +72,7 @@ class Logging:
 
 
 def set_up(wanted: Logging, stderr: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
-    """Make all loggers of this process write as wanted. What was set up before is replaced."""
+    """Make all loggers of this process write as wanted, instead of as set up before."""
     root = logging.getLogger()
     for handler in list(root.handlers):
         if isinstance(handler, _Handler):
@@ -86,7 +86,7 @@ def set_up(wanted: Logging, stderr: IO[str] | None = None, stdout: IO[str] | Non
     most = max([wanted.verbosity, *(level for _, level in wanted.vmodule)])
     root.setLevel(logging.INFO)
     logging.getLogger("situate").setLevel(logging.INFO - min(most, MOST_V))
-    # What libraries say on their own is for whoever looks into them.
+    # Show the records of libraries only at the highest verbosity.
     for name in ("asyncio", "aiohttp"):
         logging.getLogger(name).setLevel(logging.INFO if most >= MOST_V else logging.CRITICAL)
 
@@ -112,7 +112,7 @@ class _Handler(logging.StreamHandler[IO[str]]):
         return self._verbosity
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
-        """A log that cannot be written is no reason to stop, and there is nobody to tell."""
+        """A log that cannot be written does not stop the process."""
 
 
 def verbosity_of(record: logging.LogRecord) -> int:
@@ -148,7 +148,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """In one line, whatever it is made of; of an exception what it is, and not where it went."""
+    """In one line; with the exception, if there is one, and without its traceback."""
     text = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
         text = f"{text}: {type(record.exc_info[1]).__name__}: {record.exc_info[1]}"

@@ -1,4 +1,4 @@
-"""What Prometheus is shown of a scheduler: kube-scheduler's metrics under its names, and a few of our own.
+"""The metrics of a scheduler, for Prometheus: kube-scheduler's under their names, and a few of our own.
 
     metrics = Metrics()
     engine = Engine(config, metrics=metrics.engine, stopwatch=metrics.stopwatch)
@@ -8,8 +8,8 @@
     effects = engine.step(now, changes)
     metrics.stepped(now, len(changes))
 
-Nothing here has a say in anything. Each object has a registry of its own, so that several schedulers may live in one
-process. To be used from the thread that steps the engine, and from no other.
+Metrics influence no decision. Each object has a registry of its own, so that several schedulers can run in one process.
+To be used only from the thread that steps the engine.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from situate.loop.metrics_stopwatch import SUCCESS, SampledStopwatch
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 KUBERNETES: Final = "v1.36"
-"""The release whose decisions are made here."""
+"""The release whose decisions the engine makes."""
 MANY_ATTEMPTS: Final = 15
-"""Pods that took as many attempts or more share a label, as with kube-scheduler."""
+"""Pods that took this many attempts or more share a label, as with kube-scheduler."""
 ATTEMPTS: Final[Sequence[Labels]] = (*((str(many),) for many in range(MANY_ATTEMPTS)), (f"{MANY_ATTEMPTS}+",))
-"""The label of so many attempts."""
+"""The label, by the number of attempts."""
 ERROR: Final = "Error"
 QUEUES: Final = {
     QueueState.ACTIVE: "active",
@@ -50,45 +50,44 @@ QUEUES: Final = {
 GATES: Final = "SchedulingGates"
 GANGS: Final = "GangScheduling"
 BINDING: Final = "binding"
-"""The operation, of those under way."""
 
 
 class Metrics:
-    """All metrics of one scheduler. Also the client's Observer, and a performer's Metrics."""
+    """All metrics of one scheduler. It is also a client's observer and a performer's PerformerMetrics."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
         self._engine: Engine | None = None
         self._journal: Journal | None = None
-        self._asked: dict[str, list[tuple[Labels, bool]]] = {}
-        """By profile, who is asked in every attempt: the labels, and whether only where a node was found."""
+        self._plugins: dict[str, list[tuple[Labels, bool]]] = {}
+        """By profile, the plugins of every attempt: their labels, and whether they run only when a node was found."""
         self._evaluated: dict[str, tuple[int, int]] = {}
-        """By profile, the attempts since somebody last asked, and in how many of them a node was found."""
+        """By profile, the attempts since the last scrape, and in how many of them a node was found."""
         self._stepping_at: float | None = None
         self._counters = {one.name: CounterSeries(one) for one in table.FAMILIES if one.kind != "histogram"}
         self._histograms = {one.name: HistogramSeries(one) for one in table.FAMILIES if one.kind == "histogram"}
         self.engine = EngineMetrics()
-        """For the engine to note in what it does."""
+        """The engine counts in this."""
         self.stopwatch = SampledStopwatch(clock, self._histogram(table.POINT_SECONDS))
-        """For the engine to be timed with."""
+        """The engine is timed with this."""
         series: list[CounterSeries | HistogramSeries] = []
         for one in table.FAMILIES:
             series.append(self._histogram(one) if one.kind == "histogram" else self._counter(one))
         self.registry = CollectorRegistry()
-        self.registry.register(SeriesCollector(series, self._look))
+        self.registry.register(SeriesCollector(series, self._refresh))
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self._counter(table.BUILD).put((situate.__version__, platform.python_version(), KUBERNETES), 1)
 
     def render(self) -> bytes:
-        """The text that Prometheus reads, of CONTENT_TYPE."""
+        """The response to a scrape, of CONTENT_TYPE."""
         return generate_latest(self.registry)
 
     def follow(self, engine: Engine, journal: Journal | None = None) -> None:
-        """Show this engine from now on; it was made with `engine` and `stopwatch`, as was the one before, if any."""
+        """Show this engine from now on. It was made with `engine` and `stopwatch`, as was an earlier one."""
         self._count_evaluations()
         self._engine, self._journal = engine, journal
-        self._asked = {name: _asked(engine, name) for name in engine.profiles}
+        self._plugins = {name: _plugins_of(engine, name) for name in engine.profiles}
         for name in engine.profiles:
             for result in ("scheduled", "unschedulable", "error"):
                 self._counter(table.ATTEMPTS).add((result, name), 0)
@@ -106,7 +105,7 @@ class Metrics:
         self._stepping_at = self._clock()
 
     def stepped(self, now: Millis, changes: int) -> None:
-        """The step ended, of which the engine thought that it was `now`; it was told of so many changes."""
+        """The step ended. `now` is the engine's time in it."""
         ended_at = self._clock()
         if self._stepping_at is not None:
             self._histogram(table.STEP_SECONDS).add((), ended_at - self._stepping_at)
@@ -129,7 +128,7 @@ class Metrics:
             self._histogram(table.VICTIMS).add((), victims)
 
     def _count_refusals(self, share: float) -> dict[str, int]:
-        """Attempts that came to nothing; and by profile, in how many of those of this step no node was found."""
+        """Count attempts that failed; by profile, in how many of those of this step no node was found."""
         nowhere: dict[str, int] = {}
         for (profile, result, took_ms), pods in Counter(self.engine.failed_attempts).items():
             self._counter(table.ATTEMPTS).add((result, profile), pods)
@@ -140,25 +139,24 @@ class Metrics:
         return nowhere
 
     def _count_evaluations(self) -> None:
-        """Who was asked in the attempts so far."""
+        """Count the plugins of the attempts so far."""
         for profile, (pods, found) in self._evaluated.items():
-            for labels, only_where_found in self._asked.get(profile, ()):
+            for labels, only_where_found in self._plugins.get(profile, ()):
                 self._counter(table.EVALUATIONS).add(labels, found if only_where_found else pods)
         self._evaluated.clear()
 
     def _count_bound(self, now: Millis) -> None:
-        """Pods whose binds were carried out. Those that were decided in one step have most of this in common, but each
-        became ready when it did."""
-        alike: dict[tuple[str, int, Millis, Millis], int] = {}
+        """Count pods that were bound. Those of one step have most values in common, but not when they became ready."""
+        by_step: dict[tuple[str, int, Millis, Millis], int] = {}
         waited = self._histogram(table.POD_SECONDS)
         for one in self.engine.bound:
             entry = one.entry
             attempts = one.attempt - entry.retries
             common = entry.pod.spec.scheduler_name, attempts, one.since_ms, one.asked_ms
-            alike[common] = alike.get(common, 0) + 1
+            by_step[common] = by_step.get(common, 0) + 1
             ready_ms = one.since_ms if entry.first_ready_ms is None else entry.first_ready_ms
             waited.add(ATTEMPTS[min(attempts, MANY_ATTEMPTS)], (now - ready_ms) / 1_000)
-        for (profile, attempts, decided_ms, asked_ms), pods in alike.items():
+        for (profile, attempts, decided_ms, asked_ms), pods in by_step.items():
             self._counter(table.ATTEMPTS).add(("scheduled", profile), pods)
             self._histogram(table.ATTEMPT_SECONDS).add(("scheduled", profile), (now - decided_ms) / 1_000, pods)
             self._histogram(table.POINT_SECONDS).add(("Bind", SUCCESS, profile), (now - asked_ms) / 1_000, pods)
@@ -176,7 +174,7 @@ class Metrics:
     def retried(self, verb: str, host: str, code: str) -> None:
         self._counter(table.RETRIES).add((code, verb, host))
 
-    # -- what others tell ----------------------------------------------------------------------------------------
+    # -- reported by others --------------------------------------------------------------------------------------
 
     def leading(self, lease: str, leads: bool) -> None:
         self._counter(table.LEADER).put((lease,), float(leads))
@@ -188,23 +186,22 @@ class Metrics:
             self._histogram(table.SHADOW_GAP).add((), gap)
 
     def under_way(self, operation: str, change: int) -> None:
-        """A performer does so many more of these than before. Its binds are counted by the engine, with those that
-        wait for their turn."""
+        """A performer runs one more, or one less. The engine counts binds, with those that wait for a worker."""
         if operation != BINDING:
             self._counter(table.GOROUTINES).add((operation,), change)
 
     def failed(self, operation: str) -> None:
-        """What a performer did came to nothing."""
+        """Work of a performer failed."""
         self._counter(table.FAILURES).add((operation,))
 
     def dropped(self, operation: str) -> None:
-        """A performer gave up an event."""
+        """A performer dropped an event."""
         self._counter(table.DROPPED_EVENTS).add()
 
-    # -- when somebody asks --------------------------------------------------------------------------------------
+    # -- at a scrape ----------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Read what is counted elsewhere."""
+    def _refresh(self) -> None:
+        """Read what others count."""
         self._count_evaluations()
         engine = self.engine
         for labels, pods in engine.incoming.items():
@@ -213,12 +210,12 @@ class Metrics:
         self._counter(table.FLUSHED).put((), flushed)
         self._counter(table.PREEMPTIONS).put((), engine.preemptions)
         if self._engine is not None:
-            self._look_at(self._engine)
+            self._refresh_from(self._engine)
         if self._journal is not None:
             self._counter(table.JOURNAL_BYTES).put((), self._journal.size)
             self._counter(table.JOURNAL_STOPPED).put((), float(self._journal.stopped not in ("", "closed")))
 
-    def _look_at(self, engine: Engine) -> None:
+    def _refresh_from(self, engine: Engine) -> None:
         waiting = engine.queue.values()
         places = Counter(entry.state for entry in waiting)
         for place, queue in QUEUES.items():
@@ -238,7 +235,7 @@ class Metrics:
 
 
 def _refusals(entry: QueuedPod) -> list[Labels]:
-    """Who holds a pod back, with its profile. One that is being decided is held back by nobody."""
+    """The plugins that keep a pod pending, with its profile. None, while it is being decided."""
     profile = entry.pod.spec.scheduler_name
     if entry.state is QueueState.GATED:
         return [(GATES if entry.pod.spec.scheduling_gates else GANGS, profile)]
@@ -247,8 +244,8 @@ def _refusals(entry: QueuedPod) -> list[Labels]:
     return [(plugin, profile) for plugin in entry.unschedulable_plugins]
 
 
-def _asked(engine: Engine, name: str) -> list[tuple[Labels, bool]]:
-    """Who has a say in the attempts of a profile."""
+def _plugins_of(engine: Engine, name: str) -> list[tuple[Labels, bool]]:
+    """The plugins that take part in the attempts of a profile."""
     profile = engine.profiles[name].profile
     early = [plugin.name for plugin in profile.filters if plugin.name in profile.before_nodes]
     return [

@@ -1,8 +1,7 @@
-"""The numbers behind the metrics, and how prometheus-client gets to see them when it is asked.
+"""The values of the metrics, and the collector that hands them to prometheus-client.
 
-Not prometheus-client's own counters: many pods come to an end in one step and have the same numbers, so a value is
-added as often as it occurred, in one go; nothing else adds to them, so there is nothing to lock; and whatever is
-already counted elsewhere is read when somebody asks, and not before.
+prometheus-client's own counters are not used. Many pods of one step have the same values, so `add` takes how often a
+value occurred. One thread adds, so there is nothing to lock. What others count already is read at each scrape.
 """
 
 from __future__ import annotations
@@ -51,20 +50,20 @@ class HistogramSeries:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.counts: dict[Labels, list[int]] = {}
-        """By the first bound that is not below the value; those above all bounds come last."""
+        """By bucket; the last has the values above all bounds."""
         self.sums: dict[Labels, float] = {}
         if not family.labels:
-            self.know(())
+            self.create(())
 
-    def know(self, labels: Labels) -> list[int]:
-        """A series is there, whether or not it has a value."""
+    def create(self, labels: Labels) -> list[int]:
+        """Have a series, even before its first value."""
         self.sums.setdefault(labels, 0)
         return self.counts.setdefault(labels, [0] * (len(self.family.bounds) + 1))
 
     def add(self, labels: Labels, value: float, times: int = 1) -> None:
         counts = self.counts.get(labels)
         if counts is None:
-            counts = self.know(labels)
+            counts = self.create(labels)
         counts[bisect_left(self.family.bounds, value)] += times
         self.sums[labels] += value * times
 
@@ -83,14 +82,14 @@ def _bound(bound: float) -> str:
 
 
 class SeriesCollector(Collector):
-    """Hands out all series; `look` brings those up to date that are counted elsewhere."""
+    """Collects all series. `refresh` updates those that others count."""
 
-    def __init__(self, series: Sequence[CounterSeries | HistogramSeries], look: Callable[[], None]) -> None:
+    def __init__(self, series: Sequence[CounterSeries | HistogramSeries], refresh: Callable[[], None]) -> None:
         self._series = series
-        self._look = look
+        self._refresh = refresh
 
     def collect(self) -> Iterable[Metric]:
-        self._look()
+        self._refresh()
         return [one.metric() for one in self._series]
 
     def describe(self) -> Iterable[Metric]:

@@ -1,7 +1,7 @@
-"""A history stepped through again: whether every effect comes out as recorded, and what others would have chosen.
+"""Replays a history: whether every effect comes out as recorded, and what another configuration would have chosen.
 
-Nothing is carried out. The engine hears what was heard then, so that the world's answers to its effects are those of
-the history; where its effects come out otherwise, it still hears what really happened.
+Nothing is carried out. The engine is told what it was told then, so the answers to its effects are those of the
+history, even where its effects differ now.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Difference:
 
     step: int
     effect: int
-    """Its place among the step's effects, from 1; 0 where only a digest was recorded."""
+    """Its number among the step's effects, from 1; 0 if only a digest was recorded."""
     expected: Effect | None = None
     got: Effect | None = None
 
@@ -41,10 +41,10 @@ class Replay:
         self._history = history
         self._engine = engine
         self.step = 0
-        """The step that was last begun."""
+        """The number of the current step."""
         self.steps = self.effects = 0
         self.unrecorded = 0
-        """How many steps there is nothing to compare with: the run ended, or failed, before it was written."""
+        """How many steps have no recorded effects: the run ended, or failed, before they were written."""
 
     def __iter__(self) -> Iterator[Difference]:
         """A difference for each step that has one."""
@@ -75,22 +75,22 @@ def _difference(step: Step, effects: list[Effect]) -> Difference | None:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceDifference:
-    """A pod that another configuration would have put elsewhere. An empty node is none."""
+    """A pod for which another configuration would have chosen another node. An empty name is no node."""
 
     pod: PodRef
     step: int
     recorded: str
     other: str
     note: str = ""
-    """Why the other configuration has no answer, where it has none."""
+    """Why the other configuration has no answer, if it has none."""
 
 
 class ChoiceComparison:
-    """Asks another configuration about every choice of an engine, on the cluster as it is at that very moment.
+    """Compares every choice of an engine with that of another configuration, on the cluster of that very moment.
 
-    So each pod is asked about once for each attempt, on equal terms: with the same pods on the same nodes, the same
-    promises to others, and the same time. What the other chooses has no consequences; the next pod is asked about on
-    the cluster that the engine made. Not asked about are pods that extenders have a say in, and members of gangs.
+    Both choose on equal terms: the same pods on the same nodes, the same nominations, the same time. The other choice
+    has no consequences; the next pod is compared on the cluster that the engine made. Pods that extenders decide on,
+    and members of gangs, are not compared.
     """
 
     def __init__(
@@ -99,27 +99,27 @@ class ChoiceComparison:
         self._replay = replay
         self._profiles = build_frameworks(config, others)
         self._selection = NodeSelection(engine.cluster, self._profiles, engine.state.nominations)
-        self._asked: dict[str, None] = {}
-        self._elsewhere: dict[str, ChoiceDifference] = {}
-        engine.cycle.witness = self._ask
+        self._compared: dict[str, None] = {}
+        self._different: dict[str, ChoiceDifference] = {}
+        engine.cycle.witness = self._compare
 
     @property
     def pods(self) -> int:
-        """How many pods were asked about."""
-        return len(self._asked)
+        """How many pods were compared."""
+        return len(self._compared)
 
     @property
-    def elsewhere(self) -> list[ChoiceDifference]:
+    def differences(self) -> list[ChoiceDifference]:
         """Each pod once, at the first choice in which the two differ."""
-        return list(self._elsewhere.values())
+        return list(self._different.values())
 
-    def _ask(self, entry: QueuedPod, row: int) -> None:
+    def _compare(self, entry: QueuedPod, row: int) -> None:
         pod = f"{entry.key} {entry.ref.uid}"
-        self._asked[pod] = None
+        self._compared[pod] = None
         other, note = self._chosen(entry)
-        if other != row and pod not in self._elsewhere:
+        if other != row and pod not in self._different:
             names = self._node(row), self._node(other)
-            self._elsewhere[pod] = ChoiceDifference(entry.ref, self._replay.step, *names, note)
+            self._different[pod] = ChoiceDifference(entry.ref, self._replay.step, *names, note)
 
     def _chosen(self, entry: QueuedPod) -> tuple[int, str]:
         name = entry.pod.spec.scheduler_name

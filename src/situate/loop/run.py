@@ -1,4 +1,4 @@
-"""One turn: tell the engine what happened, keep it in the journal, and have somebody carry out what it answers."""
+"""One turn: step the engine with changes, journal both sides, and hand on the effects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Notices that a file is another than it was.
+"""Notices that a file has changed.
 
-A ConfigMap in a pod changes by a symbolic link that is swapped, and an editor replaces the file; so it is looked at by
-name, whenever somebody asks, and its bytes decide.
+Kubernetes changes a ConfigMap's file by swapping a symbolic link, and editors replace files. So it is looked up by
+name on every call, and its bytes decide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class WatchedFile:
-    """One file, and what was last seen of it."""
+    """One file, as it was at the last call."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -24,7 +24,7 @@ class WatchedFile:
         self._digest = self._read()
 
     def changed(self) -> bool:
-        """Whether its bytes are others than at the last call. A file that is away for a moment has not changed."""
+        """Whether its bytes differ from those at the last call. A file that is missing has not changed."""
         stamp = self._look()
         if stamp is None or stamp == self._stamp:
             return False

@@ -164,9 +164,9 @@ def _effect(effect: Effect | None) -> str:
 def _table(shadow: ChoiceComparison | None) -> list[str]:
     from situate.cli.output.text import printable
 
-    if shadow is None or not shadow.elsewhere:
+    if shadow is None or not shadow.differences:
         return []
-    rows = [HEADINGS, *(_cells(one) for one in shadow.elsewhere)]
+    rows = [HEADINGS, *(_cells(one) for one in shadow.differences)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [*(printable(line) for line in lines), ""]
@@ -184,7 +184,7 @@ def _sums(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceCom
         found = f"{_counted(len(differences), 'step')} {'differs' if len(differences) == 1 else 'differ'}"
     text = f"{_counted(replayed.steps, 'step')}, {_counted(replayed.effects, 'effect')}: {found}"
     if shadow is not None:
-        text += f"; {_counted(shadow.pods, 'pod')} decided, {len(shadow.elsewhere)} of them elsewhere"
+        text += f"; {_counted(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them elsewhere"
     return text
 
 
@@ -226,7 +226,7 @@ def _values(
                 "other": one.other or None,
                 "note": one.note,
             }
-            for one in shadow.elsewhere
+            for one in shadow.differences
         ]
     return values
 

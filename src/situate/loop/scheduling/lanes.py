@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from situate.loop.drive import told
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 
 __all__ = ["Handler", "Lanes", "Work"]
@@ -136,7 +136,7 @@ class Lanes(Generic[W]):
                 try:
                     await handler(work)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the other work goes on
-                    _log.error("Work failed", kind=pool.kind, key=key, err=told(error))
+                    _log.error("Work failed", kind=pool.kind, key=key, err=describe_error(error))
                 finally:
                     self._running.discard(key)
                     self._continue(key, lane)

@@ -36,7 +36,7 @@ from situate.core.effects import (
     SetGroupCondition,
 )
 from situate.core.model.pod import Pod
-from situate.loop.drive import told
+from situate.loop.drive import describe_error
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
 from situate.loop.scheduling.events import PodEventRecorder
@@ -219,7 +219,7 @@ class Performer:
             else:
                 answer = await self._extenders.bind(bind)
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("A bind failed", pod=bind.pod.key, node=bind.node, err=told(error))
+            _log.error("A bind failed", pod=bind.pod.key, node=bind.node, err=describe_error(error))
             answer = _refused(bind, f"{RUNNING}{error!r}")
         finally:
             self._metrics.under_way("binding", -1)
@@ -288,7 +288,7 @@ class Performer:
         try:
             answer = await self._port.evict(work.evict) if self._may_write() else EvictFailed(victim, NOT_LEADER)
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("An eviction failed", pod=victim.key, err=told(error))
+            _log.error("An eviction failed", pod=victim.key, err=describe_error(error))
             answer = EvictFailed(victim, repr(error))
         finally:
             self._metrics.under_way("preemption", -1)
@@ -336,7 +336,7 @@ class Performer:
         try:
             answer = await asking
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("An extender could not be asked", pod=ask.pod.key, err=told(error))
+            _log.error("An extender could not be asked", pod=ask.pod.key, err=describe_error(error))
             answer = ExtenderSaid(ask.ask, problem=repr(error))
         finally:
             self._metrics.under_way("extender", -1)

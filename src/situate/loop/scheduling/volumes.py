@@ -24,7 +24,7 @@ from situate.core.model.node import Node
 from situate.core.model.nodeselector import matches
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from situate.core.plugins.volume_binding import BIND_COMPLETED
-from situate.loop.drive import told
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import (
@@ -153,7 +153,9 @@ class VolumeBinder:
         try:
             await job.run()
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("Volumes were not made ready", pod=job.effect.pod.key, node=job.effect.node, err=told(error))
+            _log.error(
+                "Volumes were not made ready", pod=job.effect.pod.key, node=job.effect.node, err=describe_error(error)
+            )
             self._end(job.effect, repr(error))
 
     # -- reserving and provisioning ----------------------------------------------------------------------------------
