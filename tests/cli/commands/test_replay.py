@@ -102,7 +102,7 @@ def test_with_a_digest_only_the_step_is_told(tmp_path: Path) -> None:
     rewrite(record(tmp_path, keep=Keep.DIGEST), 4)
     result = run(tmp_path)
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[0] == "step 4: its effects are not those whose digest was recorded"
+    assert result.stdout.splitlines()[0] == "step 4: its effects do not match the recorded digest"
 
 
 def test_json_has_it_all(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_record_that_was_cut_off_is_noted_and_the_rest_is_used(tmp_path: Path)
     assert (result.exit_code, result.stdout) == (0, "4 steps, 3 effects: all as recorded\n")
     first, second = result.stderr.splitlines()
     assert first.startswith(f"note: {file}: record 9: was cut off after ")
-    assert second == "note: of 1 step the effects were not recorded"
+    assert second == "note: the effects of 1 step were not recorded"
 
 
 def test_a_journal_of_another_format_is_noted(tmp_path: Path) -> None:
@@ -165,8 +165,7 @@ def test_a_journal_of_another_format_is_noted(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 0
     assert result.stderr == (
-        "note: was recorded by situate 0.0.1, whose changes and effects are not the same as ours: "
-        "what differs may be due to that\n"
+        "note: situate 0.0.1 recorded it, whose changes and effects differ from ours: that may explain differences\n"
     )
 
 
@@ -225,7 +224,7 @@ def test_code_that_a_journal_names_is_not_run_unasked(tmp_path: Path) -> None:
     folder = with_plugin(tmp_path / "p")
     result = run(folder / "j")
     assert result.exit_code == 2
-    assert 'plugin "picky.py:Picky": is not ours; if you trust it' in result.stderr
+    assert 'plugin "picky.py:Picky": is third-party code; if you trust it' in result.stderr
     assert not (folder / "mark").exists()
 
 

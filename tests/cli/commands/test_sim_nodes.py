@@ -53,4 +53,4 @@ def test_a_trace_has_all_that_happens(short: None) -> None:
 def test_steps_are_of_the_other_worlds() -> None:
     result = sim("--seed", "6", "--steps", "5")
     assert result.exit_code == 2
-    assert "--steps is of the scheduler's worlds" in result.output
+    assert "--steps is for the scheduler's worlds" in result.output

@@ -100,15 +100,15 @@ def refused(*arguments: str, folder: Path = EXAMPLE) -> str:
 
 def test_no_folder(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    said = f"error: {gone}: is no folder; it should have {NODES} and openb_pod_list_NAME.csv"
+    said = f"error: {gone}: is not a folder; expected one with {NODES} and openb_pod_list_NAME.csv"
     assert refused(folder=gone) == said
 
 
 def test_no_such_pods_says_which_there_are(tmp_path: Path) -> None:
     file = EXAMPLE / "openb_pod_list_nope.csv"
-    assert refused("--pods", "nope") == f"error: {file}: No such file or directory; of pods there are example"
+    assert refused("--pods", "nope") == f"error: {file}: No such file or directory; the pods there are example"
     (tmp_path / NODES).write_text("")
-    assert refused(folder=tmp_path).endswith("of pods there are none")
+    assert refused(folder=tmp_path).endswith("the pods there are none")
 
 
 def test_no_nodes(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_bad_row_is_said_with_its_line(tmp_path: Path) -> None:
 
 def test_an_unknown_policy_says_which_there_are() -> None:
     known = "Random, DotProd, GpuClustering, GpuPacking, BestFit, FGD, Foresight"
-    assert refused("--policy", "x") == f"error: --policy: there is no policy x; there are {known}"
-    assert refused("--print-config", "x") == f"error: --print-config: there is no policy x; there are {known}"
+    assert refused("--policy", "x") == f"error: --policy: unknown policy x; known are {known}"
+    assert refused("--print-config", "x") == f"error: --print-config: unknown policy x; known are {known}"
 
 
 def test_a_configuration_that_is_wrong_is_said_before_anything_runs(tmp_path: Path) -> None:

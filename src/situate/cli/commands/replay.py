@@ -1,62 +1,62 @@
-"""`situate replay`: a journal stepped through again, and what another configuration would have chosen."""
+"""`situate replay`: run a journal again, and compare the choices of another configuration."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from situate.cli import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from situate.core.config.types import KubeSchedulerConfiguration
-    from situate.core.effects import Effect
-    from situate.core.engine.engine import Engine
-    from situate.loop.history import History
-    from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
+from situate.cli.input.profiles import plugins_of_others, read_config
+from situate.cli.options import output_option
+from situate.cli.output.text import columns, dump, echo_lines, plural
+from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
+from situate.core.config.errors import ConfigError
+from situate.core.config.types import KubeSchedulerConfiguration, Plugins
+from situate.core.effects import Effect
+from situate.core.engine.engine import Engine
+from situate.core.plugins.support.errors import PluginError
+from situate.loop.history import History
+from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
+from situate.wire.config import ConfigInputError
+from situate.wire.errors import InputError
+from situate.wire.journal import fingerprint, plain
 
 NOT_AS_RECORDED: Final = 1
 MOST_SHOWN: Final = 10
-"""How many differing steps a person is shown; one step that differs makes others after it differ."""
+"""How many differing steps people see; one difference causes others after it."""
 HEADINGS: Final = ("POD", "STEP", "RECORDED", "OTHER")
 NOWHERE: Final = "-"
 
 
 @click.command()
 @click.argument("journal", type=click.Path(path_type=Path))
-@click.option("--config", metavar="FILE", help="Ask this scheduler configuration about each choice, too.")
+@click.option("--config", metavar="FILE", help="Compare the choices of this scheduler configuration, too.")
 @click.option(
-    "--plugins-from", metavar="FOLDER", help="Load the plugins of others that the journal names; files from here."
+    "--plugins-from", metavar="FOLDER", help="Load the third-party plugins that the journal names; files from here."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("table", "json")
 def replay(journal: Path, config: str | None, plugins_from: str | None, output: str) -> None:
-    """Step through JOURNAL again, and say whether every effect comes out as recorded.
+    """Run JOURNAL again, and check that every effect matches the recording.
 
-    With --config, also say which pods another configuration would have put elsewhere. Exits with 1 if an effect is
-    not as recorded.
+    With --config, also list the pods that another configuration would have placed elsewhere. Exits with 1 if an effect
+    differs.
     """
-    from situate.loop.history import History
-    from situate.loop.replay import Replay
 
     history = History(journal)
     engine = _engine(history, journal, plugins_from)
     replayed = Replay(history, engine)
-    shadow: ChoiceComparison | None = None
-    if config is not None:
-        shadow = _shadow(replayed, engine, Path(config))
+    shadow = None if config is None else _shadow(replayed, engine, Path(config))
     differences = _differences(replayed, journal)
     _note(history, replayed)
     if output == "json":
-        from situate.wire.dump import dump_json
-
-        click.echo(dump_json(_values(history, replayed, differences, shadow)), nl=False)
+        click.echo(dump(_values(history, replayed, differences, shadow), output), nl=False)
     else:
-        for line in [*_told(differences), *_table(shadow), _sums(replayed, differences, shadow)]:
-            click.echo(line)
+        echo_lines([*_difference_lines(differences), *_table(shadow), _totals(replayed, differences, shadow)])
     if differences:
         sys.exit(NOT_AS_RECORDED)
 
@@ -65,12 +65,7 @@ def replay(journal: Path, config: str | None, plugins_from: str | None, output: 
 
 
 def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine:
-    """The engine that the journal is of. Its plugins are somebody's code: a journal may not have it run by itself."""
-    from situate.cli.input.profiles import plugins_of_others
-    from situate.core.config.errors import ConfigError
-    from situate.core.engine.engine import Engine
-    from situate.core.plugins.support.errors import PluginError
-    from situate.wire.errors import InputError
+    """The engine of the journal. Its third-party plugins run only if the user trusts them."""
 
     header = history.header
     strangers = _plugins_of_others(header.config)
@@ -78,7 +73,7 @@ def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine
     if plugins_from is not None:
         others = plugins_of_others(header.config, Path(plugins_from) / journal.name)
     elif strangers:
-        problem = "is not ours; if you trust it, say with --plugins-from where its folder is"
+        problem = "is third-party code; if you trust it, name its folder with --plugins-from"
         raise InputError(problem, file=str(journal), subject=f'plugin "{strangers[0]}"')
     try:
         return Engine(header.config, others, batch=header.batch, unschedulable_limit_ms=header.unschedulable_limit_ms)
@@ -87,20 +82,12 @@ def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine
 
 
 def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
-    from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
-    from situate.core.config.types import Plugins
 
     names = (name for profile in config.profiles for name in enabled_names(profile.plugins or Plugins()))
     return [name for name in names if name not in BUILT_IN_POINTS]
 
 
 def _shadow(replayed: Replay, engine: Engine, path: Path) -> ChoiceComparison:
-    from situate.cli.input.profiles import plugins_of_others, read_config
-    from situate.core.config.errors import ConfigError
-    from situate.core.plugins.support.errors import PluginError
-    from situate.loop.replay import ChoiceComparison
-    from situate.wire.config import ConfigInputError
-    from situate.wire.errors import InputError
 
     other = read_config(path)
     try:
@@ -115,31 +102,30 @@ def _differences(replayed: Replay, journal: Path) -> list[Difference]:
     try:
         return list(replayed)
     except Exception as error:
-        error.add_note(f"at step {replayed.step} of {journal}")  # where to look, if the fault is ours
+        error.add_note(f"at step {replayed.step} of {journal}")  # where to look, if the bug is ours
         raise
 
 
 def _note(history: History, replayed: Replay) -> None:
-    """What may explain a difference, or is missing from what was compared."""
-    from situate.wire.journal import fingerprint
+    """What may explain a difference, or could not be compared."""
 
     if history.header.format != fingerprint():
-        by = f"was recorded by situate {history.header.situate}, whose changes and effects are not the same as ours"
-        click.echo(one_line(f"note: {by}: what differs may be due to that"), err=True)
+        by = f"situate {history.header.situate} recorded it, whose changes and effects differ from ours"
+        click.echo(one_line(f"note: {by}: that may explain differences"), err=True)
     if history.cut_off:
         click.echo(one_line(f"note: {history.cut_off}"), err=True)
     if replayed.unrecorded:
-        click.echo(f"note: of {_counted(replayed.unrecorded, 'step')} the effects were not recorded", err=True)
+        click.echo(f"note: the effects of {plural(replayed.unrecorded, 'step')} were not recorded", err=True)
 
 
 # ── for people ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _told(differences: Sequence[Difference]) -> list[str]:
+def _difference_lines(differences: Sequence[Difference]) -> list[str]:
     lines = []
     for one in differences[:MOST_SHOWN]:
         if not one.effect:
-            lines.append(f"step {one.step}: its effects are not those whose digest was recorded")
+            lines.append(f"step {one.step}: its effects do not match the recorded digest")
             continue
         lines += [
             f"step {one.step}, effect {one.effect}:",
@@ -153,23 +139,16 @@ def _told(differences: Sequence[Difference]) -> list[str]:
 
 def _effect(effect: Effect | None) -> str:
     """`Bind {"pod": {...}, "node": "n1", "attempt": 1}`."""
-    import json
-
     if effect is None:
         return "nothing"
-    values = _plain(effect)
+    values = plain(effect)
     return f"{values.pop('is')} {json.dumps(values, ensure_ascii=False)}"
 
 
 def _table(shadow: ChoiceComparison | None) -> list[str]:
-    from situate.cli.output.text import printable
-
     if shadow is None or not shadow.differences:
         return []
-    rows = [HEADINGS, *(_cells(one) for one in shadow.differences)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*(printable(line) for line in lines), ""]
+    return [*columns(HEADINGS, [_cells(one) for one in shadow.differences]), ""]
 
 
 def _cells(one: ChoiceDifference) -> tuple[str, str, str, str]:
@@ -177,19 +156,15 @@ def _cells(one: ChoiceDifference) -> tuple[str, str, str, str]:
     return one.pod.key, str(one.step), one.recorded or NOWHERE, other
 
 
-def _sums(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceComparison | None) -> str:
+def _totals(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceComparison | None) -> str:
     if not differences:
         found = "all as recorded"
     else:
-        found = f"{_counted(len(differences), 'step')} {'differs' if len(differences) == 1 else 'differ'}"
-    text = f"{_counted(replayed.steps, 'step')}, {_counted(replayed.effects, 'effect')}: {found}"
+        found = f"{plural(len(differences), 'step')} {'differs' if len(differences) == 1 else 'differ'}"
+    text = f"{plural(replayed.steps, 'step')}, {plural(replayed.effects, 'effect')}: {found}"
     if shadow is not None:
-        text += f"; {_counted(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them elsewhere"
+        text += f"; {plural(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them elsewhere"
     return text
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # ── for programs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,8 +182,8 @@ def _values(
             {
                 "step": one.step,
                 "effect": one.effect or None,
-                "recorded": None if one.expected is None else _plain(one.expected),
-                "replayed": None if one.got is None else _plain(one.got),
+                "recorded": None if one.expected is None else plain(one.expected),
+                "replayed": None if one.got is None else plain(one.got),
             }
             for one in differences
         ],
@@ -229,9 +204,3 @@ def _values(
             for one in shadow.differences
         ]
     return values
-
-
-def _plain(effect: Effect) -> dict[str, Any]:
-    from situate.wire.journal import plain
-
-    return plain(effect)

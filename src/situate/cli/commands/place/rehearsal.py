@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,23 +18,18 @@ from situate.cli.output.money import price_list
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
 from situate.core.model.labels import SelectorError, parse_selector
+from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
-from situate.core.model.storage import ObjectReference, PersistentVolumeClaim
-from situate.core.model.timestamp import epoch_ms
 from situate.core.place.bind_annotations import BindAnnotations, bind_annotations, with_annotations
-from situate.core.plugins import volume_binding
-from situate.core.plugins.priority_sort import PrioritySort
+from situate.core.plan.rescheduling import queue_key
+from situate.core.plan.volume_claims import changed_volumes
 from situate.core.plugins.scheduling_gates import SchedulingGates
 from situate.core.plugins.support.prices import Bill, hourly
-from situate.core.plugins.support.volume_matching import SELECTED_NODE
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
-
-LATEST: Final = 1 << 63
-"""The creation time of a pod without one: after all others."""
 
 Progress = Callable[[int, int], None]
 """Receives how many pods are decided, of how many."""
@@ -74,7 +68,7 @@ class Placement:
 
     @property
     def key(self) -> str:
-        return _key(self.pod)
+        return key_of(self.pod.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +106,7 @@ def rehearse(
 def in_order(pods: Iterable[Pod]) -> list[Pod]:
     """The pending pods, in the order of the scheduling queue; equals in the order given."""
     waiting = [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in FINISHED_PHASES]
-    return sorted(waiting, key=lambda pod: PrioritySort().key(pod.spec.priority or 0, _since_ms(pod)))
-
-
-def _since_ms(pod: Pod) -> int:
-    created = pod.metadata.creation_timestamp
-    return LATEST if created is None else epoch_ms(created)
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return sorted(waiting, key=queue_key)
 
 
 class _Stage:
@@ -143,7 +128,9 @@ class _Stage:
         if gated is not None:
             return Placement(pod, PlacementOutcome.GATED, message=gated.text)
         if pod.metadata.deletion_timestamp is not None:
-            return Placement(pod, PlacementOutcome.LEAVING, message=f"skip schedule deleting pod: {_key(pod)}")
+            return Placement(
+                pod, PlacementOutcome.LEAVING, message=f"skip schedule deleting pod: {key_of(pod.metadata)}"
+            )
         kind = self._cluster.class_of(pod)
         nominated = pod.status.nominated_node_name
         if not nominated and (known := self._unplaceable.get(kind)) is not None:
@@ -180,7 +167,8 @@ class _Stage:
 
     def _put(self, pod: Pod, kind: PodClass, row: int) -> BindAnnotations:
         self._unplaceable.clear()
-        self._claim_volumes(kind, row)
+        for changed in changed_volumes(self._cluster, pod, row):
+            self._cluster.put_object(changed)
         said = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
         self._cluster.put(with_annotations(pod, said), kind, row)
         return said
@@ -199,31 +187,6 @@ class _Stage:
         for pod in View(self._cluster).pods_on(row):
             if pod.leaving and pod.kind.priority < priority:
                 self._cluster.remove_pod(pod.key)
-
-    def _claim_volumes(self, kind: PodClass, row: int) -> None:
-        """Bind the pod's claims to volumes on this node, or mark them to be provisioned there."""
-        if not kind.spec.volumes:
-            return
-        volumes = volume_binding.decide(kind, View(self._cluster), row)
-        if volumes is None:
-            return  # the profile does not check volumes
-        storage = self._cluster.objects.storage
-        for claim_name, volume_name in volumes.bindings:
-            claim, volume = storage.claims[kind.namespace, claim_name], storage.volumes[volume_name]
-            meta = claim.metadata
-            ref = ObjectReference(namespace=meta.namespace, name=meta.name, uid=meta.uid)
-            status = replace(volume.status, phase="Bound")
-            self._cluster.put_object(replace(volume, spec=replace(volume.spec, claim_ref=ref), status=status))
-            bound = replace(claim, spec=replace(claim.spec, volume_name=volume_name))
-            self._cluster.put_object(_annotated(bound, volume_binding.BIND_COMPLETED, "yes"))
-        for claim_name in volumes.provisions:
-            claim = storage.claims[kind.namespace, claim_name]
-            self._cluster.put_object(_annotated(claim, SELECTED_NODE, self._cluster.nodes.names[row]))
-
-
-def _annotated(claim: PersistentVolumeClaim, key: str, value: str) -> PersistentVolumeClaim:
-    annotations = {**claim.metadata.annotations, key: value}
-    return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
 
 
 def _covers(budget: PodDisruptionBudget, pod: BoundPod) -> bool:

@@ -1,4 +1,4 @@
-"""The figures of a trace as a table for people, and as JSON. Prints nothing."""
+"""The figures of a trace as a table and as JSON. Prints nothing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.cli.output.text import printable
+from situate.cli.output.text import columns, printable
 
 if TYPE_CHECKING:
-    from situate.cli.commands.trace import Trace
+    from situate.cli.commands.trace import OpenbTrace
     from situate.sim.openb.figures import AllocationFigure, PolicyFigures
 
 NONE: Final = "-"
-GAP: Final = "   "
+GAP: Final = 3
 DIGITS: Final = 4
 
 
-def as_table(read: Trace, seeds: range, found: Sequence[PolicyFigures]) -> str:
+def as_table(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> str:
     """A line for each policy."""
     gpus = sum(node.gpus for node in read.nodes)
     head = (
         f"openb {printable(read.workload)}: {len(read.nodes):,} nodes with {gpus:,} GPUs, {len(read.pods):,} pods; "
-        f"{_seeds(seeds)}; percent of GPUs allocated when so much is asked for\n\n"
+        f"{_seeds(seeds)}; percent of GPUs allocated when so much is requested\n\n"
     )
     rows = [["POLICY"], *([printable(one.policy)] for one in found)]
     told = any(figure.published is not None for one in found for figure in one.marks)
@@ -33,15 +33,8 @@ def as_table(read: Trace, seeds: range, found: Sequence[PolicyFigures]) -> str:
     rows[0] += ["PLACED"]
     for row, one in zip(rows[1:], found, strict=True):
         row += [f"{round(sum(run.placed for run in one.runs) / len(one.runs)):,}"]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        GAP.join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return head + "".join(f"{line.rstrip()}\n" for line in lines)
+    lines = columns(rows[0], rows[1:], gap=GAP, numbers=True)
+    return head + "".join(f"{line}\n" for line in lines)
 
 
 def _mean(figure: AllocationFigure) -> str:
@@ -57,7 +50,7 @@ def _seeds(seeds: range) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def as_json(read: Trace, seeds: range, found: Sequence[PolicyFigures]) -> str:
+def as_json(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> str:
     document = {
         "trace": "openb",
         "pods": {"name": read.workload, "count": len(read.pods)},
