@@ -19,7 +19,7 @@ LATENCY_TO: Final = "situate.dev/latency-to"
 LATENCY_LIMIT_MS: Final = "situate.dev/latency-limit-ms"
 """How many milliseconds from there its node may be at most."""
 LATENCY_PREFERENCE: Final = "situate.dev/latency-preference"
-"""How much being near counts, 0 to 100."""
+"""The weight of a low latency, 0 to 100."""
 
 READ: Final = (GPU_MEMORY, GPU_MILLI, LATENCY_LIMIT_MS, LATENCY_PREFERENCE, LATENCY_TO)
 """In the order of their names."""

@@ -1,8 +1,8 @@
 """BinPack: best fit. Prefer the nodes that the pod would leave with the least room.
 
-Room is counted in amounts, not in shares of the node: a thousandth is one of the largest node's. So of two empty nodes
-the smaller one fits better, and a node that has none of a resource wastes none of it: a pod that asks for no GPU goes
-where there are none.
+The plugin compares amounts, in thousandths of the largest node, not shares of each node. So of two empty nodes the
+smaller one fits better, and a node without a resource wastes none of it: a pod without a GPU goes to a node without
+GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from situate.core.state.columns import FloatColumn
 from situate.core.state.view import View
 
 WHOLE: Final = 1_000
-"""Room is counted in thousandths of what the largest node has."""
+"""Free amounts are in thousandths of the largest node."""
 
 
 class BinPackArgs(PluginArgs, frozen=True, kw_only=True):
@@ -50,19 +50,19 @@ class BinPackArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One resource over all rows: what nodes can give, in units of which the largest node has `most`."""
+    """One resource over all rows, in units of which the largest node has `most`."""
 
     allocatable: FloatColumn
     most: float
     unit: int
-    """1, unless amounts are so large that a thousand times as much would not be exact as a float."""
+    """1, unless a thousand times the amount would not be exact as a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinPack:
-    """The less is left, weighed over the resources, the higher the score; in proportion to the node with most left.
+    """The less the pod would leave free, the higher the score, relative to the node with the most left.
 
-    Sits out where no node has any of the resources.
+    Does not score if no node has any of the resources.
     """
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -89,7 +89,7 @@ class BinPack:
 
 
 def _left(view: View, column: int, amount: int, room: Room) -> FloatColumn:
-    """What the pod would leave of a resource, in thousandths of the largest node, rounded down; not less than none."""
+    """The free amount after the pod, in thousandths of the largest node, rounded down, at least 0."""
     left: FloatColumn = room.allocatable[view.rows] - used_column(view, column, nonzero=False)
     left -= amount
     np.maximum(left, 0.0, out=left)
@@ -101,7 +101,7 @@ def _left(view: View, column: int, amount: int, room: Room) -> FloatColumn:
 
 
 def _room(view: View, column: int) -> Room | None:
-    """None where no node has any."""
+    """None if no node has any."""
 
     def compute(whole: View) -> Room | None:
         allocatable = whole.allocatable(column)

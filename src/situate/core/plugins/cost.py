@@ -1,7 +1,7 @@
 """Cost: cheapest placement first.
 
-A node that nobody uses yet costs its whole price from now on. One that is in use costs nothing more; it counts for a
-part of its price all the same, so that of two nodes in use the cheaper one is filled first.
+An unused node costs its full price from now on. A node in use costs nothing more, but still counts with a part of its
+price, so that the cheaper of two nodes in use fills up first.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class CostArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cheaper, the higher the score; in proportion to the dearest feasible node. Who has no price counts as that.
+    """The cheaper the node, the higher the score, relative to the most expensive feasible node.
 
-    Sits out where no feasible node has a price.
+    A node without a price counts as the most expensive. Does not score if no feasible node has a price.
     """
 
     prices: PriceList = NO_PRICES
     in_use_percent: int = 10
-    """How much of its price a node counts for that is in use already."""
+    """The percentage of its price that a node in use counts with."""
 
     name: ClassVar[str] = "Cost"
 

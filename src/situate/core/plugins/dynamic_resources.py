@@ -1,7 +1,7 @@
-"""DynamicResources, as far as pods without claims go: it refuses none and scores every node 0.
+"""DynamicResources for pods without resource claims: refuses no node and scores every node 0.
 
-Resource claims are not read yet. A pod that has some is turned away, as Kubernetes turns away a pod whose claims do
-not exist; nothing here allocates a device, and no claim is ever found.
+situate does not read ResourceClaims yet. It rejects a pod that has some, as Kubernetes rejects a pod whose claims do
+not exist.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class DynamicResources:
-    """Kubernetes' plugin never sits out of scoring: every pod has a score from it, and that is 0 without claims."""
+    """Kubernetes' plugin scores every pod; without claims the score is 0."""
 
     name: ClassVar[str] = "DynamicResources"
     reasons: ClassVar[tuple[Reason, ...]] = ()
@@ -57,7 +57,7 @@ class DynamicResources:
 
 
 def _missing(pod: PodClass, claim: PodResourceClaim) -> Refusal:
-    """A claim made from a template would be named in the pod's status, which is not read yet either."""
+    """The pod's status would name a claim made from a template; situate does not read that yet either."""
     if claim.resource_claim_name is None:
         return Refusal(f'pod "{pod.namespace}/{pod.pod.metadata.name}": {NOT_CREATED}')
     return Refusal(f'could not find ResourceClaim "{pod.namespace}/{claim.resource_claim_name}"')

@@ -1,8 +1,8 @@
-"""Foresight: prefer the node, and on it the device, where a pod leaves the least GPU over once others have come.
+"""Foresight: prefer the node and device where the least GPU capacity stays unused once the expected pods have arrived.
 
-Fragmentation looks at the next pod: what of the free GPUs could it not use? Foresight also plays out some futures of
-the node, rows of pods from the same mix, and looks at what they leave. A pod that takes the cpu which others would need
-for the last free GPU of a node costs that GPU, although each of them still fits today.
+Fragmentation considers only the next pod. Foresight also simulates some futures of the node, sequences of pods from the
+same mix, and measures what they leave free. A pod that takes the cpu which others would need for the last free GPU of a
+node costs that GPU, although each of them still fits today.
 """
 
 from __future__ import annotations
@@ -55,16 +55,15 @@ class ForesightArgs(TypicalPodsArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foresight:
-    """`near` is who looks at the next pod; it has the mix, and the charge for emptier nodes. What is equal is settled
-    by node order."""
+    """`near` evaluates the next pod; it has the mix and the charge for emptier nodes. Node order breaks ties."""
 
     near: Fragmentation
     futures: int = 8
-    """How many are played out."""
+    """How many futures to simulate."""
     pods_per_device: int = 8
-    """How many pods come in a future, for each device that the node has."""
+    """How many pods a future has, for each device of the node."""
     now: int = 30
-    """What the loss for the next pod counts, in percent of what the futures leave over."""
+    """The weight of the loss for the next pod, in percent of what the futures leave unused."""
 
     name: ClassVar[str] = "Foresight"
 
@@ -77,7 +76,7 @@ class Foresight:
         return places(self.loss(pod, view), view.feasible)
 
     def loss(self, pod: PodClass, view: View) -> IntColumn:
-        """What placing the pod costs, by row: the lower, the better. Only the order means something."""
+        """The loss of placing the pod, by row: lower is better. Only the order has a meaning."""
         stamp, mix = self.near.mix_for(pod, view)
         futures = self._futures(stamp, mix, view)
         asked = (need_of(pod, self.near.resource), pod.requests.milli_cpu, pod.requests.memory)
@@ -89,7 +88,7 @@ class Foresight:
         return lost
 
     def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
-        """The device where the loss is the lowest; among equals the fullest, and then the lowest."""
+        """The device with the lowest loss; among equals the fullest, then the lowest number."""
         need = need_of(pod, self.near.resource)
         if not need.devices or need.whole:
             return self.near.assign(pod, view, row)
@@ -111,7 +110,7 @@ class Foresight:
         return kept[stamp]
 
     def _before(self, mix: Mix, futures: Futures | None, view: View, rows: IdColumn) -> FloatColumn:
-        """What the mix can use of each row as it is, less what the futures leave of it; times SCALE."""
+        """What the mix can use of each row now, minus what the futures leave unused; times SCALE."""
         at = self.near.rows(view, rows)
         can = usable(mix, at) * self.now / PERCENT
         if futures is None:
@@ -123,7 +122,7 @@ class Foresight:
     def _after(
         self, mix: Mix, futures: Futures | None, view: View, rows: IdColumn, need: GpuNeed, milli_cpu: int, memory: int
     ) -> FloatColumn:
-        """A table: the same with the sign turned, if a pod goes there; by device, if it needs a share of one."""
+        """A table: the same with the opposite sign, after the pod is placed; by device, if the pod needs a share."""
         at = self.near.rows(view, rows)
         near = losses(mix, at, need, milli_cpu, memory)
         if futures is None:
@@ -131,7 +130,7 @@ class Foresight:
         rooms = _Rooms(futures, view.devices(self.near.resource).count, at)
         left = np.zeros(near.shape)
         runs = (at.milli_cpu >= milli_cpu) & (at.memory >= memory) & (near.min(axis=1) < NO_ROOM)
-        known: dict[Hashable, list[int]] = {}  # of an empty cluster, most rows are alike
+        known: dict[Hashable, list[int]] = {}  # in an empty cluster, most rows are alike
         for place in np.flatnonzero(runs).tolist():
             which = rooms.alike(place)
             if which not in known:
@@ -141,7 +140,7 @@ class Foresight:
 
 
 class _Rooms:
-    """The rooms of some rows, as futures look at them."""
+    """The free capacity of some rows, as a simulation needs it."""
 
     __slots__ = ("_count", "_cpu", "_free", "_futures", "_kinds", "_memory")
 
@@ -158,11 +157,11 @@ class _Rooms:
         return self._with(place, tuple(sorted([milli for milli in self._free[place] if milli])), 0, 0)
 
     def alike(self, place: int) -> Hashable:
-        """The same for two rows that differ in nothing that futures look at."""
+        """A key that is equal for rows that the simulation cannot tell apart."""
         return (*self._free[place], self._cpu[place], self._memory[place], self._count[place], self._kinds[place])
 
     def left_by_device(self, place: int, need: GpuNeed, milli_cpu: int, memory: int) -> list[int]:
-        """What the futures leave once a pod is there, on each device that has room for it."""
+        """What the futures leave unused after the pod is placed, for each device that has room for it."""
         free = sorted([milli for milli in self._free[place] if milli])
         if not need.devices:
             return [left_over(self._futures, self._with(place, tuple(free), milli_cpu, memory))]

@@ -1,8 +1,8 @@
-"""Fragmentation: prefer the node, and on it the device, where a pod wastes the least GPU for the pods to come.
+"""Fragmentation: prefer the node and device where a pod wastes the least GPU capacity for the expected pods.
 
-What is free and yet of no use to a pod that is expected is fragmented for it. Placing a pod leaves some of what was
-free of less use than before: that is the loss, averaged over the pods that are expected. Scores go by place, from the
-lowest loss to the highest, because 101 levels in proportion would make equal what is not.
+Free capacity that an expected pod cannot use is fragmented for that pod. Placing a pod makes some free capacity less
+useful: that is the loss, averaged over the expected pods. Scores follow the order of the losses, because 101
+proportional levels would make different losses equal.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class FragmentationArgs(TypicalPodsArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragmentation:
-    """What is equal is settled by node order."""
+    """Node order breaks ties."""
 
     resource: str = GPU_RESOURCE
     mix: tuple[Typical, ...] = ()
-    """The pods that are expected. None: such as are bound."""
+    """The expected pods. Empty: the mix of the bound pods."""
     weight_exponent: float = 1.0
-    """Their weights are raised to it: 0 makes all equal, above 1 the common ones count for more."""
+    """The exponent of their weights: 0 makes all equal, above 1 common pods count more."""
     quantum: int = 0
-    """Losses are rounded down to multiples of so many thousandths of a GPU; 0: they are not."""
+    """Losses are rounded down to multiples of this many thousandths of a GPU; 0: not rounded."""
     packing: int = 100
-    """What an empty node is charged, in thousandths of a GPU, and one that is half full half of it: emptier nodes are
-    left alone where losses are about equal."""
+    """The charge for an empty node, in thousandths of a GPU; a half-full node is charged half. Where losses are about
+    equal, this keeps emptier nodes free."""
 
     name: ClassVar[str] = "Fragmentation"
 
@@ -76,7 +76,7 @@ class Fragmentation:
         return places(self.loss(pod, view), view.feasible)
 
     def loss(self, pod: PodClass, view: View) -> IntColumn:
-        """What placing the pod costs, by row: the lower, the better. Only the order means something."""
+        """The loss of placing the pod, by row: lower is better. Only the order has a meaning."""
         stamp, mix = self.mix_for(pod, view)
         asked = (need_of(pod, self.resource), pod.requests.milli_cpu, pod.requests.memory)
         before = view.by_row((self, "usable"), stamp, lambda seen, rows: usable(mix, self.rows(seen, rows)))
@@ -89,20 +89,20 @@ class Fragmentation:
         return rows_of(view, view.devices(self.resource), rows)
 
     def _packed(self, lost: FloatColumn, view: View) -> IntColumn:
-        """The loss as it is compared, with what emptier nodes are charged."""
+        """The loss as it is compared, with the charge for emptier nodes."""
         if self.quantum:
             step = self.quantum * SCALE
             lost = np.floor(lost / step) * step
         return (lost + self.charge(view)).astype(np.int64)
 
     def charge(self, view: View) -> FloatColumn:
-        """What emptier nodes are charged, by row, times SCALE."""
+        """The charge for emptier nodes, by row, times SCALE."""
         if not self.packing:
             return np.zeros(view.size)
         return self.packing * SCALE * view.by_row((self, "left"), 0, self._left)
 
     def _left(self, view: View, rows: IdColumn) -> FloatColumn:
-        """What is left of a node's cpu and of its GPUs, as parts of what the largest node has; the mean of the two."""
+        """The mean of a node's free cpu and free GPU, each as a fraction of the largest node's."""
         cpus, gpus = view.memo((self.name, self, "largest"), self._largest)
         cpu = (view.allocatable(CPU)[rows] - view.requested(CPU)[rows]) / cpus
         gpu = view.devices(self.resource).free[rows].sum(axis=1) / gpus
@@ -114,7 +114,7 @@ class Fragmentation:
         return float(cpus), float(whole.devices(self.resource).count.max(initial=1)) * DEVICE_MILLI
 
     def mix_for(self, pod: PodClass, view: View) -> tuple[Hashable, Mix]:
-        """The mix, and what stands for it. Where no pod is expected, such as the one that comes are."""
+        """The mix and a stamp that identifies it. Without any expected pod, the mix is the pod itself."""
         if self.mix:
             key = (self.name, self, "given")
             return 0, view.memo(key, lambda whole: given_mix(self.mix, self.weight_exponent, whole))
@@ -128,7 +128,7 @@ class Fragmentation:
         return which, kept[which]
 
     def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
-        """The device where the loss is the lowest; among equals the fullest, and then the lowest."""
+        """The device with the lowest loss; among equals the fullest, then the lowest number."""
         need = need_of(pod, self.resource)
         if not need.devices:
             return {}

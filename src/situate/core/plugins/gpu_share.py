@@ -1,7 +1,7 @@
-"""GpuShare: shares of single GPUs and whole GPUs, device by device; and which of a node's devices a pod gets.
+"""GpuShare: shares of a GPU and whole GPUs, counted by device; and which of a node's devices a pod gets.
 
-A share never spans two devices, however much is free on both together. Whole devices are those that nobody has a share
-of. What is free is counted by device, so a node may have room enough by its sums, and none for the pod.
+A share never spans two devices, however much is free on both together. A whole device is one of which no pod has a
+share. A node may have enough free capacity in total and still no room for the pod on one device.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GpuShareArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class GpuShare:
-    """`resource` stands for whole devices. `device`: which one a share goes to, of those that have room for it."""
+    """`resource` stands for whole devices. `device` chooses among the devices with room for a share."""
 
     resource: str = GPU_RESOURCE
     device: DeviceRule = "BestFit"
@@ -69,7 +69,7 @@ class GpuShare:
         return cls(args.resource, args.device)  # type: ignore[arg-type]
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """A bound pod that leaves or asks for less is worth it if it had a device."""
+        """A bound pod that leaves or requests less helps if it had a device."""
         held = event.pod_before or event.pod
         if event.own or event.node is not None or held is None:
             return True
@@ -121,7 +121,7 @@ class GpuShare:
 
 
 def fitting(need: GpuNeed, free: Sequence[int], memory: Sequence[int]) -> list[int]:
-    """The devices that have room for what a pod needs of one."""
+    """The devices with enough room for the pod."""
     return [
         device
         for device, milli in enumerate(free)
@@ -130,9 +130,9 @@ def fitting(need: GpuNeed, free: Sequence[int], memory: Sequence[int]) -> list[i
 
 
 def choose(need: GpuNeed, free: Sequence[int], memory: Sequence[int], rule: DeviceRule) -> tuple[int, ...]:
-    """The devices that a pod gets, by the thousandths and bytes that are free of each; none if too few fit.
+    """The devices that a pod gets, by the free thousandths and bytes of each; none if too few fit.
 
-    Among equals, and among those that are wholly free, the lowest.
+    Among equals, and among entirely free devices, the lowest number.
     """
     found = fitting(need, free, memory)
     if rule == "BestFit":
@@ -143,12 +143,12 @@ def choose(need: GpuNeed, free: Sequence[int], memory: Sequence[int], rule: Devi
 
 
 def written(devices: Sequence[int]) -> dict[str, str]:
-    """As it stands on the pod."""
+    """The annotation's value."""
     return {GPU_DEVICES: ",".join(map(str, devices))} if devices else {}
 
 
 def _short_of_memory(need: GpuNeed, devices: Devices) -> Mask:
-    """Rows without enough devices that have both the room and the memory."""
+    """Rows without enough devices that have both the capacity and the memory."""
     fits = (devices.free >= need.milli) & (devices.memory >= need.memory)
     short: Mask = np.count_nonzero(fits, axis=1) < need.devices
     return short

@@ -16,14 +16,14 @@ from situate.core.state.view import View
 
 MIB: Final = 1 << 20
 LEAST: Final = 23 * MIB
-"""What is on a node up to this size counts for nothing."""
+"""Images up to this size count nothing."""
 MOST_A_CONTAINER: Final = 1000 * MIB
-"""More than this, on average over the containers, counts for no more."""
+"""Above this average over the containers, the score does not rise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLocality:
-    """An image counts by its size times the part of all nodes that have it, so that a rare one draws no crowd."""
+    """An image counts with its size times the share of nodes that have it, so that a rare image attracts no crowd."""
 
     name: ClassVar[str] = "ImageLocality"
 
@@ -58,14 +58,14 @@ def _scores(images: tuple[str, ...], containers: int, whole: View) -> Scores:
 
 
 def _worth(image: str, view: View) -> tuple[IdColumn, int]:
-    """Where an image is, and what it counts for there."""
+    """The rows that hold an image, and its score there."""
     return view.memo((ImageLocality.name, image), lambda whole: _find_worth(image, whole))
 
 
 def _find_worth(image: str, whole: View) -> tuple[IdColumn, int]:
     """The rows that hold an image, and its size times its spread.
 
-    Kubernetes takes an image's size from the first node that listed it, and so it is here.
+    As in Kubernetes, the first node that lists an image determines its size.
     """
     holders = whole.image_holders(image)
     if not holders:

@@ -1,8 +1,8 @@
-"""InterPodAffinity: place pods near the pods they want near, away from those they do not; and ask those pods too.
+"""InterPodAffinity: affinity and anti-affinity between the pod and bound pods, in both directions.
 
-Refuses nodes by the required terms of the pod itself and by the required anti-affinity of pods that are bound; prefers
-nodes by the preferred terms of both, and by the required affinity of bound pods, which would like company. Everything
-is counted by domain of a topology key, over all nodes and all their pods, those that are being deleted included.
+Refuses nodes by the required terms of the pod itself and by the required anti-affinity of bound pods. Scores nodes by
+the preferred terms of both, and by the required affinity of bound pods. It counts pods by domain of a topology key,
+over all nodes, including pods that are being deleted.
 
 It does not read matchLabelKeys and mismatchLabelKeys: the API server has written them into the term's selector.
 """
@@ -27,8 +27,8 @@ from situate.core.state.view import View
 EXISTING_ANTI_AFFINITY: Final = 1
 ANTI_AFFINITY: Final = 2
 AFFINITY: Final = 3
-"""Kubernetes names the first of affinity, anti-affinity, existing anti-affinity that fails. Here the highest code is
-the one that it names, so the codes of several terms are joined by their maximum."""
+"""Kubernetes reports the first failure of affinity, anti-affinity, existing anti-affinity. Here that is the highest
+code, so the maximum joins the codes of several terms."""
 
 NAME: Final = "InterPodAffinity"
 
@@ -46,16 +46,16 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class OwnTerms:
-    """What the terms of a waiting pod ask of the pods that are bound."""
+    """The terms of a pending pod, compiled."""
 
     near: Matcher | None
-    """The pods that match every required affinity term: they alone count for any of these terms."""
+    """Matches the pods that match every required affinity term; only those count for any of these terms."""
     near_keys: tuple[str, ...]
     """The topology keys of those terms, each once."""
     apart: tuple[tuple[str, Matcher], ...]
-    """Of each required anti-affinity term, the topology key and whom it speaks of."""
+    """For each required anti-affinity term, the topology key and its matcher."""
     preferred: tuple[tuple[str, Matcher, int], ...]
-    """Of each preferred term, the topology key, whom it speaks of, and its weight: below zero for anti-affinity."""
+    """For each preferred term, the topology key, its matcher and its weight: negative for anti-affinity."""
 
 
 NO_TERMS: Final = OwnTerms(None, (), (), ())
@@ -64,9 +64,9 @@ NO_TERMS: Final = OwnTerms(None, (), (), ())
 @dataclass(frozen=True, slots=True)
 class InterPodAffinity:
     hard_pod_affinity_weight: int = 1
-    """What a required affinity term of a bound pod weighs when nodes are scored."""
+    """The weight of a bound pod's required affinity term in the score."""
     ignore_preferred_terms_of_existing_pods: bool = False
-    """Sit out of scoring where the pod itself prefers nothing. Where it does, bound pods' terms count all the same."""
+    """Do not score a pod without preferences of its own. If it has some, bound pods' terms count too."""
 
     name: ClassVar[str] = NAME
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -122,7 +122,7 @@ class InterPodAffinity:
         low, high = _range(sums, view.feasible)
         if low < high:
             return _normalised(sums, low, high)
-        # Kubernetes sits out when no pod on any node was spoken of, which is not the same as a sum of nothing.
+        # Kubernetes skips scoring only if no term matched any pod, which differs from a sum of 0.
         return np.zeros(view.size, np.int64) if any(counts.any() for _, counts, _ in weighed) else None
 
     def _scored_kinds(self) -> tuple[TermKind, ...]:
@@ -169,7 +169,7 @@ def _signed(term: AffinityTerm) -> int:
 
 
 def _at_rows(view: View, topology_key: str, table: IntColumn) -> IntColumn:
-    """What a table by domain says of each row; of one without the label, its last slot."""
+    """Index a table by domain with each row; rows without the label use the last slot."""
     if table.size == view.size + 1 and view.memo(
         (NAME, "each row its own domain", topology_key), lambda whole: _in_row_order(whole, topology_key)
     ):
@@ -179,13 +179,13 @@ def _at_rows(view: View, topology_key: str, table: IntColumn) -> IntColumn:
 
 
 def _in_row_order(whole: View, topology_key: str) -> bool:
-    """Whether domains and rows are the same numbers, as host names are until a node is replaced."""
+    """Whether domain ids equal row numbers, as for hostnames until a node is replaced."""
     ids, _ = whole.label(topology_key)
     return bool(np.array_equal(ids, np.arange(whole.size)))
 
 
 def _refuse(codes: Codes | None, refused: Mask, code: int) -> Codes:
-    """Join the codes so far with one more reason. `refused` is used up."""
+    """Join the codes so far with one more reason. Overwrites `refused`."""
     found = refused.view(np.uint8)
     if code != 1:
         np.multiply(found, code, out=found)
@@ -193,12 +193,12 @@ def _refuse(codes: Codes | None, refused: Mask, code: int) -> Codes:
 
 
 def _not_near(pod: PodClass, view: View, near: Matcher, keys: tuple[str, ...]) -> Mask:
-    """The rows without a pod that is wanted near, in the domain of any of the keys; or without one of the labels."""
+    """The rows where some key's domain has no matching pod, or that lack one of the labels."""
     tallies = [(key, view.tally(near, key, counts_leaving=True)) for key in keys]
     if not any(counts.any() for _, counts in tallies) and near.matches(
         pod.namespace, pod.labels, view.namespace_labels
     ):
-        # The first of a series that wants to be near its own kind: anywhere will do where all the labels are.
+        # The first pod of a group with affinity to itself may go anywhere that has all the labels.
         lacking = view.memo((NAME, "lacks a label", keys), lambda whole: _lacking(whole, keys))
         return lacking[view.rows].copy()
     alone = np.zeros(view.size, np.bool_)
@@ -235,7 +235,7 @@ def _sums(view: View, weighed: list[tuple[str, IntColumn, int]]) -> IntColumn:
 
 
 def _range(sums: IntColumn, feasible: Mask) -> tuple[int, int]:
-    """The least and the greatest sum of a feasible node; the same number where no node is."""
+    """The lowest and highest sum of a feasible node; equal if no node is feasible."""
     if np.count_nonzero(feasible) < feasible.size:
         sums = sums[feasible]
     if not sums.size:
@@ -244,7 +244,7 @@ def _range(sums: IntColumn, feasible: Mask) -> tuple[int, int]:
 
 
 def _normalised(sums: IntColumn, low: int, high: int) -> Scores:
-    """100 * ((sum - low) / (high - low)) in float64, in this order, cut off: as Kubernetes computes it."""
+    """100 * ((sum - low) / (high - low)) in float64, in this order, truncated: as Kubernetes computes it."""
     share = (sums - low if low else sums).astype(np.float64)
     np.divide(share, float(high - low), out=share)
     np.multiply(share, float(MAX_SCORE), out=share)

@@ -1,7 +1,7 @@
-"""Latency: keep pods near to a place that they name.
+"""Latency: keep pods near a place that they name.
 
-How far each node is, is in a table: milliseconds by node, zone or region. A pod names the place by an annotation; with
-another it sets a limit, and nodes that are further away are refused. Of those that are left, nearer ones are preferred.
+A table has the latency of each node, zone or region to each place, in milliseconds. An annotation of the pod names the
+place; another sets a limit, beyond which the plugin refuses nodes. It prefers nearer nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNKNOWN: Final = -1
 MAX_MS: Final = 1_000_000_000
 """So that a sum of microseconds fits a column."""
 MICROS: Final = 1_000
-"""Milliseconds are counted in thousandths."""
+"""The table is in milliseconds, columns are in microseconds."""
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
@@ -74,23 +74,23 @@ def latency_problems(path: str, places: Mapping[str, PlaceLatencies]) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a pod's annotations come to."""
+    """A pod's latency annotations, parsed."""
 
     place: str
     limit: int | None
-    """In microseconds; None: there is none."""
+    """In microseconds; None: no limit."""
     preference: int
-    """How much being near counts, 0 to 100."""
+    """The weight of a low latency, 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Has no say on pods that name no place."""
+    """Ignores pods that name no place."""
 
     table: str = ""
-    """The name of the table that is told as it changes; empty: there is none."""
+    """The name of the table that changes arrive for; empty: none."""
     places: Mapping[str, PlaceLatencies] = field(default_factory=lambda: EMPTY)
-    """What holds while nobody has told of another."""
+    """The table until the first change arrives."""
     _key: bytes = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str] = "Latency"
@@ -140,7 +140,7 @@ class Latency:
         return self.places if told is None else told
 
     def micros(self, place: str, view: View) -> IntColumn:
-        """How far every node of the view is from a place of the table, in microseconds; UNKNOWN where nobody says."""
+        """The latency of every node of the view to a place, in microseconds; UNKNOWN where the table has none."""
 
         def compute(whole: View) -> IntColumn:
             latencies = self.known(whole)[place]
@@ -151,7 +151,7 @@ class Latency:
 
 
 def wish_of(pod: PodClass) -> Wish | Refusal | None:
-    """None if the pod wishes nothing; a Refusal if what it wishes cannot be read."""
+    """None without such annotations; a Refusal if they cannot be parsed."""
     notes = pod.annotations
     place, limit, preference = (notes.get(key) for key in (LATENCY_TO, LATENCY_LIMIT_MS, LATENCY_PREFERENCE))
     if not place:
@@ -171,7 +171,7 @@ def wish_of(pod: PodClass) -> Wish | Refusal | None:
 
 
 def _limit(text: str) -> int:
-    """Milliseconds as text, in microseconds; UNKNOWN if it is none."""
+    """Parse milliseconds into microseconds; UNKNOWN if the text is not a number."""
     if not _DECIMAL.fullmatch(text):
         return UNKNOWN
     whole, _, part = text.partition(".")
@@ -183,7 +183,7 @@ def _percent(text: str) -> int:
 
 
 def _micros(latencies: PlaceLatencies, node: Node) -> int:
-    """What is said of the node goes before its zone, and that before its region."""
+    """The node's entry wins over its zone's, and that over its region's."""
     labels = node.metadata.labels
     for table, name in (
         (latencies.nodes, node.metadata.name),

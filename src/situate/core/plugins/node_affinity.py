@@ -1,6 +1,6 @@
-"""NodeAffinity: keep a pod to the nodes its nodeSelector and node affinity ask for, and prefer those it prefers.
+"""NodeAffinity: apply a pod's nodeSelector and node affinity.
 
-The configuration may add an affinity of its own, which then holds for every pod of the profile.
+The configuration may add an affinity that applies to every pod of the profile.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class NodeAffinity:
 
     added_affinity: Rules | None = None
     may_sit_out: bool = True
-    """Whether a pod that prefers nothing has no score, rather than 0: not where preScore is disabled."""
+    """Whether a pod without preferences gets no score instead of 0. False where preScore is disabled."""
     rules_out: bool = True
-    """Whether nodes that a pod does not name are ruled out rather than refused: not where preFilter is disabled."""
+    """Whether to rule out nodes that the pod does not name, not refuse them. False where preFilter is disabled."""
 
     name: ClassVar[str] = "NodeAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -74,7 +74,7 @@ class NodeAffinity:
         return cls(args.added_affinity, may_sit_out="preScore" in points, rules_out="preFilter" in points)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """A node is worth it that matches, and did not before."""
+        """A node helps if it matches and did not match before."""
         if event.node is None:
             return True
         before = event.node_before
@@ -122,7 +122,7 @@ def _verdict(pod: PodClass, enforced: NodeSelector | None, whole: View, *, rules
         codes[~node_selector_mask(parse_terms(enforced.node_selector_terms), whole)] = NOT_ENFORCED
     if names is not None:
         _rule_out(codes, names, whole)
-    # Empty rows are not asked about, and must not make it look as if somebody were refused.
+    # Empty rows must not count as refused nodes.
     np.multiply(codes, whole.present, out=codes)
     return sealed(codes) if codes.any() else None
 
@@ -135,9 +135,9 @@ def _rule_out(codes: Codes, names: tuple[str, ...], whole: View) -> None:
 
 
 def named_nodes(terms: tuple[NodeSelectorTerm, ...]) -> tuple[str, ...] | None:
-    """The nodes that the terms name, if every term names some: no other node needs looking at, not even to refuse it.
+    """The nodes that the terms name, if every term names some: no other node needs to be checked.
 
-    None if some term leaves the name open; nothing at all if each contradicts itself.
+    None if some term names no node; empty if every term contradicts itself.
     """
     found: dict[str, None] = {}
     for term in terms:

@@ -1,7 +1,7 @@
-"""NodeDeclaredFeatures: refuse nodes that do not declare a feature which the pod cannot do without.
+"""NodeDeclaredFeatures: refuse nodes that do not declare a feature that the pod requires.
 
-Few fields of a pod need a feature of the node: two, in Kubernetes 1.36. The other features a node may declare matter
-to changes of running pods, not to where a pod may go.
+Only two fields of a pod require a node feature in Kubernetes 1.36. The other features that a node may declare concern
+changes to running pods, not placement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
 @dataclass(frozen=True, slots=True)
 class NodeDeclaredFeatures:
-    """What the pod needs is read off its spec; what the node has, off `status.declaredFeatures`."""
+    """Compares features inferred from the pod's spec with the node's `status.declaredFeatures`."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -53,7 +53,7 @@ def needed_features(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _undeclared(needed: tuple[str, ...], whole: View) -> Codes:
-    """Node by node: hardly a pod needs any of this, so declared features are not worth a column."""
+    """Checks node by node: so few pods need a feature that a column is not worth it."""
 
     def code(node: Node | None) -> int:
         return FITS if node is None or all(_declared(one, node) for one in needed) else UNDECLARED
@@ -63,5 +63,5 @@ def _undeclared(needed: tuple[str, ...], whole: View) -> Codes:
 
 
 def _declared(feature: str, node: Node) -> bool:
-    """The API server demands that the list be sorted, so Kubernetes looks no further than where a feature would be."""
+    """The API server requires a sorted list, so Kubernetes uses a binary search."""
     return next((one for one in node.status.declared_features if one >= feature), None) == feature

@@ -1,7 +1,7 @@
 """NodeName: where a pod names its node, refuse all others.
 
-A pod that names its node counts as bound there and is not asked about again, and a class of pods is the same wherever
-they are bound: so this plugin speaks only where somebody asks about such a pod by hand.
+A pod that names its node counts as bound there, and pods of a class are the same wherever they are bound: so this
+plugin refuses nodes only if a caller asks about such a pod explicitly.
 """
 
 from __future__ import annotations

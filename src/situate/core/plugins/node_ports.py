@@ -26,7 +26,7 @@ class NodePorts:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.POD_DELETED, Wake.NODE_ADDED})
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """Any node that comes; of the pods that leave one, those that held a port that the pod asks for."""
+        """Any new node helps; a pod that leaves helps if it held a port that the pod requests."""
         if event.kind is not Wake.POD_DELETED or event.pod is None:
             return True
         return bool(event.node_name) and any(

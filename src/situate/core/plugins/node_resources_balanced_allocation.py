@@ -49,11 +49,11 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True)
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesBalancedAllocation:
-    """Compares how evenly resources are used with the pod and without it. Sits out for pods that ask for none."""
+    """Compares the balance of resource use with and without the pod. Does not score pods that request none."""
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
     may_sit_out: bool = True
-    """Whether a pod that asks for none has no score, rather than 0: not where preScore is disabled."""
+    """Whether a pod that requests none gets no score instead of 0. False where preScore is disabled."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
 
@@ -69,14 +69,14 @@ class NodeResourcesBalancedAllocation:
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         score = evenness(view, columns)
         score -= self._evenness_before(view, columns)
-        # HALF + (HALF + difference) / 2, in whole numbers. Evenness is within HALF..MAX_SCORE, so nothing here is
-        # negative, and cutting off what is behind the point is Go's division.
+        # HALF + (HALF + difference) / 2, in integers. Evenness is within HALF..MAX_SCORE, so nothing here is
+        # negative, and truncation equals Go's division.
         score += 3 * HALF
         score /= 2
         return score.astype(np.int64)
 
     def _evenness_before(self, view: View, columns: Columns) -> FloatColumn:
-        """How even the use is without the pod: the same for all pods that count the same resources."""
+        """The evenness without the pod: the same for all pods that count the same resources."""
         idle = tuple((column, 0, weight) for column, _, weight in columns)
         cells = _cells(view, idle)
         return view.derived(
@@ -87,7 +87,7 @@ class NodeResourcesBalancedAllocation:
         return any(amount_of(pod.requests, resource.name, nonzero=False) for resource in self.resources)
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
-        """The scalar twin of `score`, with all that does not depend on the row worked out."""
+        """The scalar twin of `score`. Precomputes all that does not depend on the row."""
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         after = _cells(view, columns)
         before = _cells(view, [(column, 0, weight) for column, _, weight in columns])
@@ -100,7 +100,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def evenness(view: View, columns: Columns) -> FloatColumn:
-    """100 where the resources are used alike, less the further they spread; those that a node lacks do not count."""
+    """100 if all resources have the same utilization, lower the more they differ; absent resources do not count."""
     rooms = [capacity(view, column) for column, _, _ in columns]
     fractions = [
         _fraction(view, column, amount, room) for (column, amount, _), room in zip(columns, rooms, strict=True)
@@ -121,7 +121,7 @@ def _falling(spread: FloatColumn) -> FloatColumn:
 
 
 def _fraction(view: View, column: int, amount: int, room: Capacity) -> FloatColumn:
-    """How much of a resource would be taken; of an overfull node, all."""
+    """The fraction in use after the pod; at most 1."""
     if room.exact:
         fraction = used_column(view, column, nonzero=False) + amount
     else:
@@ -133,7 +133,7 @@ def _fraction(view: View, column: int, amount: int, room: Capacity) -> FloatColu
 
 
 def _evenness_of_some(size: int, fractions: Sequence[FloatColumn], rooms: Sequence[Capacity]) -> FloatColumn:
-    """The same for any number of resources, some of which some nodes lack."""
+    """The same for any number of resources, where nodes may lack some."""
     counted = [np.ones(size, np.bool_) if room.missing is None else ~room.missing for room in rooms]
     # Summed in the order of the resources, one by one, as Go does: the order of float additions is part of the result.
     count = np.zeros(size, np.int64)
@@ -151,7 +151,7 @@ def _evenness_of_some(size: int, fractions: Sequence[FloatColumn], rooms: Sequen
 
 
 def _half_gap(size: int, fractions: Sequence[FloatColumn], counted: Sequence[Mask]) -> FloatColumn:
-    """Half the difference of the two fractions that count, where two do."""
+    """Half the difference of the two fractions, if two count."""
     seen = np.zeros(size, np.int64)
     gap = np.zeros(size)
     for fraction, has in zip(fractions, counted, strict=True):
@@ -174,7 +174,7 @@ def _fractions_at(cells: Cells, row: int) -> list[float]:
         room = allocatable[row]
         if room:
             taken = requested[row] + amount
-            # Both as floats before they are divided: beyond 2**53 the quotient of the integers may be another.
+            # Convert both to floats before the division: beyond 2**53 the integer quotient may differ.
             found.append(float(taken) / room if taken < room else 1.0)
     return found
 

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: refuse nodes without the room a pod asks for, and prefer them by how full they would be."""
+"""NodeResourcesFit: refuse nodes without the requested resources, and score by how full they would be."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 SHORT: Final = 1
-"""There is not enough left; there might be if others went."""
+"""Not enough is free; evicting pods could change that."""
 TOO_SMALL: Final = 2
-"""The node could not give this much if it were empty."""
+"""Even the empty node has too little."""
 
 TOO_MANY_PODS: Final = "Too many pods"
 STRATEGIES: Final[tuple[str, ...]] = get_args(Strategy)
@@ -115,7 +115,7 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesFit:
-    """Room by requests, not by use. Asking for nothing fits anywhere, even where it is overfull."""
+    """Counts requests, not use. A request of 0 fits anywhere, even on an overcommitted node."""
 
     ignored_resources: frozenset[str] = frozenset()
     ignored_groups: frozenset[str] = frozenset()
@@ -149,7 +149,7 @@ class NodeResourcesFit:
                 return True
 
     def _could_hold(self, pod: PodClass, room: Mapping[int, int]) -> bool:
-        """Whether the pod would fit if nobody else were there; what may be ignored is not looked at."""
+        """Whether the pod would fit on the empty node; resources that may be ignored do not count."""
         may_ignore = bool(self.ignored_resources or self.ignored_groups)
         return all(
             room.get(column, 0) >= amount
@@ -158,7 +158,7 @@ class NodeResourcesFit:
         )
 
     def asked(self, pod: PodClass, view: View) -> list[tuple[int, int]]:
-        """(column, amount) of what is checked: all that is asked for but what the configuration ignores."""
+        """(column, amount) of the requests that are checked: all that the configuration does not ignore."""
         if not (self.ignored_resources or self.ignored_groups):
             return list(pod.asks)
         names = view.cluster.resources.names
@@ -183,7 +183,7 @@ class NodeResourcesFit:
         return codes
 
     def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
-        """The scalar twin of `check`, with all that does not depend on the row worked out."""
+        """The scalar twin of `check`. Precomputes all that does not depend on the row."""
         nodes = view.cluster.nodes
         cells = [
             (nodes.allocatable_cells[column], nodes.requested_cells[column], amount, column != PODS)
@@ -203,7 +203,7 @@ class NodeResourcesFit:
         return check_at
 
     def details(self, pod: PodClass, view: View) -> Sequence[tuple[str, Mask]]:
-        """Every resource a node is short of is named, not only the first."""
+        """Names every resource that a node is short of, not only the first."""
         names = view.cluster.resources.names
         return [
             (
@@ -221,18 +221,18 @@ class NodeResourcesFit:
 
 
 def _gained(pod: PodClass, room: Mapping[int, int], before: Mapping[int, int]) -> bool:
-    """Whether there is more of anything that the pod asks for, room for pods included."""
+    """Whether the node has more of anything that the pod requests, pod slots included."""
     return any(room.get(column, 0) > before.get(column, 0) for column, _ in pod.asks)
 
 
 def _freed(pod: PodClass, before: PodClass, after: PodClass) -> bool:
-    """Whether a bound pod takes less of anything that the pod asks for."""
+    """Whether a bound pod now requests less of anything that the pod requests."""
     takes, took = dict(after.takes), dict(before.takes)
     return any(takes.get(column, 0) < took.get(column, 0) for column, _ in pod.asks)
 
 
 def _smallest(view: View, column: int) -> int:
-    """The least that any node has of a resource."""
+    """The lowest allocatable amount of any node."""
 
     def compute(whole: View) -> int:
         return int(whole.allocatable(column)[whole.present].min(initial=(1 << 63) - 1))

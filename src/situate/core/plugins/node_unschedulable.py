@@ -1,4 +1,4 @@
-"""NodeUnschedulable: refuse cordoned nodes, unless the pod tolerates the cordon."""
+"""NodeUnschedulable: refuse cordoned nodes, unless the pod tolerates the taint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE
 
 @dataclass(frozen=True, slots=True)
 class NodeUnschedulable:
-    """`spec.unschedulable` reads as a NoSchedule taint, whether or not the node has that taint too."""
+    """`spec.unschedulable` counts as a NoSchedule taint, whether or not the node has that taint too."""
 
     name: ClassVar[str] = "NodeUnschedulable"
     reasons: ClassVar[tuple[Reason, ...]] = (Reason("node(s) were unschedulable", eviction_helps=False),)
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_TAINT, Wake.POD_TOLERATION})
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """A node is worth it that is not cordoned, and is new or was; of tolerations, one for the cordon."""
+        """A node helps if it is not cordoned, and is new or was; a toleration helps if it is for the cordon."""
         if event.own:
             return any_tolerates(pod.spec.tolerations, CORDON)
         if event.node is None:

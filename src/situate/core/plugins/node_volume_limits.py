@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: refuse nodes to which a driver could not attach the pod's volumes on top of those it has."""
+"""NodeVolumeLimits: refuse nodes where the pod's volumes would exceed a driver's attach limit."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TOO_MANY_VOLUMES: Final = "node(s) exceed max volume count"
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumeLimits:
-    """Counts distinct volumes by driver: those of the pods on the node, and those that are attached all the same.
+    """Counts distinct volumes by driver: those of the pods on the node, and other attached ones.
 
-    A node where the volumes of some pod cannot be counted (a claim that is not there, or is another pod's) is refused,
-    with the reason; Kubernetes gives up on the whole pod at some of these.
+    Refuses a node where the volumes of some pod cannot be counted (a claim is missing, or belongs to another pod), with
+    the reason; Kubernetes fails the whole pod on some of these.
     """
 
     name: ClassVar[str] = "NodeVolumeLimits"
@@ -67,7 +67,7 @@ class NodeVolumeLimits:
         return codes
 
     def details(self, pod: PodClass, view: View) -> Sequence[tuple[str, Mask]]:
-        """The rows with too many volumes; then, in their own words, those where volumes cannot be counted."""
+        """The rows with too many volumes; then the rows where volumes cannot be counted, each with its reason."""
         wanted = attachable(pod, view.storage, must_exist=True)
         exceeded = np.zeros(view.size, np.bool_)
         if wanted.problem:
@@ -89,7 +89,7 @@ def _by_driver(volumes: Mapping[str, str]) -> dict[str, int]:
 
 
 def _exceeds(wanted: Mapping[str, str], here: NodeVolumes) -> bool:
-    """Whether volumes that would be too many if all of them were new are: some may be attached already."""
+    """Whether volumes that would exceed the limit if all were new still do: some may be attached already."""
     if here.attached.keys().isdisjoint(wanted):
         return True
     new = {volume: driver for volume, driver in wanted.items() if volume not in here.attached}
@@ -101,7 +101,7 @@ def _exceeds(wanted: Mapping[str, str], here: NodeVolumes) -> bool:
 
 
 def _own_problems(pod: PodClass, problem: str, view: View) -> dict[int, str]:
-    """Row -> why the pod's own volumes cannot be counted there: in-tree ones are not, where no CSINode is."""
+    """Row -> why the pod's own volumes cannot be counted there: in-tree volumes need a CSINode."""
     elsewhere = attachable(pod, view.storage, on_csi_node=False, must_exist=True).problem
     nodes = view.storage.csi_nodes
     texts = {row: problem if name in nodes else elsewhere for row, name in enumerate(view.names)}

@@ -1,7 +1,7 @@
-"""PodTopologySpread: spread a pod's companions over zones, nodes or any other topology.
+"""PodTopologySpread: spread matching pods over zones, nodes or any other topology.
 
-Hard constraints refuse nodes where the pod would tip the balance, soft ones prefer nodes where it would not. A pod
-without constraints of its own gets default ones, for the companions that its services and its controller name.
+Hard constraints refuse nodes where the pod would exceed maxSkew; soft constraints score nodes. A pod without
+constraints gets the default ones, which count the pods that its services and its controller select.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NOT_LABELLED: Final = Reason(
 REASONS: Final = (NOT_MATCHED, NOT_LABELLED)
 MISSING: Final = 1 + REASONS.index(NOT_LABELLED)
 FEW_DOMAINS: Final = 7
-"""Up to this many domains, that of no label included: at most 64 tables a key are kept."""
+"""With up to this many domains, including that of no label, at most 64 tables per key are cached."""
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
@@ -107,15 +107,15 @@ def _constraint_problems(path: str, constraint: TopologySpreadConstraint) -> lis
 
 @dataclass(frozen=True, slots=True)
 class HardConstraint:
-    """One constraint, with what depends on nodes alone."""
+    """One constraint, with all that depends on nodes alone."""
 
     counted: Counted
     slack: int
-    """How many more matching pods than the emptiest domain a domain may hold before the pod comes."""
+    """How many more matching pods than the emptiest domain a domain may hold before this pod."""
     domains: IdColumn
     """The domains that have an eligible node."""
     least: int | None
-    """What the emptiest domain holds, where that does not depend on pods."""
+    """The count of the emptiest domain, if it does not depend on pods."""
 
     def codes(self, view: View) -> Codes:
         return codes_by_row(self.codes_by_domain(view), self.counted.topology_key, view)
@@ -129,7 +129,7 @@ class HardConstraint:
 
 
 def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
-    """The code of each row's domain. Few domains have few tables: what one comes to is kept until a node changes."""
+    """The code of each row's domain. Few domains have few tables, so results are cached until a node changes."""
     if len(table) > FEW_DOMAINS:
         return table.take(view.label(topology_key)[0])
     key = (NAME, "codes", topology_key, table.tobytes())
@@ -139,7 +139,7 @@ def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class SpreadPlan:
-    """All that can be worked out about a pod's constraints before pods are counted."""
+    """A pod's constraints, with all that can be computed before pods are counted."""
 
     hard: tuple[HardConstraint, ...] = ()
     soft: SoftPlan | None = None
@@ -148,7 +148,7 @@ class SpreadPlan:
 
 @dataclass(frozen=True, slots=True)
 class PodTopologySpread:
-    """Defaults are those of the system, or else the ones listed."""
+    """The defaults are the system's or the listed ones."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     system_defaulted: bool = True
@@ -191,7 +191,7 @@ class PodTopologySpread:
             return None
         codes = plan.hard[0].codes(view)
         for constraint in plan.hard[1:]:
-            # The first constraint that refuses a node says why.
+            # The first constraint that refuses a node gives the reason.
             codes = np.where(codes, codes, constraint.codes(view))
         return codes
 
@@ -227,7 +227,7 @@ class PodTopologySpread:
             return None
         hard = default_constraints(defaults, DO_NOT_SCHEDULE, selector)
         soft = default_constraints(defaults, SCHEDULE_ANYWAY, selector)
-        # A node without a zone is still spread over by hostname, under the system's defaults.
+        # With the system's defaults, a node without a zone still counts for hostname.
         needs_keys = not self.system_defaulted
         return SpreadPlan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=needs_keys))
 
@@ -244,7 +244,7 @@ def own_plan(pod: PodClass, view: View) -> SpreadPlan:
     try:
         soft = parse_constraints(own, SCHEDULE_ANYWAY, pod.labels)
     except SelectorError as error:
-        # Kubernetes notices only when it comes to scoring; the outcome is the same.
+        # Kubernetes notices only when it scores; the outcome is the same.
         return SpreadPlan(
             failure=Failure(
                 f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}", "PreScore"
@@ -262,7 +262,7 @@ def _hard(pod: PodClass, constraint: Constraint, counts: Counted, view: View) ->
     domains = domains_among(counts, view)
     least = None if len(domains) else INT32_MAX
     if len(domains) < constraint.min_domains:
-        # As if there were a domain that is still empty.
+        # As if there were an empty domain.
         least = 0
     slack = constraint.max_skew - constraint.selector.matches(pod.labels)
     return HardConstraint(counts, slack, domains, least)

@@ -1,4 +1,4 @@
-"""PrioritySort: the order of the queue. The higher priority first; of two alike, who has waited longer."""
+"""PrioritySort: the order of the queue. Higher priority first; then the pod that has waited longer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class PrioritySort:
-    """Orders the queue; it is not asked about nodes."""
+    """Orders the queue; it does not filter or score nodes."""
 
     name: ClassVar[str] = "PrioritySort"
 
     def key(self, priority: int, queued_ms: int) -> tuple[int, int]:
-        """Sorts as the queue does: the smallest key goes first. Who gives equal keys settles the tie."""
+        """The queue's sort key: the smallest goes first. The caller breaks ties."""
         return (-priority, queued_ms)

@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with gates does not queue until the last of them is removed."""
+"""SchedulingGates: a pod with gates is not queued until the last gate is removed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from situate.core.model.pod import PodSpec
 
 @dataclass(frozen=True, slots=True)
 class SchedulingGates:
-    """Asked before a pod queues; it is not asked about nodes."""
+    """Runs before a pod is queued; it does not filter or score nodes."""
 
     name: ClassVar[str] = "SchedulingGates"
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.POD_GATES_ELIMINATED})
 
     def admit(self, spec: PodSpec) -> Refusal | None:
-        """Why the pod may not queue yet; None if it may."""
+        """Why the pod may not be queued yet; None if it may."""
         if not spec.scheduling_gates:
             return None
         return Refusal(f"waiting for scheduling gates: [{' '.join(gate.name for gate in spec.scheduling_gates)}]")

@@ -35,7 +35,7 @@ class TaintToleration:
     wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_TAINT, Wake.POD_TOLERATION})
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """A node is worth it that is tolerated, and was not before."""
+        """A node helps if the pod tolerates it and did not before."""
         if event.own or event.node is None:
             return True
         tolerations = pod.spec.tolerations
@@ -71,12 +71,12 @@ def _refused(tolerations: tuple[Toleration, ...], whole: View) -> Codes | None:
     if not by_set.any():
         return None
     codes: Codes = sealed(by_set.take(whole.taint_set))
-    # Sets of taints are remembered after the last node that had them: nobody may be refused after all.
+    # Sets of taints outlive the last node that had them, so it may be that no node is refused.
     return codes if codes.any() else None
 
 
 def _disliked(tolerations: tuple[Toleration, ...], whole: View) -> Ranking:
-    """How many PreferNoSchedule taints of each node the pod does not tolerate."""
+    """The number of PreferNoSchedule taints of each node that the pod does not tolerate."""
 
     def count(taints: tuple[Taint, ...]) -> int:
         return sum(taint.effect == PREFER_NO_SCHEDULE and not any_tolerates(tolerations, taint) for taint in taints)

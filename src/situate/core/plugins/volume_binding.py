@@ -1,7 +1,7 @@
-"""VolumeBinding: refuse nodes that a pod's bound volumes cannot reach, or where its unbound claims would get none.
+"""VolumeBinding: refuse nodes that bound volumes cannot reach, or where unbound claims would get no volume.
 
-A claim that waits for its first consumer is given the smallest free volume that suits it and the node; failing that,
-one must be provisionable there. `decide` says which, for whoever carries it out. Nothing here reserves or binds.
+A claim that waits for its first consumer gets the smallest free volume that suits it and the node; otherwise a volume
+must be provisionable there. `decide` returns the choice for the caller to carry out. Nothing here reserves or binds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from situate.core.state.objects import StorageObjects
 from situate.core.state.view import View
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""The annotation that a claim's binding went through; its value does not matter."""
+"""The annotation of a completed binding; its value does not matter."""
 
 SHAPE_GATE_OFF: Final = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
@@ -63,17 +63,17 @@ class PodClaims:
 
     bound: tuple[PersistentVolumeClaim, ...]
     unbound: tuple[PersistentVolumeClaim, ...]
-    """Those that get their volume when the pod is placed."""
+    """The claims that get their volume when the pod is placed."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeDecision:
-    """What is to be done with the unbound claims of a pod that goes to some node."""
+    """The bindings and provisions for the unbound claims of a pod on one node."""
 
     bindings: tuple[tuple[str, str], ...]
     """(claim, volume), by name."""
     provisions: tuple[str, ...]
-    """The claims for which a volume is to be made."""
+    """The claims to provision a volume for."""
 
 
 NO_VOLUMES_TO_BIND: Final = VolumeDecision((), ())
@@ -81,10 +81,10 @@ NO_VOLUMES_TO_BIND: Final = VolumeDecision((), ())
 
 @dataclass(frozen=True, slots=True)
 class VolumeBinding:
-    """Bound claims and unbound ones are looked at on every node, so a node may be refused for one of each.
+    """Checks bound and unbound claims on every node, so a node may have one reason of each.
 
-    A node where some object cannot be read (an in-tree volume that its driver does not know, a selector that is none)
-    is refused, with the reason; Kubernetes gives up on the whole pod there.
+    Refuses a node where some object cannot be read (an in-tree volume unknown to its driver, an invalid selector), with
+    the reason; Kubernetes fails the whole pod there.
     """
 
     name: ClassVar[str] = "VolumeBinding"
@@ -137,14 +137,14 @@ class VolumeBinding:
 
 @dataclass(frozen=True, slots=True)
 class VolumeBindingWithScore(VolumeBinding):
-    """Where preScore is disabled: it is there that it would say that it has nothing to score."""
+    """The variant for profiles without preScore, where a plugin cannot skip scoring."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return constant(0, view)
 
 
 def decide(pod: PodClass, view: View, row: int) -> VolumeDecision | None:
-    """What is to be bound and made for a pod that goes to the node at a row; None if it cannot go there."""
+    """The volume decision for a pod on the node at a row; None if it cannot go there."""
     claims = pod_claims(pod, view.storage)
     if claims is None:
         return NO_VOLUMES_TO_BIND
@@ -160,7 +160,7 @@ def decide(pod: PodClass, view: View, row: int) -> VolumeDecision | None:
 
 
 def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | None:
-    """The claims of a pod; None if it has none, a Refusal if one of them is in no state to be placed."""
+    """The claims of a pod; None if it has none, a Refusal if one of them is not ready to be placed."""
     uses = claim_uses(pod)
     if not uses:
         return None
@@ -174,7 +174,7 @@ def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | 
         found.append(claim)
     bound = [claim for claim in found if _is_bound(claim)]
     unbound = [claim for claim in found if not _is_bound(claim)]
-    # One that names its volume and is not bound to it yet is for the volume controller to bind.
+    # The volume controller binds a claim that names its volume.
     if any(claim.spec.volume_name or not binds_late(claim, storage) for claim in unbound):
         return Refusal(UNBOUND_IMMEDIATE)
     return PodClaims(tuple(bound), tuple(unbound))
@@ -198,8 +198,7 @@ def _is_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def _conflicts(claims: PodClaims, view: View) -> tuple[list[tuple[str, Mask]], UnboundClaims]:
-    """Each reason with the rows it holds for, in the order of `reasons`, what could not be read last; and what the
-    unbound claims get."""
+    """Each reason with its rows, in the order of `reasons`, unreadable objects last; and the unbound claims."""
     bound, unbound = bound_claims(claims.bound, view), unbound_claims(claims.unbound, view)
     unreadable = [(Unjudged(text, VolumeBinding.name), mask) for text, mask in (*bound.unreadable, *unbound.unreadable)]
     readable = np.ones(view.size, np.bool_)

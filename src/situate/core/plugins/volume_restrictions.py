@@ -1,5 +1,5 @@
-"""VolumeRestrictions: refuse a node where a disk that cannot be shared is mounted, and every node while a claim that
-only one pod may use is in use.
+"""VolumeRestrictions: refuse a node where a disk that cannot be shared is mounted, and every node while a
+ReadWriteOncePod claim is in use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLAIM_TAKEN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class VolumeRestrictions:
-    """Inline disks are compared node by node; a ReadWriteOncePod claim is one for the whole cluster."""
+    """Inline disks conflict on one node; a ReadWriteOncePod claim conflicts in the whole cluster."""
 
     name: ClassVar[str] = "VolumeRestrictions"
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -41,11 +41,11 @@ class VolumeRestrictions:
     )
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """Any node that comes, a claim of the pod's, a pod that shared a disk or a claim with it."""
+        """Any new node helps, a claim of the pod, or a pod that shared a disk or a claim with it."""
         match event.kind:
             case Wake.CLAIM_ADDED:
                 return names_claim(pod, event.item)
-            case Wake.CLAIM_UPDATED:  # its access modes cannot be changed, so it is one that was made anew
+            case Wake.CLAIM_UPDATED:  # access modes are immutable, so the claim was recreated
                 return names_claim(pod, event.item) and _modes(event.item) != _modes(event.item_before)
             case Wake.POD_DELETED if event.pod is not None:
                 return _share(pod, event.pod)
@@ -71,7 +71,7 @@ class VolumeRestrictions:
 
 
 def _exclusive_claims(pod: PodClass, view: View) -> tuple[str, ...] | Refusal:
-    """The claims of the pod that only one pod may use, each once."""
+    """The ReadWriteOncePod claims of the pod, each once."""
     found: dict[str, None] = {}
     for name in named_claims(pod):
         claim = view.storage.claims.get((pod.namespace, name))
@@ -83,7 +83,7 @@ def _exclusive_claims(pod: PodClass, view: View) -> tuple[str, ...] | Refusal:
 
 
 def _in_use(exclusive: Sequence[str], pod: PodClass, view: View) -> int:
-    """How many of the claims a bound pod names, pods that an overlay took away included."""
+    """How many of the claims bound pods name, including pods that an overlay removed."""
     gone = [kind for kind, sign in view.overlay() if sign < 0 and kind.namespace == pod.namespace]
     in_use = 0
     for claim in exclusive:
@@ -95,8 +95,8 @@ def _in_use(exclusive: Sequence[str], pod: PodClass, view: View) -> int:
 def _moved(exclusive: Sequence[str], view: View) -> int:
     """What an overlay adds to the uses of the claims.
 
-    As in Kubernetes: by the claims' bare names, whatever the pods' namespace, each naming once; while `_in_use` counts
-    a claim once however many pods name it.
+    As in Kubernetes, this counts each reference by the claim's bare name, whatever the pod's namespace; `_in_use`
+    counts a claim once however many pods name it.
     """
     return sum(sign * sum(name in exclusive for name in named_claims(kind)) for kind, sign in view.overlay())
 
@@ -117,7 +117,7 @@ def _modes(item: Model | None) -> tuple[str, ...]:
 
 
 def _share(pod: PodClass, other: PodClass) -> bool:
-    """Whether two pods have a disk that cannot be shared, or a claim, in common. Disks know no namespaces."""
+    """Whether two pods share a claim, or a disk that cannot be shared. Disks have no namespace."""
     claims = named_claims(pod) if pod.namespace == other.namespace else ()
     if any(name in claims for name in named_claims(other)):
         return True
@@ -134,7 +134,7 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def _conflict(one: Volume, other: Volume) -> bool:
-    """Whether two volumes are the same disk, and not both only read it. EBS cannot even be read twice."""
+    """Whether two volumes are the same disk and not both read-only. EBS cannot be shared even read-only."""
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce is not None and other_gce is not None and gce.pd_name == other_gce.pd_name:
         return not (gce.read_only and other_gce.read_only)

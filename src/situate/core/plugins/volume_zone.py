@@ -1,4 +1,4 @@
-"""VolumeZone: refuse nodes in another zone or region than a bound volume's labels name."""
+"""VolumeZone: refuse nodes outside the zone or region in a bound volume's labels."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ GA_LABEL: Final = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The labels that are looked at, and what each is called today."""
+"""The labels that count, and their current names."""
 
 ZONE_DELIMITER: Final = "__"
-"""A volume that is in several zones names them all in one label."""
+"""The separator of several zones in one label."""
 
 CLAIM_WITHOUT_NAME: Final = "PersistentVolumeClaim had no name"
 CLAIM_WITHOUT_CLASS: Final = "PersistentVolumeClaim had no pv name and storageClass name"
@@ -41,7 +41,7 @@ CLAIM_WITHOUT_VOLUME: Final = "PersistentVolume had no name"
 
 @dataclass(frozen=True, slots=True)
 class VolumeZone:
-    """Nodes without any zone or region label are taken: a cluster in one zone need not say so."""
+    """Accepts nodes without any zone or region label: a cluster in one zone need not have them."""
 
     name: ClassVar[str] = "VolumeZone"
     reasons: ClassVar[tuple[Reason, ...]] = (Reason("node(s) had no available volume zone", eviction_helps=False),)
@@ -59,7 +59,7 @@ class VolumeZone:
     )
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        """Any node that comes or is relabelled; a claim of the pod's; a class that binds late, a volume that moves."""
+        """A new or relabelled node helps, a claim of the pod, a class that waits for consumers, a relabelled volume."""
         before, after = event.item_before, event.item
         match event.kind:
             case Wake.CLAIM_ADDED | Wake.CLAIM_UPDATED:
@@ -95,7 +95,7 @@ def _binds_late(item: Model | None) -> bool:
 
 
 def _bound_volume(name: str, namespace: str, storage: StorageObjects) -> PersistentVolume | Refusal | None:
-    """The volume of a claim; None for one that gets its volume when the pod is placed."""
+    """The volume of a claim; None if it waits for its first consumer."""
     if not name:
         return Refusal(CLAIM_WITHOUT_NAME)
     claim = storage.claims.get((namespace, name))
@@ -118,7 +118,7 @@ def _unbound(claim: PersistentVolumeClaim, storage: StorageObjects) -> Refusal |
 
 
 def _demands(volume: PersistentVolume) -> list[tuple[str, list[str]]]:
-    """(label, values) that the volume's own labels ask of its node. A label with an empty zone in it is not read."""
+    """(label, values) that the volume's labels require of its node. A label with an empty zone is ignored."""
     found = []
     for key in GA_LABEL:
         label = volume.metadata.labels.get(key)
@@ -130,7 +130,7 @@ def _demands(volume: PersistentVolume) -> list[tuple[str, list[str]]]:
 
 
 def _in_one_of(key: str, values: list[str], view: View) -> Mask:
-    """The rows whose label has one of the values; where a node lacks an old label, its new name is read."""
+    """The rows whose label has one of the values; if a node lacks the old label, the new one counts."""
     ids, vocab = view.label(key)
     mask = _one_of(ids, [vocab.find(value) for value in values])
     today = GA_LABEL[key]
@@ -149,7 +149,7 @@ def _one_of(ids: np.ndarray[tuple[int], np.dtype[np.intp]], wanted: list[int]) -
 
 
 def _has_place(view: View) -> Mask:
-    """The rows whose node says where it is, in any of the labels."""
+    """The rows whose node has any of the labels."""
     mask = np.zeros(view.size, np.bool_)
     for key in GA_LABEL:
         mask |= view.label(key)[0] >= 0

@@ -1,7 +1,7 @@
-"""What may make InterPodAffinity take a node that it refused: pods that come, change or go, and domains that move.
+"""Queueing hints of InterPodAffinity: the events that may make it accept a node that it refused.
 
-A pod is refused by its own terms or by the anti-affinity of pods that are bound, and from the outside one cannot tell
-which: so each event is held against both.
+The plugin refuses a pod by its own terms or by the anti-affinity of bound pods. The event does not tell which, so each
+hint checks both.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from situate.core.state.matching import NamespaceLabels, PodTerm
 
 
 def affinity_wakes(pod: PodClass, event: WakeEvent) -> bool:
-    """Whether the event could help a pod that was refused."""
+    """Whether the event could help a refused pod."""
     if event.own:
-        return True  # its labels are others now, and the terms of bound pods may speak of it no longer
+        return True  # its labels changed, so terms of bound pods may no longer match it
     match event.kind:
         case Wake.NODE_ADDED if event.node is not None:
             return _node_came(pod, event.node.metadata.labels)
@@ -36,11 +36,11 @@ def affinity_wakes(pod: PodClass, event: WakeEvent) -> bool:
 
 
 def spoken_of(pods: PodTerm) -> PodTerm:
-    """The term as Kubernetes reads it in a waiting pod.
+    """The term as Kubernetes evaluates it for a pending pod.
 
-    There it has the names of the namespaces that the selector matches, and then asks the selector once more, of no
-    labels at all. One that matches what has no labels (NotIn, DoesNotExist) so matches pods in every namespace. In a
-    bound pod the same term is asked of the namespace's labels only.
+    Kubernetes lists the namespaces that the selector matches, and then evaluates the selector once more, on no labels.
+    A selector that matches no labels (NotIn, DoesNotExist) therefore matches pods in every namespace. For a bound pod,
+    it evaluates the same term on the namespace's labels only.
     """
     chooser = pods.namespace_selector
     if chooser is not None and chooser.matches(EMPTY):
@@ -56,13 +56,13 @@ def _namespaces(event: WakeEvent) -> NamespaceLabels:
 
 
 def _is_wanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> bool:
-    """Whether the other matches all that the pod wants near: one that matches some of the terms does not count."""
+    """Whether the other pod matches every affinity term of this pod."""
     near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
     return bool(near) and all(_speaks(spoken_of(term.pods), other, namespaces) for term in near)
 
 
 def _unwanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> list[bool]:
-    """For each term by which the pod keeps away from others, whether it speaks of this one."""
+    """For each anti-affinity term of the pod, whether it matches the other pod."""
     apart = pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
     return [_speaks(spoken_of(term.pods), other, namespaces) for term in apart]
 
@@ -89,7 +89,7 @@ def _relabelled(pod: PodClass, before: PodClass, after: PodClass, namespaces: Na
 
 
 def _may_be_first(pod: PodClass, namespaces: NamespaceLabels) -> bool:
-    """Whether the pod wants to be near its own kind: where the last of it goes, the pod may start anew anywhere."""
+    """Whether the pod has affinity to itself: once the last such pod is gone, it may go anywhere."""
     return _is_wanted(pod, pod, namespaces)
 
 
@@ -97,13 +97,13 @@ def _may_be_first(pod: PodClass, namespaces: NamespaceLabels) -> bool:
 
 
 def _node_came(pod: PodClass, labels: Labels) -> bool:
-    """A node without the labels that the pod's affinity is about can take only a pod that has none."""
+    """A node without the topology labels can take only a pod without affinity terms."""
     near, apart = pod.terms_of(TermKind.REQUIRED_AFFINITY), pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
     return not near or bool(apart) or any(term.topology_key in labels for term in near)
 
 
 def _domains_moved(pod: PodClass, before: Labels, after: Labels) -> bool:
-    """Leaving any domain may be leaving pods that repel; to join one matters only where company is wanted."""
+    """A node that leaves a domain may leave pods with anti-affinity; joining one matters only for affinity."""
     if any(after.get(key) != value for key, value in before.items()):
         return True
     keys = [term.topology_key for term in pod.terms_of(TermKind.REQUIRED_AFFINITY)]
@@ -111,7 +111,7 @@ def _domains_moved(pod: PodClass, before: Labels, after: Labels) -> bool:
 
 
 def _namespace_moved(pod: PodClass, name: str, event: WakeEvent) -> bool:
-    """Namespace selectors may match another set of namespaces: those of bound pods the pod's, or its own another."""
+    """A namespace selector, of the pod or of a bound pod, may match other namespaces now."""
     if name == pod.namespace:
         return True
     before = event.item_before.metadata.labels if isinstance(event.item_before, Namespace) else EMPTY

@@ -1,4 +1,4 @@
-"""What is wrong with a node affinity: operators, keys and values of its terms."""
+"""Validation of a node affinity: operators, keys and values of its terms."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ _ONE_ELEMENT: Final = "must have one element"
 
 
 def node_affinity_problems(path: str, affinity: NodeAffinitySpec) -> list[str]:
-    """Of the required terms, then of the preferred ones. Terms that select nothing, or weigh nothing, are not read."""
+    """The required terms, then the preferred ones. Terms that select nothing or have weight 0 are skipped."""
     problems: list[str] = []
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
@@ -80,5 +80,5 @@ def _field_problems(path: str, requirement: NodeSelectorRequirement) -> list[str
 
 
 def _shown(values: Sequence[str]) -> list[str] | None:
-    # The model does not keep apart an absent list and an empty one; the absent one is what people write.
+    # The model does not distinguish an absent list from an empty one; people write the absent one.
     return list(values) or None

@@ -19,7 +19,7 @@ Args = TypeVar("Args", bound="PluginArgs")
 
 
 class ArgModel(Model, frozen=True):
-    """A struct inside of arguments."""
+    """A struct in a plugin's arguments."""
 
     omit_empty: ClassVar[tuple[str, ...]] = ()
     """The fields that are not written while they have their default. None is never written."""
@@ -29,7 +29,7 @@ class PluginArgs(ArgModel, frozen=True):
     """A plugin's arguments in `pluginConfig`. Their kind in the file is the plugin's name and "Args"."""
 
     def with_defaults(self: Args) -> Args:
-        """With the defaults that depend on what else is given."""
+        """With the defaults that depend on other fields."""
         return self
 
     def validate(self, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The claims a pod names, as the volume plugins ask for them."""
+"""The claims of a pod, for the volume plugins."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from situate.core.state.objects import StorageObjects
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A volume of a pod that stands for a claim. `generated` is one that is made for the pod, named after it."""
+    """A pod's volume that refers to a claim. `generated`: an ephemeral volume's claim, named after the pod."""
 
     name: str
     generated: bool
 
 
 def claim_uses(pod: PodClass) -> list[ClaimUse]:
-    """The claims a pod needs, in the order of its volumes; one that is named twice is there twice."""
+    """The claims a pod needs, in the order of its volumes, with repetitions."""
     uses = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -32,7 +32,7 @@ def claim_uses(pod: PodClass) -> list[ClaimUse]:
 
 
 def named_claims(pod: PodClass) -> list[str]:
-    """The claims a pod names itself: those of its ephemeral volumes are left out."""
+    """The claims a pod names itself, without those of ephemeral volumes."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
@@ -55,6 +55,6 @@ def _is_of(item: Model | None, pod: PodClass) -> TypeGuard[PersistentVolumeClaim
 
 
 def binds_late(claim: PersistentVolumeClaim, storage: StorageObjects) -> bool:
-    """Whether the claim gets its volume only when a pod that uses it is placed."""
+    """Whether the claim waits for its first consumer."""
     found = storage.classes.get(claim_class(claim))
     return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER

@@ -1,6 +1,6 @@
-"""The selector of the pods that belong together with a pod: from the services that select it, and its controller.
+"""The selector of default spreading: from the services that select a pod, and its controller.
 
-Default spreading counts these pods. A pod that no service selects and no known controller owns has none.
+A pod that no service selects and no known controller owns has none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATEFUL_SET: Final = ("apps/v1", "StatefulSet")
 
 
 def default_selector(pod: PodClass, workloads: WorkloadObjects) -> Selector:
-    """Everything that the pod's services and its controller ask for, at once; empty if there are none."""
+    """All requirements of the pod's services and its controller together; empty if there are none."""
     labels: dict[str, str] = {}
     for service in workloads.services.get(pod.namespace, {}).values():
         wanted = service.spec.selector
@@ -40,7 +40,7 @@ def default_selector(pod: PodClass, workloads: WorkloadObjects) -> Selector:
     if kind in REPLICATION_CONTROLLER:
         controller = workloads.replication_controllers.get(pod.namespace, {}).get(owner.name)
         if controller is not None:
-            # Where it and a service disagree on a label, it wins.
+            # If the controller and a service disagree on a label, the controller wins.
             labels.update(controller.spec.selector)
     elif kind == REPLICA_SET:
         replica_set = workloads.replica_sets.get(pod.namespace, {}).get(owner.name)
@@ -52,12 +52,12 @@ def default_selector(pod: PodClass, workloads: WorkloadObjects) -> Selector:
 
 
 def exactly(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
-    """Requirements of these very labels. Kubernetes takes them as they are, so they are not checked."""
+    """Requirements for exactly these labels. Like Kubernetes, does not validate them."""
     return tuple(Requirement(key, IN, (value,)) for key, value in labels.items())
 
 
 def _requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
-    """A selector that is absent or cannot be parsed asks for nothing."""
+    """A selector that is absent or cannot be parsed requires nothing."""
     try:
         return parse_selector(selector).requirements
     except SelectorError:

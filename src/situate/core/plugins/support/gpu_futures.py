@@ -1,12 +1,11 @@
-"""What becomes of a node's free GPUs if the pods that are expected come, one after another.
+"""Simulates what becomes of a node's free GPUs as the expected pods arrive one after another.
 
-A future is a row of pods drawn from a mix. It is played out on one node: each pod that fits goes to the fullest device
-that has room for it, each other goes elsewhere. What is free in the end is left over, for want of pods that fit, of
-cpu, or of memory. Several futures are played out, and what they leave is added up.
+A future is a sequence of pods from a mix, simulated on one node: each pod that fits goes to the fullest device with
+room for it, each other pod goes elsewhere. What is free in the end stays unused, for lack of fitting pods, cpu or
+memory. The results of several futures are added up.
 
-Nothing is left to chance: the pods of a future are those under the points of a sequence that steps by the golden ratio,
-so that any stretch of it holds the mix in about its proportions, and each future begins at another point. All numbers
-are whole.
+The simulation is deterministic: a golden-ratio sequence draws the pods of a future, so that any stretch of it holds the
+mix in about its proportions, and each future starts at another point. All numbers are integers.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from situate.core.state.columns import IntColumn
 
 CIRCLE: Final = 1 << 32
 STEP: Final = 2_654_435_769
-"""A golden section of the circle: however often it is gone, the points lie about evenly."""
+"""The golden ratio as a fraction of the circle: any number of steps spreads the points about evenly."""
 
 MOST_KEPT: Final = 1 << 17
-"""How many answers are kept before all are forgotten."""
+"""How many results are cached before the cache is cleared."""
 
 Room: TypeAlias = tuple[tuple[int, ...], int, int, int, int]
-"""What is free of devices, in rising order and without those that are full; cpu; memory; how many devices the node has;
-and which pods it takes by its labels, by number."""
+"""Free thousandths of the devices that are not full, ascending; free cpu; free memory; the number of devices; and the
+id of the node's kind of labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A pod that is expected: its weight, and what it asks for."""
+    """An expected pod: its weight and its requests."""
 
     milli_cpu: int
     memory: int
@@ -45,38 +44,38 @@ class Expected:
     milli: int
     weight: int
     at: int
-    """Its place in the mix."""
+    """Its index in the mix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Future:
-    """Pods in the order in which they come. The rest are sets of them, as bits: the first pod is the lowest."""
+    """Pods in the order of arrival. The other fields are sets of pods as bits: the first pod is the lowest."""
 
     pods: tuple[Expected, ...]
     by_cpu: tuple[int, ...]
-    """At n, those that ask for one of the n lowest amounts that anybody asks for."""
+    """At n, the pods that request one of the n lowest amounts."""
     by_memory: tuple[int, ...]
     by_share: tuple[int, ...]
-    """The same of the room on one device, among those that need one device only."""
+    """The same for one device's share, of pods that need only one device."""
     by_devices: tuple[int, ...]
-    """At n, those that need several whole devices, and no more than n."""
+    """At n, the pods that need several whole devices, at most n."""
     by_labels: tuple[int, ...]
-    """At n, those that nodes with the n-th kind of labels take."""
+    """At n, the pods that nodes with the n-th kind of labels accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """The futures of a mix, and what they have in common. `kept` remembers answers: it never changes one."""
+    """The futures of a mix, and what they share. `kept` is a cache of results."""
 
     futures: tuple[Future, ...]
     cpus: tuple[int, ...]
     memories: tuple[int, ...]
     shares: tuple[int, ...]
     labels: IntColumn | None
-    """By row: which kind of labels its node has; None: all are of one."""
+    """By row: the kind of labels of its node; None: all are the same."""
     pods_per_device: int
     heeds_memory: bool
-    """Whether anybody asks for memory at all."""
+    """Whether any pod requests memory."""
     kept: dict[Room, int]
 
 
@@ -95,7 +94,7 @@ def expected(mix: Mix) -> list[Expected]:
 
 
 def futures_of(mix: Mix, count: int, pods_per_device: int, most_devices: int) -> Futures | None:
-    """So many futures of a mix, each long enough for a node with the most devices; None if nobody is expected."""
+    """`count` futures of a mix, each long enough for the node with the most devices; None for an empty mix."""
     pods = expected(mix)
     if not pods:
         return None
@@ -127,7 +126,7 @@ def futures_of(mix: Mix, count: int, pods_per_device: int, most_devices: int) ->
 
 
 def _kinds(mix: Mix) -> tuple[list[list[bool]], IntColumn | None]:
-    """The kinds of labels there are: which pods of the mix each takes; and each row's."""
+    """The kinds of labels: which pods of the mix each accepts, and the kind of each row."""
     if mix.allowed is None:
         return [[True] * len(mix.weights)], None
     kinds, labels = np.unique(mix.allowed, axis=0, return_inverse=True)
@@ -139,12 +138,12 @@ def _bits(chosen: Sequence[bool]) -> int:
 
 
 def _rising(asked: Sequence[int], levels: Sequence[int]) -> tuple[int, ...]:
-    """At n, those that ask for no more than the n-th level, counted from 1; at 0, none."""
+    """At n, the pods that request at most the n-th level, counted from 1; at 0, none."""
     return (0, *(_bits([amount <= level for amount in asked]) for level in levels))
 
 
 def left_over(futures: Futures, room: Room) -> int:
-    """What all futures together leave free of a node with this room."""
+    """What all futures together leave unused on a node with this free capacity."""
     kept = futures.kept
     if room not in kept:
         if len(kept) >= MOST_KEPT:
@@ -154,7 +153,7 @@ def left_over(futures: Futures, room: Room) -> int:
 
 
 def _left(futures: Futures, future: Future, room: Room) -> int:
-    """Play a future out. It goes from one pod that fits to the next: the others are passed over all at once."""
+    """Simulate a future. It jumps from one fitting pod to the next and skips the others at once."""
     devices, milli_cpu, memory, count, kind = room
     free = list(devices)
     whole = free.count(DEVICE_MILLI)

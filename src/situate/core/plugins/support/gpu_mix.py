@@ -1,12 +1,10 @@
-"""The mix of pods that are expected, and how much of a node's free GPUs each of them could use.
+"""The mix of expected pods, and how much of a node's free GPU capacity each of them could use.
 
-A pod can use the free room of a device if it would fit there, and nothing of a node that it cannot run on at all, for
-want of cpu, memory, whole devices, or because its labels are not those that the pod asks for. What a mix can use of a
-node is the average over its pods; the rest of what is free is fragmented. ("Beware of Fragmentation", USENIX ATC '23,
-has the idea.)
+A pod can use the free part of a device if it would fit there. It can use nothing of a node where it cannot run: for
+lack of cpu, memory or whole devices, or because of the node's labels. What a mix can use of a node is the average over
+its pods; the rest of the free capacity is fragmented. (The idea is from "Beware of Fragmentation", USENIX ATC '23.)
 
-All numbers are whole and small enough for float64 to add up exactly: in whichever order, over however many rows, the
-sum is the same.
+All numbers are integers small enough for exact float64 sums: neither the order nor the number of rows changes a sum.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ from situate.core.state.devices import Devices, level, need_of
 from situate.core.state.view import View
 
 SCALE: Final = 1 << 20
-"""What the weights of a mix add up to, about."""
+"""About the sum of a mix's weights."""
 NO_ROOM: Final = float(1 << 42)
-"""The loss where a device has no room for the pod: more than any other."""
+"""The loss where a device has no room for the pod: higher than any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """A pod that is expected: how often, beside the others; and what it asks for."""
+    """An expected pod: its relative frequency and its requests."""
 
     weight: float = 1.0
     milli_cpu: int = 0
@@ -43,37 +41,37 @@ class Typical:
     milli: int = DEVICE_MILLI
     """Of each device."""
     nodes: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Labels, each with the values of which a node must have one."""
+    """Labels, each with the values that a node may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Compiled for the rows of a cluster. `pods` below are those of the mix; `demands` what they ask of devices."""
+    """A mix compiled for the rows of a cluster. `pods` are those of the mix; `demands` are their device requests."""
 
     milli_cpu: IntColumn
     memory: IntColumn
     weights: FloatColumn
-    """A table, pods by demands: each pod's weight at its demand. Pods are in the order of their demands."""
+    """A table, pods by demands: each pod's weight at its demand. Pods are sorted by demand."""
     flat: FloatColumn
     """Each pod's weight."""
     starts: IdColumn
     """The first pod of each demand."""
     allowed: Mask | None
-    """A table, rows by pods: where the labels are as the pod asks; None: everywhere."""
+    """A table, rows by pods: whether the node's labels match; None: everywhere."""
     worth: FloatColumn
-    """A table, thousandths that a device has free by shares: how many of them a pod with this share could use."""
+    """A table, free thousandths of a device by share: how many of them a pod with this share could use."""
     wholes: IntColumn
-    """The demands that come after those for shares: of so many whole devices."""
+    """The demands after those for shares, as numbers of whole devices."""
 
     @property
     def shares(self) -> int:
-        """How many demands are for a share."""
+        """The number of demands for a share."""
         return int(self.worth.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a view, as far as a mix reads them."""
+    """The columns of some rows that a mix reads."""
 
     rows: IdColumn
     milli_cpu: IntColumn
@@ -109,7 +107,7 @@ class _Entry:
 
 
 def given_mix(typical: Sequence[Typical], exponent: float, whole: View) -> Mix:
-    """The mix that somebody described."""
+    """The mix from the configuration."""
     return _compiled([_described(one, whole) for one in typical], exponent)
 
 
@@ -120,7 +118,7 @@ def _described(one: Typical, whole: View) -> _Entry:
 
 
 def bound_mix(kinds: Sequence[tuple[PodClass, int]], resource: str, exponent: float, view: View) -> Mix:
-    """The mix of the pods that are bound, counted roughly, so that it does not move with each of them."""
+    """The mix of the bound pods, rounded so that it does not change with each pod."""
     weights: dict[tuple[int, int, int, int, bytes], float] = {}
     first: dict[tuple[int, int, int, int, bytes], PodClass] = {}
     for kind, count in kinds:
@@ -129,7 +127,7 @@ def bound_mix(kinds: Sequence[tuple[PodClass, int]], resource: str, exponent: fl
             asks = (need.devices, need.milli, requests.milli_cpu, requests.memory, kind.affinity_key)
             first.setdefault(asks, kind)
             weights[asks] = weights.get(asks, 0) + level(count)
-    # In an order of their own, so that it does not matter in which they came.
+    # Sorted, so that the order of arrival does not matter.
     entries = [
         _Entry(weights[asks], asks[2], asks[3], asks[0], asks[1], required_affinity_mask(first[asks], view))
         for asks in sorted(weights)
@@ -176,15 +174,15 @@ def _allowed(entries: Sequence[_Entry]) -> Mask | None:
 
 
 def usable(mix: Mix, at: Rows) -> FloatColumn:
-    """How much of what is free on each row the mix can use, times SCALE."""
+    """How much of each row's free capacity the mix can use, times SCALE."""
     return _summed(_running(mix, at, 0, 0), _usable_by(mix, at))
 
 
 def losses(mix: Mix, at: Rows, need: GpuNeed, milli_cpu: int, memory: int) -> FloatColumn:
-    """A table: how much the mix can still use of each row, times SCALE, with a minus, if a pod goes there: on each
-    device, if it needs a share of one; else one column. NO_ROOM where the pod does not fit.
+    """A table: the negated amount, times SCALE, that the mix can still use of each row with the pod there. One column
+    per device if the pod needs a share, else one column. NO_ROOM where the pod does not fit.
 
-    It is a table of losses once what `usable` gives before is added.
+    Adding `usable` from before gives the losses.
     """
     running = _running(mix, at, milli_cpu, memory)
     left = _summed(running, _usable_by(mix, at))
@@ -210,9 +208,9 @@ def losses(mix: Mix, at: Rows, need: GpuNeed, milli_cpu: int, memory: int) -> Fl
 
 
 def _running(mix: Mix, at: Rows, milli_cpu: int, memory: int) -> FloatColumn:
-    """A table, rows by demands: the weight of the pods that could run there by all but devices, with so much less left.
+    """A table, rows by demands: the weight of the pods that could run there apart from devices, with less left.
 
-    A pod that asks for no cpu or memory runs even where it is overfull.
+    A pod that requests no cpu or memory runs even on an overcommitted node.
     """
     runs = (mix.milli_cpu == 0) | (mix.milli_cpu <= (at.milli_cpu - milli_cpu)[:, None])
     runs &= (mix.memory == 0) | (mix.memory <= (at.memory - memory)[:, None])
@@ -225,17 +223,17 @@ def _running(mix: Mix, at: Rows, milli_cpu: int, memory: int) -> FloatColumn:
 
 
 def _summed(one: FloatColumn, other: FloatColumn) -> FloatColumn:
-    """For each row, the sum over demands of what two tables have there, multiplied."""
+    """For each row, the sum over demands of the product of two tables."""
     found: FloatColumn = np.einsum("rg,rg->r", one, other)
     return found
 
 
 def _usable_by(mix: Mix, at: Rows) -> FloatColumn:
-    """A table, rows by demands: how much of what is free each could use, if nothing but devices counted."""
+    """A table, rows by demands: how much of the free capacity each could use, by devices alone."""
     return np.concatenate([mix.worth[at.free].sum(axis=1), _of_wholes(mix, at.whole)], axis=1)
 
 
 def _of_wholes(mix: Mix, whole: IntColumn) -> FloatColumn:
-    """The same of the demands for whole devices, by how many are wholly free."""
+    """The same for demands of whole devices, by the number of entirely free devices."""
     found: FloatColumn = np.where(whole[:, None] >= mix.wholes, whole[:, None] * DEVICE_MILLI, 0).astype(np.float64)
     return found

@@ -1,7 +1,7 @@
-"""Which nodes a node selector chooses: over all rows at once.
+"""Which nodes a node selector matches, over all rows at once.
 
-A requirement on a label is answered once for each value the label has, and the answers are gathered by row. Nothing
-here knows of a plugin: NodeAffinity, PodTopologySpread and the volume plugins all ask it.
+A requirement is evaluated once for each value of the label, and the results are indexed by row. NodeAffinity,
+PodTopologySpread and the volume plugins use this.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from situate.core.state.view import View
 REQUIRED_AFFINITY: Final = "NodeAffinity/required"
 
 PARSED_SELECTORS: Final = 4_096
-"""How many node selectors are kept parsed, to ask them about one node at a time."""
+"""How many parsed node selectors are cached, to evaluate them on single nodes."""
 
 
 def node_selector_mask(terms: tuple[Term, ...], view: View) -> Mask:
-    """The rows that match any of the terms; none, where there are no terms."""
+    """The rows that match any of the terms; none if there are no terms."""
     if not terms:
         return np.zeros(view.size, np.bool_)
     mask = term_mask(terms[0], view)
@@ -58,7 +58,7 @@ def demands_of_nodes(spec: PodSpec) -> bool:
 
 
 def required_affinity_matches(spec: PodSpec, node: Node) -> bool:
-    """The same of one node: whether the pod's nodeSelector and required node affinity allow it."""
+    """Whether the pod's nodeSelector and required node affinity allow this node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
@@ -78,7 +78,7 @@ def _parsed(selector: NodeSelector) -> tuple[Term, ...]:
 
 
 def _required(spec: PodSpec, view: View) -> Mask:
-    # The API server has checked the labels of a nodeSelector; Kubernetes' scheduler takes them as they are.
+    # The API server has validated the labels of a nodeSelector; kube-scheduler does not check them again.
     chosen = Term(tuple(Requirement(key, IN, (value,)) for key, value in spec.node_selector.items()))
     mask = term_mask(chosen, view)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
@@ -89,7 +89,7 @@ def _required(spec: PodSpec, view: View) -> Mask:
 
 
 def term_mask(term: Term, view: View) -> Mask:
-    """The rows that meet every requirement of a term. The array is new: the caller may write to it."""
+    """The rows that meet every requirement of a term. The caller may write to the array."""
     mask: Mask | None = None
     for requirement in term.labels:
         met = _label_mask(requirement, view)
@@ -120,7 +120,7 @@ def _label_mask(requirement: Requirement, view: View) -> Mask:
 
 
 def _field_mask(requirement: Requirement, view: View) -> Mask:
-    """A node has one field, its name; any other reads as empty text."""
+    """A node has one field, its name; any other is empty."""
     wanted = requirement.operator == IN
     value = requirement.values[0]
     if requirement.key != METADATA_NAME:

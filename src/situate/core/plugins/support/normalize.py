@@ -1,7 +1,7 @@
-"""Raw scores to 0..100, as most of Kubernetes' plugins do it: in proportion to the highest among the feasible nodes.
+"""Normalizes raw scores to 0..100, as most of Kubernetes' plugins do: relative to the highest feasible node.
 
-Where raw scores depend on nodes alone they are made once (`ranked`), and the scaled array is kept for each highest
-score that has come up, so that the next pod pays for one look-up.
+Raw scores that depend on nodes alone are computed once (`ranked`), and the scaled array is cached for each highest
+score, so that the next pod pays for one lookup.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class NodeRanking:
-    """Raw scores of all rows, none negative; and where the highest of them is, feasible or not."""
+    """Raw scores of all rows, none negative; and the row of the highest, feasible or not."""
 
     values: IntColumn
     top_row: int
 
 
 Ranking: TypeAlias = NodeRanking | Scores
-"""Raw scores; or the scores themselves, where they are the same whatever is feasible."""
+"""Raw scores; or final scores, if they do not depend on which nodes are feasible."""
 
 
 def normalised(raw: IntColumn, feasible: Mask, *, reverse: bool = False) -> Scores:
-    """Scores in proportion to the highest raw score of a feasible node; from the other end if `reverse`."""
+    """Scores relative to the highest raw score of a feasible node; inverted if `reverse`."""
     return scaled(raw, highest(raw, feasible), reverse=reverse)
 
 
 def highest(raw: IntColumn, feasible: Mask) -> int:
-    """The highest raw score of a feasible node; 0 where there is none."""
+    """The highest raw score of a feasible node; 0 if there is none."""
     return int(np.multiply(raw, feasible).max(initial=0))
 
 
 def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
-    """`top` becomes 100, 0 stays 0, and what is between is rounded down. If all are 0, reverse is 100 all over."""
+    """`top` becomes 100, 0 stays 0, the rest is rounded down. If all are 0, reversed scores are all 100."""
     if top == 0:
         return np.full(len(raw), MAX_SCORE if reverse else 0, np.int64)
     scores: Scores = raw * MAX_SCORE // top
@@ -48,10 +48,10 @@ def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
 
 
 def places(raw: IntColumn, feasible: Mask) -> Scores:
-    """Scores by place: 100 where the raw score is the lowest of a feasible node, less where it is the next, and so on.
+    """Scores by rank: 100 for the lowest raw score of a feasible node, less for the next, and so on.
 
-    Places are equally far apart, down to 0, but never less than 1: the best are told apart however close they are, and
-    after a hundred places all the others have 0.
+    Ranks are equally far apart, by at least 1, down to 0: the best are distinguished however close they are, and after
+    a hundred ranks all others have 0.
     """
     there = raw[feasible]
     order = np.unique(there)
@@ -62,7 +62,7 @@ def places(raw: IntColumn, feasible: Mask) -> Scores:
 
 
 def constant(value: int, view: View) -> Scores:
-    """The same score for every row of the view: one number in memory, however many rows."""
+    """The same score for every row of the view, stored once."""
     whole = view.memo(("constant", value), lambda whole: np.broadcast_to(np.int64(value), whole.size))
     return whole[view.rows]
 
@@ -80,7 +80,7 @@ def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:
 
 
 def settled(key: Hashable, rank: Callable[[View], Ranking], view: View, *, reverse: bool = False) -> Scores:
-    """The scores of a ranking that depends on nodes alone, normalised over the feasible nodes of the view."""
+    """The scores of a ranking that depends on nodes alone, normalized over the feasible nodes of the view."""
     found = view.memo(key, rank)
     if not isinstance(found, NodeRanking):
         return found[view.rows]
@@ -88,6 +88,6 @@ def settled(key: Hashable, rank: Callable[[View], Ranking], view: View, *, rever
     if view.size != len(values):
         return normalised(values[view.rows], view.feasible, reverse=reverse)
     feasible = view.feasible
-    # Mostly the best node of all is feasible, and then nothing needs to be searched.
+    # Usually the best node is feasible, and no search is needed.
     top = int(values[found.top_row]) if feasible[found.top_row] else highest(values, feasible)
     return view.memo((key, top), lambda _: sealed(scaled(values, top, reverse=reverse)))

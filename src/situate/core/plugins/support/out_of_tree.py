@@ -67,7 +67,7 @@ class CheckedScorer:
         scores: Scores = _column(self.name, "score", answer, np.dtype(np.int64), view)
         reads = view.reads
         wrong = np.flatnonzero(((scores < 0) | (scores > MAX_SCORE)) & view.feasible)
-        view.reads = reads  # which nodes are feasible was read here, not by the plugin
+        view.reads = reads  # this adapter read which nodes are feasible, not the plugin
         if wrong.size:
             what = f"score gave {scores[wrong[0]]} for node {view.names[wrong[0]]}"
             raise PluginError(self.name, f"{what}, which is not within 0..{MAX_SCORE}")
@@ -120,7 +120,7 @@ def as_assigner(name: str, plugin: object) -> Assigner | None:
 
 
 def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:
-    """Why it may refuse a node. One that only ever turns whole pods away needs none."""
+    """The plugin's reasons. A plugin that rejects only whole pods needs none."""
     reasons = getattr(plugin, "reasons", ())
     if not isinstance(reasons, tuple) or not all(isinstance(reason, Reason) for reason in reasons):
         raise PluginError(name, "its reasons are not a tuple of Reason")
@@ -130,7 +130,7 @@ def _reasons(name: str, plugin: object) -> tuple[Reason, ...]:
 
 
 def _wakes_on(name: str, plugin: object) -> frozenset[Wake]:
-    """What may turn its no into a yes; where it does not say, anything."""
+    """The events that the plugin waits for; by default all."""
     wakes_on = getattr(plugin, "wakes_on", frozenset(Wake))
     if not isinstance(wakes_on, set | frozenset) or not all(isinstance(wake, Wake) for wake in wakes_on):
         raise PluginError(name, "its wakes_on is not a set of Wake")
@@ -138,7 +138,7 @@ def _wakes_on(name: str, plugin: object) -> frozenset[Wake]:
 
 
 def _column(name: str, what: str, answer: object, dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:
-    """A copy of the answer, if it is one number of the right type a node. The plugin keeps its own."""
+    """A copy of the answer, if it has one number of the right type per node."""
     if not isinstance(answer, np.ndarray):
         raise PluginError(name, f"{what} gave {type(answer).__name__}, not an array of {dtype}")
     if answer.dtype != dtype or answer.shape != (view.size,):

@@ -1,6 +1,6 @@
-"""What nodes cost: a price an hour for each, from a label of its own or from a table; and what those in use come to.
+"""The hourly price of each node, from its own label or from a table, and the total of the nodes in use.
 
-Money is counted in millionths, so that sums are exact whatever order they are made in.
+Prices are in millionths, so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from situate.core.state.view import View
 
 MILLIONTHS: Final = 1_000_000
 MOST: Final = 1_000_000_000 * MILLIONTHS
-"""A higher price than this is not believed."""
+"""A higher price counts as unknown."""
 UNKNOWN: Final = -1
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 COMES_WITH_THE_NODE: Final = ("DaemonSet", "Node")
-"""The kinds whose pods are where a node is, and not the other way round. Static pods belong to their Node."""
+"""The owners of pods that run because the node exists. A static pod's owner is its Node."""
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,12})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What an hour of some nodes costs: of the one with this name, or of all with this value of a label."""
+    """The hourly price of the node with this name, or of all nodes with this label value."""
 
     millionths: int
     node: str = ""
@@ -41,16 +41,16 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """A node's own label goes before the table; in the table the first line that speaks of the node holds."""
+    """A node's own label wins over the table; in the table, the first line that matches the node wins."""
 
     currency: str = "USD"
     label: str = ""
-    """The label whose value is the node's own price, such as "0.192"; empty: there is none."""
+    """The label whose value is the node's own price, such as "0.192"; empty: none."""
     table: tuple[Price, ...] = ()
     _lines: dict[tuple[str, str], tuple[int, int]] = field(init=False, repr=False, compare=False)
     """(label, value), or ("", node) -> (line of the table, price)."""
     key: bytes = field(init=False, repr=False, compare=False)
-    """The same for equal lists, and found in less time than going through one."""
+    """A cheap key: the same for equal lists."""
 
     def __post_init__(self) -> None:
         lines: dict[tuple[str, str], tuple[int, int]] = {}
@@ -60,7 +60,7 @@ class PriceList:
         object.__setattr__(self, "key", msgspec.json.encode((self.currency, self.label, self.table)))
 
     def of(self, node: Node) -> int:
-        """What an hour of a node costs, in millionths; or UNKNOWN."""
+        """The hourly price of a node in millionths, or UNKNOWN."""
         labels = node.metadata.labels
         if self.label and (own := millionths(labels.get(self.label, ""))) != UNKNOWN:
             return own
@@ -74,7 +74,7 @@ NO_PRICES: Final = PriceList()
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What the nodes in use cost."""
+    """The cost of the nodes in use."""
 
     currency: str
     millionths: int
@@ -82,7 +82,7 @@ class Bill:
     nodes: int
     """How many are in use."""
     unpriced: int
-    """How many of those have no price, and are not in the sum."""
+    """How many of those have no price and are not in the sum."""
 
     @property
     def amount(self) -> str:
@@ -96,7 +96,7 @@ class Bill:
 
 
 def millionths(text: str) -> int:
-    """A price as people write it, "0.192"; UNKNOWN where it is none. What is beyond millionths is cut off."""
+    """Parse a price such as "0.192"; UNKNOWN if it is not a number. Truncates beyond millionths."""
     if not _DECIMAL.fullmatch(text):
         return UNKNOWN
     whole, _, part = text.partition(".")
@@ -105,13 +105,13 @@ def millionths(text: str) -> int:
 
 
 def money(amount: int) -> str:
-    """Millionths as people write them, with two digits at least."""
+    """Format millionths, with at least two decimals."""
     whole, part = divmod(amount, MILLIONTHS)
     return f"{whole}.{f'{part:06}'.rstrip('0').ljust(2, '0')}"
 
 
 def hourly(prices: PriceList, view: View) -> Bill:
-    """What the nodes in use cost an hour: those with a pod that is there for its own sake."""
+    """The hourly cost of the nodes in use."""
     rows = np.flatnonzero(in_use(view) & view.present)
     found = [prices.of(node) for row in rows.tolist() if (node := view.node(row)) is not None]
     known = [price for price in found if price != UNKNOWN]
@@ -119,7 +119,7 @@ def hourly(prices: PriceList, view: View) -> Bill:
 
 
 def price_column(prices: PriceList, view: View) -> IntColumn:
-    """The price of every node of the view, UNKNOWN where there is none."""
+    """The price of every node of the view, or UNKNOWN."""
 
     def compute(whole: View) -> IntColumn:
         nodes = (whole.node(row) for row in range(whole.size))
@@ -129,7 +129,7 @@ def price_column(prices: PriceList, view: View) -> IntColumn:
 
 
 def in_use(view: View) -> Mask:
-    """Which nodes have a pod that is there for its own sake. Those of DaemonSets, and static ones, are everywhere."""
+    """Which nodes have a pod other than a DaemonSet's or a static one."""
     cluster = view.cluster
 
     def compute(shown: View) -> Mask:

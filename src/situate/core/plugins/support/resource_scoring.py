@@ -1,8 +1,8 @@
-"""How good a node is by how full it would be: the three strategies of NodeResourcesFit, over all nodes and for one.
+"""The three scoring strategies of NodeResourcesFit, over all nodes and for one.
 
-Kubernetes computes these in int64. float64s give the same whole numbers, rounded down, while the dividend is below
-2**53 (the true quotient then is either whole or further from the next whole number than half a unit in the last place),
-in a tenth of the time; above that, integers are divided one by one.
+Kubernetes computes in int64. Below a dividend of 2**53, float64 gives the same integers after rounding down (the true
+quotient is either an integer or further from the next one than half a unit in the last place), in a tenth of the time;
+above that, integers are divided one by one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ShapePoint:
 
 
 def amount_of(requests: Requests, name: str, *, nonzero: bool) -> int:
-    """What is asked of one resource; of cpu and memory, with the little that counts for nothing asked."""
+    """The request for one resource; `nonzero` applies Kubernetes' minimum for cpu and memory."""
     match name:
         case "cpu":
             return requests.nonzero_milli_cpu if nonzero else requests.milli_cpu
@@ -53,8 +53,8 @@ def scored_columns(
 ) -> list[tuple[int, int, int]]:
     """(column, amount, weight) of the resources that count for this pod.
 
-    A resource that no node has counts nowhere; nor does an extended one that the pod does not ask for. `pods` cannot
-    be weighed: Kubernetes does not count it among a node's scalar resources.
+    Skips resources that no node has, and extended ones that the pod does not request. `pods` cannot be weighed:
+    Kubernetes does not count it among a node's scalar resources.
     """
     found = []
     for resource in resources:
@@ -68,13 +68,13 @@ def scored_columns(
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """One resource over all rows: what nodes can give, 1 in place of nothing so that it can be divided by."""
+    """The allocatable amount of one resource over all rows, 1 instead of 0 to allow division."""
 
     divisor: FloatColumn
     missing: Mask | None
-    """Where a node has none of it; None if every node has some."""
+    """The rows that have none of it; None if every node has some."""
     exact: bool
-    """Whether a hundred times as much is still exact as a float."""
+    """Whether a hundred times the amount is exact as a float."""
 
 
 def capacity(view: View, column: int) -> Capacity:
@@ -93,7 +93,7 @@ def capacity(view: View, column: int) -> Capacity:
 
 
 def used_column(view: View, column: int, *, nonzero: bool) -> FloatColumn:
-    """What is taken of a resource, as floats."""
+    """The requested amount, as floats."""
     nonzero = nonzero and column in (CPU, MEMORY)
     nodes = view.cluster.nodes
     cells = nodes.nonzero_cells[column] if nonzero else nodes.requested_cells[column]
@@ -106,7 +106,7 @@ def used_column(view: View, column: int, *, nonzero: bool) -> FloatColumn:
 
 
 def percentages(strategy: Strategy, view: View, column: int, amount: int, room: Capacity) -> FloatColumn:
-    """LeastAllocated: the percentage left free. Others: the percentage in use. Overfull nodes count as full."""
+    """LeastAllocated: the free percentage. Others: the percentage in use. Overcommitted nodes count as full."""
     if not room.exact:
         return _percentages_of_large(strategy, view, column, amount)
     part = used_column(view, column, nonzero=True) + amount
@@ -122,7 +122,7 @@ def percentages(strategy: Strategy, view: View, column: int, amount: int, room: 
 
 
 def _percentages_of_large(strategy: Strategy, view: View, column: int, amount: int) -> FloatColumn:
-    """The same for amounts beyond what floats count exactly. Python's integers do not overflow where Go's would."""
+    """The same for amounts that floats do not represent exactly. Python's integers do not overflow where Go's would."""
     used = view.nonzero_requested(column) if column in (CPU, MEMORY) else view.requested(column)
     rooms, useds = view.allocatable(column).tolist(), used.tolist()
     if strategy == "LeastAllocated":
@@ -137,7 +137,7 @@ def _percentages_of_large(strategy: Strategy, view: View, column: int, amount: i
 
 
 def broken_line(shape: Sequence[ShapePoint], utilization: int) -> int:
-    """The score at a utilization: straight between the points of the shape, flat outside."""
+    """The score at a utilization: linear between the points of the shape, constant outside."""
     before = shape[0]
     if utilization <= before.utilization:
         return before.score
@@ -155,7 +155,7 @@ def truncated(dividend: int, divisor: int) -> int:
 
 
 def rounded(number: float) -> int:
-    """Go's math.Round for numbers that are not negative: halves go up."""
+    """Go's math.Round for non-negative numbers: halves round up."""
     return int(np.floor(number + 0.5))
 
 
@@ -201,12 +201,12 @@ class Scoring:
                 counted &= ~room.missing
             total += np.where(counted, part * weight, 0)
             weights += np.where(counted, weight, 0)
-        # Halves go up, as in Go's math.Round; the sums are small, so this is exact.
+        # Halves round up, as in Go's math.Round; the sums are small, so this is exact.
         ratio = np.true_divide(total, np.maximum(weights, 1))
         return np.floor(ratio + 0.5).astype(np.int64)
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
-        """The scalar twin of `score`, with all that does not depend on the row worked out."""
+        """The scalar twin of `score`. Precomputes all that does not depend on the row."""
         columns = scored_columns(self.resources, pod.weighs, view, nonzero=True)
         nodes = view.cluster.nodes
         cells = [

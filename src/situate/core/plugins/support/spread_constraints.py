@@ -1,6 +1,6 @@
-"""Topology spread constraints as they are counted: the selector parsed, and the nodes that count worked out.
+"""Topology spread constraints, compiled: the parsed selector and the nodes that count.
 
-What is made here depends on the pod's class and on node rows alone; how many pods are where is asked each time.
+The result depends only on the pod's class and on nodes; pods are counted each time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a constraint asks for."""
+    """A parsed constraint."""
 
     max_skew: int
     topology_key: str
@@ -46,14 +46,14 @@ class Constraint:
 def parse_constraints(
     constraints: Iterable[TopologySpreadConstraint], action: str, labels: Labels
 ) -> tuple[Constraint, ...]:
-    """The constraints of one kind of a pod with these labels, or SelectorError."""
+    """The constraints with this action of a pod with these labels, or SelectorError."""
     return tuple(_parsed(one, own_selector(one, labels)) for one in constraints if one.when_unsatisfiable == action)
 
 
 def default_constraints(
     constraints: Iterable[TopologySpreadConstraint], action: str, selector: Selector
 ) -> tuple[Constraint, ...]:
-    """The constraints of one kind, for the pods of this selector; their own selectors are not read."""
+    """The default constraints with this action, for this selector; their own selectors are ignored."""
     return tuple(_parsed(one, selector) for one in constraints if one.when_unsatisfiable == action)
 
 
@@ -79,18 +79,18 @@ def own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Select
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which pods a constraint counts, by the domain of which key, on which nodes."""
+    """The pods that a constraint counts, the topology key, and the nodes that count."""
 
     topology_key: str
     matcher: Matcher
     counts_nobody: bool
-    """A selector that asks for nothing counts nobody, in Kubernetes too."""
+    """As in Kubernetes, an empty selector counts no pod."""
     eligible: Eligible | None
 
     def counts(self, view: View) -> IntColumn:
         """Matching pods by domain, over the eligible nodes."""
         if self.counts_nobody:
-            # But it matches everybody, so Kubernetes takes evicted pods off a count that they are not in.
+            # But it matches every pod, so Kubernetes subtracts evicted pods from a count that does not include them.
             return view.moved(self.matcher, self.topology_key, self.eligible)
         return view.tally(self.matcher, self.topology_key, self.eligible, counts_leaving=False)
 
@@ -129,7 +129,7 @@ def _keyed(keys: tuple[str, ...], view: View) -> Mask:
 
 
 def _eligible(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> Eligible | None:
-    """The nodes that count; None if all do that might, which is cheaper and widely shared."""
+    """The nodes that count; None if all candidates do, which is cheaper and widely shared."""
     allowed = required_affinity_mask(pod, view) if constraint.honors_affinity else None
     affinity_key = None if allowed is None else pod.affinity_key
     tolerations_key = pod.tolerations_key if constraint.honors_taints else None
@@ -144,7 +144,7 @@ def _eligible(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view
         return sealed(mask)
 
     mask = view.memo(key, mask_over)
-    # Who needs keys needs the constraint's own, and a tally by that key leaves out the nodes without it.
+    # Required keys include the constraint's own, and a count by that key skips nodes without it.
     might = keyed_nodes((constraint.topology_key,) if keys else (), view)
     return None if mask[might].all() else Eligible(key, mask)
 
@@ -172,7 +172,7 @@ def domains_among(counts: Counted, view: View) -> IdColumn:
 
 
 def seen_domains(ids: IdColumn, domains: int, rows: Mask | None) -> Mask:
-    """Which domains some of these rows are in, by domain id; the last slot is for rows without the label."""
+    """The domains of these rows, by domain id; the last slot is for rows without the label."""
     seen = np.zeros(domains + 1, np.bool_)
     seen[ids if rows is None else ids[rows]] = True
     return seen

@@ -1,7 +1,7 @@
-"""What may make PodTopologySpread take a node that it refused: its hard constraints count otherwise, or elsewhere.
+"""Queueing hints of PodTopologySpread: the events that may make it accept a node that it refused.
 
-A domain may get room by losing a pod that counts, and every other domain by one that comes to the emptiest. Which node
-is in which domain, and which nodes count at all, follows from labels, and from taints if a constraint honours them.
+A domain gains room when a counted pod leaves it, and every other domain when a pod joins the emptiest one. Labels
+determine the domains and which nodes count, and so do taints if a constraint honours them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Constraints = tuple[Constraint, ...]
 
 
 def spread_wakes(pod: PodClass, event: WakeEvent, defaults: tuple[TopologySpreadConstraint, ...]) -> bool:
-    """Whether the event could help a pod that was refused; `defaults` are for pods without constraints of their own."""
+    """Whether the event could help a refused pod; `defaults` are for pods without constraints of their own."""
     if event.kind is Wake.WORKLOAD_CHANGED:
         return _companions_change(pod, event)
     if event.pod is not None and event.pod.namespace != pod.namespace:
@@ -53,7 +53,7 @@ def spread_wakes(pod: PodClass, event: WakeEvent, defaults: tuple[TopologySpread
 def hard_constraints(
     pod: PodClass, defaults: tuple[TopologySpreadConstraint, ...], objects: ObjectTable | None
 ) -> Constraints:
-    """The constraints that can refuse a node: the pod's own, else the default ones for its companions."""
+    """The constraints that can refuse a node: the pod's own, else the defaults."""
     own = pod.spec.topology_spread_constraints
     if own:
         return parse_constraints(own, DO_NOT_SCHEDULE, pod.labels)
@@ -64,7 +64,7 @@ def hard_constraints(
 def _own_change(
     pod: PodClass, event: WakeEvent, constraints: Constraints, defaults: tuple[TopologySpreadConstraint, ...]
 ) -> bool:
-    """The pod's own labels say whether it counts, and with `matchLabelKeys` whom it counts; its tolerations, where."""
+    """The pod's labels say whether it counts, and with `matchLabelKeys` what it counts; its tolerations, where."""
     if event.kind is Wake.POD_TOLERATION:
         return any(constraint.honors_taints for constraint in constraints)
     before = event.pod_before
@@ -80,7 +80,7 @@ def _counts_otherwise(constraints: Constraints, before: Labels, after: Labels) -
 
 
 def _node_moved(pod: PodClass, constraints: Constraints, before: Node | None, after: Node | None) -> bool:
-    """A node counts that has the labels of all constraints: has it come to count, or ceased to, or moved?"""
+    """A node counts if it has the labels of all constraints: did it start or stop counting, or change domains?"""
     keys = [constraint.topology_key for constraint in constraints]
     if _has_all(keys, before) != _has_all(keys, after):
         return True
@@ -99,7 +99,7 @@ def _has_all(keys: list[str], node: Node | None) -> bool:
 
 
 def _companions_change(pod: PodClass, event: WakeEvent) -> bool:
-    """A service that selects or selected the pod, or its controller, changed: others may count by default from now."""
+    """A service that selects or selected the pod, or its controller, changed: the defaults may count other pods now."""
     if pod.spec.topology_spread_constraints:
         return False
     for item in (event.item, event.item_before):

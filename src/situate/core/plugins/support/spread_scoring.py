@@ -1,7 +1,7 @@
-"""How evenly a pod's companions would be spread: the score of its soft constraints.
+"""The score of a pod's soft topology spread constraints.
 
-A node is the worse the more companions its domains hold. A constraint weighs the more the more domains it has, so that
-a zone does not drown in the nodes; what its skew allows is added to every node, so that small differences wash out.
+A node scores lower the more matching pods its domains hold. A constraint weighs more the more domains it has, so that
+hostnames do not drown out zones; maxSkew is added to every node, so that small differences wash out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Sums = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class SoftConstraint:
-    """One constraint, with what depends on nodes alone."""
+    """One constraint, with all that depends on nodes alone."""
 
     counted: Counted
     allowance: float
@@ -43,11 +43,11 @@ class SoftConstraint:
     """Hostnames are counted node by node, whatever value the label has and whichever nodes are eligible."""
     ids: IdColumn
     unlabelled: Mask | None
-    """Nodes that do not have its key; None if all have."""
+    """The nodes without its key; None if all have it."""
     blank: int
-    """The domain of empty text, where nodes without the label count as in it too; ABSENT if there is none."""
+    """The domain of the empty value, which nodes without the label count as; ABSENT if there is none."""
     in_use: Mask
-    """The domains there are if every node is scored."""
+    """The number of domains if every node is scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _soft(counts: Counted, max_skew: int, keyed: Mask, view: View) -> SoftConstr
 
 
 def spread_scores(plan: SoftPlan, view: View) -> Scores:
-    """0..100 a node: the fewer companions its domains hold, the better."""
+    """0..100 per node: the fewer matching pods its domains hold, the higher."""
     feasible = view.feasible
     if plan.keyed_count == view.size:
         scored, count = feasible, int(np.count_nonzero(feasible))
@@ -98,7 +98,7 @@ def spread_scores(plan: SoftPlan, view: View) -> Scores:
         count = int(np.count_nonzero(scored))
     if not count:
         return np.zeros(view.size, np.int64)
-    # Which nodes are scored is settled here; None stands for all that can be, which costs less to ask about.
+    # None stands for all nodes that can be scored, which is cheaper.
     some = None if count == plan.keyed_count else scored
     if len(plan.constraints) == 1 and not plan.constraints[0].by_node:
         return _scores_by_domain(plan.constraints[0], view, some)
@@ -113,7 +113,7 @@ def spread_scores(plan: SoftPlan, view: View) -> Scores:
 
 
 def _scores_by_domain(constraint: SoftConstraint, view: View, some: Mask | None) -> Scores:
-    """The scores by a single constraint: nodes of one domain have the same, so they are worked out by domain."""
+    """The scores of a single constraint, computed by domain."""
     seen = _seen(constraint, some)
     sums = _weighed(constraint.counted.counts(view), int(np.count_nonzero(seen)))
     sums += constraint.allowance
@@ -124,7 +124,7 @@ def _scores_by_domain(constraint: SoftConstraint, view: View, some: Mask | None)
 
 
 def _sums(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> Sums:
-    """What one constraint adds to each node. The array is new."""
+    """What one constraint adds to each node, as a new array."""
     if constraint.by_node:
         by_row = _weighed(constraint.counted.counts_by_row(view, None), count)
         by_row += constraint.allowance
@@ -155,25 +155,25 @@ def _seen(constraint: SoftConstraint, some: Mask | None) -> Mask:
 
 
 def _distinct(seen: Mask, blank: int) -> int:
-    """How many values there are. No label reads as empty text, which may be the label of others."""
+    """The number of distinct values. A missing label counts as the empty value."""
     return int(np.count_nonzero(seen)) - bool(blank != ABSENT and seen[blank] and seen[ABSENT])
 
 
 def _weighed(counts: IntColumn, domains: int) -> Sums:
-    """The more domains a constraint has, the more a pod in one of them counts."""
+    """The weight of a constraint, which grows with its number of domains."""
     return np.multiply(counts, log(domains + 2), dtype=np.float64)
 
 
 def _round(sums: Sums) -> None:
-    """In place, halves up. Exact: a sum is 0 or at least a half."""
+    """Rounds in place, halves up. Exact: a sum is 0 or at least a half."""
     sums += 0.5
     np.floor(sums, out=sums)
 
 
 def _normalised(sums: Sums, within: Sums) -> Scores:
-    """Turned around and stretched to 0..100, by the least and the greatest sum among the scored. Writes over `sums`.
+    """Invert and scale to 0..100 by the lowest and highest scored sum. Overwrites `sums`.
 
-    Exact in floats: the sums are whole numbers, far too small for a quotient to be rounded up to the next one.
+    Exact in floats: the sums are integers, far too small for a quotient to be rounded up to the next one.
     """
     least, greatest = float(within.min()), float(within.max())
     if greatest == 0.0:

@@ -1,4 +1,4 @@
-"""What may make VolumeBinding take a node that it refused: its claims, free volumes, classes, and where they reach."""
+"""Queueing hints of VolumeBinding: the events that may make it accept a node that it refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from situate.core.state.classes import PodClass
 
 
 def binding_wakes(pod: PodClass, event: WakeEvent) -> bool:
-    """Whether the event could help a pod that was refused. Nodes and volumes are not told apart, as in Kubernetes."""
+    """Whether the event could help a refused pod. As in Kubernetes, any node or volume may."""
     before, after = event.item_before, event.item
     match event.kind:
         case Wake.CLAIM_ADDED | Wake.CLAIM_UPDATED:
@@ -30,7 +30,7 @@ def binding_wakes(pod: PodClass, event: WakeEvent) -> bool:
 
 
 def _makes(item: Model | None) -> object:
-    """What of a class says how and where volumes are made. Only where can be changed; but it may be made anew."""
+    """How and where a class provisions. Only `allowedTopologies` can change, but a class may be recreated."""
     if not isinstance(item, StorageClass):
         return None
     return item.allowed_topologies, item.volume_binding_mode, item.provisioner
@@ -45,7 +45,7 @@ def _tells_space(item: Model | None) -> bool:
 
 
 def _grown(before: Model | None, after: Model | None) -> bool:
-    """Whether a larger volume can be made, or for other nodes or another class than before."""
+    """Whether the capacity grew, or covers other nodes or another class than before."""
     if not isinstance(before, CSIStorageCapacity) or not isinstance(after, CSIStorageCapacity):
         return True
     if (before.storage_class_name, before.node_topology) != (after.storage_class_name, after.node_topology):

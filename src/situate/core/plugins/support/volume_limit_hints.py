@@ -1,7 +1,7 @@
-"""What may make NodeVolumeLimits take a node that it refused: a higher limit there, or less that counts against it.
+"""Queueing hints of NodeVolumeLimits: the events that raise a limit or lower the count against it.
 
-What counts is not only what pods hold. While a claim is being bound, its volume may count twice (as one to be made, and
-as one that is attached already), until the objects that tell that they are one have all been seen, in whatever order.
+Not only pods count. While a claim is being bound, its volume may count twice, as one to provision and as one that is
+attached already, until all the objects that link the two have arrived, in any order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from situate.core.state.classes import PodClass
 
 
 def limits_wake(pod: PodClass, event: WakeEvent) -> bool:
-    """Whether the event could help a pod that was refused."""
+    """Whether the event could help a refused pod."""
     match event.kind:
         case Wake.POD_ADDED if event.pod is not None:
             return _may_share(pod, event.pod)
@@ -56,19 +56,19 @@ def is_attached(volume: Volume) -> bool:
 
 
 def _may_share(pod: PodClass, other: PodClass) -> bool:
-    """Whether two pods may have a volume in common: what another has attached does not count again."""
+    """Whether two pods may share a volume: an attached volume does not count again."""
     if pod.namespace == other.namespace and any(name in named_claims(pod) for name in named_claims(other)):
         return True
     return all(any(in_tree_plugin(volume) is not None for volume in each.spec.volumes) for each in (pod, other))
 
 
 def _attachment(item: Model | None) -> object:
-    """What of an object says by which driver, and as what, a volume is attached."""
+    """The part of an object that says which driver attaches a volume, and under which name."""
     match item:
         case PersistentVolumeClaim():
             return item.spec.volume_name, claim_class(item), controller_of(item.metadata)
         case PersistentVolume():
-            # The volumes of some in-tree plugins have the zone from their labels in their handles.
+            # The handles of some in-tree volumes include the zone from their labels.
             return msgspec.structs.replace(item.spec, claim_ref=None), dict(item.metadata.labels)
         case StorageClass():
             return item.provisioner
@@ -77,14 +77,14 @@ def _attachment(item: Model | None) -> object:
 
 
 def _limits(node: CSINode) -> dict[str, int | None]:
-    """Driver -> how many volumes it can attach; None where it does not say, and then no limit holds."""
+    """Driver -> how many volumes it can attach; None: no limit."""
     return {
         driver.name: None if driver.allocatable is None else driver.allocatable.count for driver in node.spec.drivers
     }
 
 
 def _raised(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
-    """Whether some driver can attach more: a limit that is higher, or new as Kubernetes sees it, or that is gone."""
+    """Whether some driver can attach more: its limit is higher, new (as Kubernetes sees it) or gone."""
     for driver in {**before, **after}:
         was, now = before.get(driver), after.get(driver)
         if (now is None and was is not None) or (now is not None and now > (was or 0)):
@@ -93,7 +93,7 @@ def _raised(before: Mapping[str, int | None], after: Mapping[str, int | None]) -
 
 
 def _may_be_attached_by(pod: PodClass, driver: str) -> bool:
-    """Whether a volume of the pod may be this driver's; which driver a claim comes to is not looked up."""
+    """Whether a volume of the pod may be this driver's; the driver of a claim is not looked up."""
     if claim_uses(pod):
         return True
     plugins = [in_tree_plugin(volume) for volume in pod.spec.volumes]

@@ -1,5 +1,5 @@
-"""Which nodes suit a pod's claims, over all rows at once: where the bound ones can be used, which free volume each
-unbound one would get, and where one could be made.
+"""Which nodes suit a pod's claims, over all rows at once: where bound claims can be used, which free volume each
+unbound claim would get, and where one could be provisioned.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from situate.core.state.objects import StorageObjects
 from situate.core.state.view import View
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim whose volume is being made for a node."""
+"""The annotation of a claim whose volume is being provisioned for a node."""
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 NOTHING: Final = -1
@@ -36,12 +36,12 @@ NOTHING: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class BoundClaims:
-    """Where bound claims cannot be used: the first claim that fails on a node says why."""
+    """Where bound claims cannot be used, by the first claim that fails on each node."""
 
     elsewhere: Mask
     """The volume does not reach the node."""
     gone: Mask
-    """The volume is not there."""
+    """The volume does not exist."""
     unreadable: tuple[tuple[str, Mask], ...] = ()
 
 
@@ -61,7 +61,7 @@ class VolumeMatch:
 
 @dataclass(frozen=True, slots=True)
 class UnboundClaims:
-    """What unbound claims would get, and where they would get nothing."""
+    """The volumes that unbound claims would get, and the rows where they would get none."""
 
     unmatched: Mask
     no_space: Mask
@@ -95,10 +95,10 @@ def bound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> BoundCl
 
 
 def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> UnboundClaims:
-    """What the claims get on each row.
+    """The volumes that the claims would get on each row.
 
-    One whose volume is already being made for a node fits that node only. Of the others the smallest chooses first, and
-    what finds no free volume has to be made.
+    A claim whose volume is already being provisioned for a node fits that node only. Of the others the smallest chooses
+    first; a claim without a free volume needs a provisioned one.
     """
     rows = np.ones(view.size, np.bool_)
     selected, others = [], []
@@ -158,7 +158,7 @@ def _match(
                 untaken &= match.chosen != other
         here = untaken & places(terms[at], view)
         chosen[here] = at
-        # Where a volume that was made for the claim cannot be reached, no other will do.
+        # Where a volume provisioned for the claim cannot be reached, no other will do.
         left = left & ~(untaken if at < len(prebound) else here)
         if not left.any():
             break
@@ -168,9 +168,9 @@ def _match(
 def _suitable(
     claim: PersistentVolumeClaim, storage: StorageObjects
 ) -> tuple[list[PersistentVolume], list[PersistentVolume]]:
-    """The volumes made for the claim; and the free ones that suit it, smallest first. Nodes are not looked at.
+    """The volumes provisioned for the claim; and the free ones that suit it, smallest first, whatever the node.
 
-    Kubernetes takes any of the smallest; here it is the first by name.
+    Kubernetes takes any of the smallest; situate takes the first by name.
     """
     selector = EVERYTHING if claim.spec.selector is None else parse_selector(claim.spec.selector)
     prebound, free = [], []
@@ -188,7 +188,7 @@ def _suitable(
 
 
 def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What is asked even of a volume that was made for the claim."""
+    """The requirements even for a volume provisioned for the claim."""
     return (
         volume.metadata.deletion_timestamp is None
         and volume.spec.volume_mode == claim.spec.volume_mode
@@ -223,7 +223,7 @@ def _size(claim: PersistentVolumeClaim) -> int:
 
 
 def _not_provided(provisions: Sequence[tuple[PersistentVolumeClaim, Mask]], view: View) -> tuple[Mask, Mask]:
-    """The rows where some volume cannot be made, and those without the space: the first claim to fail says which."""
+    """The rows where some volume cannot be provisioned, and those without space, by the first claim that fails."""
     unmatched = np.zeros(view.size, np.bool_)
     no_space = unmatched.copy()
     for claim, rows in provisions:

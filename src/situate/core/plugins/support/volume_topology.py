@@ -1,4 +1,4 @@
-"""From which nodes a volume can be reached, a class lets volumes be made, and a driver has space: over all rows."""
+"""From which nodes a volume is reachable, a class allows provisioning, and a driver has capacity: over all rows."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ STORAGE: Final = "storage"
 """The resource that volumes have and claims ask for."""
 
 PARSED_SELECTORS: Final = 16_384
-"""How many node selectors of volumes are kept parsed: local volumes have one each."""
+"""How many parsed node selectors of volumes are cached: each local volume has its own."""
 
 
 def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms:
-    """Where a volume can be reached. What it asks of a node's fields is checked for errors, and not read."""
+    """The terms of a volume's node affinity. Field requirements are only checked for errors."""
     if affinity is None or affinity.required is None:
         return None
     return _label_terms(affinity.required)
@@ -50,10 +50,10 @@ def places(terms: Terms, view: View) -> Mask:
 
 
 def lowest(choices: Sequence[Terms], view: View) -> IdColumn:
-    """For each row the first of the choices that it is among the places of; `len(choices)` where it is of none.
+    """For each row, the first choice whose terms match it; `len(choices)` if none does.
 
-    Most choices, if they are many, are pinned to one value of one label (a local volume to its node): those are looked
-    up by value, and only the others are tried one by one.
+    Most of many choices are pinned to one value of one label (a local volume to its node): those are looked up by
+    value, and only the others are tried one by one.
     """
     first_by_value: dict[str, dict[str, int]] = {}
     others: list[int] = []
@@ -80,7 +80,7 @@ def lowest(choices: Sequence[Terms], view: View) -> IdColumn:
 
 
 def _pinned(terms: Terms) -> tuple[str, str] | None:
-    """The label and the one value of it that the places have, where that is all there is to them."""
+    """The label and its single value, if the terms require nothing else."""
     if terms is None or len(terms) != 1 or len(terms[0].labels) != 1:
         return None
     only = terms[0].labels[0]
@@ -88,9 +88,9 @@ def _pinned(terms: Terms) -> tuple[str, str] | None:
 
 
 def reached(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
-    """Where a bound volume can be reached; and what is wrong with it, where something is.
+    """Where a bound volume can be reached; and what is wrong with it, if anything.
 
-    Where the plugin of an in-tree volume was handed over, its driver's topology counts.
+    For a migrated in-tree volume, the CSI driver's topology counts.
     """
     mask = places(affinity_terms(volume.spec.node_affinity), view)
     nowhere = np.zeros(view.size, np.bool_)
@@ -110,7 +110,7 @@ def reached(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
 
 
 def allowed(made: StorageClass, view: View) -> Mask:
-    """The rows where the class lets volumes be made."""
+    """The rows where the class allows provisioning."""
     if not made.allowed_topologies:
         return np.ones(view.size, np.bool_)
     terms = []
@@ -125,7 +125,7 @@ def allowed(made: StorageClass, view: View) -> Mask:
 
 
 def has_space(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
-    """The rows from which a driver that tells its free space has enough of it."""
+    """The rows where a driver that reports capacity has enough of it."""
     asked = claim.spec.resources.requests.get(STORAGE)
     driver = view.storage.csi_drivers.get(made.provisioner)
     if asked is None or driver is None or not driver.spec.storage_capacity:
@@ -145,7 +145,7 @@ def _holds(capacity: CSIStorageCapacity, size: int) -> bool:
 
 
 def _topology_terms(topology: LabelSelector | None) -> Terms:
-    """Nowhere if it says nothing, everywhere if it is empty."""
+    """An absent topology matches no row, an empty one every row."""
     try:
         selector = parse_selector(topology)
     except SelectorError:
