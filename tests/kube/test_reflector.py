@@ -366,14 +366,14 @@ def test_an_object_that_does_not_decode_does_not_stop_the_watch_and_is_said_in_o
     run = played([*LISTED, [added("c", 11), added("bad", 12, containers=7), added("d", 13)], ENDED], [])
     assert run.batches[1] == ["+c@11", "+d@13"]
     assert run.versions == ["", "13"]
-    assert run.reflector.mirror.unreadable == 1
+    assert run.reflector.cache.unreadable == 1
     problem = "Pod default/bad: spec.containers: expected a list, got an integer"
-    assert said(caplog) == [("An object is left out, because it cannot be read", {"kind": "pods", "err": problem})]
+    assert said(caplog) == [("Ignoring an object that cannot be decoded", {"kind": "pods", "err": problem})]
 
 
 def test_the_same_object_is_said_to_be_unreadable_once(caplog: pytest.LogCaptureFixture) -> None:
     bad = [added("bad", 12 + number, containers=7) for number in range(3)]
-    assert played([*LISTED, bad]).reflector.mirror.unreadable == 3
+    assert played([*LISTED, bad]).reflector.cache.unreadable == 3
     assert len(said(caplog)) == 1
 
 
@@ -586,16 +586,16 @@ async def _through_faults(seed: int, *, streams_lists: bool, gentle: bool = Fals
         await asyncio.sleep(0)
 
     reflector = Reflector(faulty, PODS, checker.tell, rest=rest, clock=lambda: now[0], dice=Random(seed))
-    checker.reached = lambda: reflector.mirror.version
+    checker.reached = lambda: reflector.cache.version
     running = asyncio.create_task(reflector.run())
     for _ in range(20_000):
         await asyncio.sleep(0)
         assert not running.done(), running.exception()
         faulty.calm = faulty.writes == 0
-        if faulty.calm and reflector.mirror.version == str(store.version):
+        if faulty.calm and reflector.cache.version == str(store.version):
             break
     else:
-        raise AssertionError(f"seed {seed}: at {reflector.mirror.version} of {store.version}, and no further")
+        raise AssertionError(f"seed {seed}: at {reflector.cache.version} of {store.version}, and no further")
     running.cancel()
     return faulty, reflector, checker
 

@@ -1,4 +1,4 @@
-"""How to reach one API server, and as whom: what a kubeconfig's context, or the pod we run in, comes down to."""
+"""How to reach one API server, and with which credentials."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Protocol
 
 
 class Credentials(Protocol):
-    """What we show the API server; changes while we run. Failures are ApiErrors with `sent` False."""
+    """Our credentials. They change while we run. Failures are ApiErrors with `sent` False."""
 
     @property
     def version(self) -> int:
-        """Goes up whenever something else is shown than before."""
+        """Grows whenever the credentials change."""
 
     @property
     def certificate(self) -> int:
-        """Goes up when connections made before show a client certificate that has been replaced."""
+        """Grows when open connections use a client certificate that was replaced."""
 
     async def header(self) -> str | None:
-        """The Authorization header, as of now; None: there is none to send."""
+        """The current Authorization header, if there is one."""
 
     async def renew(self, version: int) -> bool:
-        """What was shown at `version` was refused (401): get something newer. False: there is nothing newer."""
+        """The server refused `version` with 401: get newer credentials. False: there are none."""
 
 
 class Fixed:
@@ -46,16 +46,16 @@ ANONYMOUS = Fixed(None)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One API server. `Access("http://127.0.0.1:8001")` is enough for one that asks nothing."""
+    """One API server. `Access("http://127.0.0.1:8001")` is enough for one without authentication."""
 
     server: str
-    """Address without a slash at the end; may have a path."""
+    """Address without a trailing slash; it may have a path."""
     where: str = ""
-    """Where this was found, for messages: `/root/.kube/config, context "dev"`."""
+    """Where we found this, for messages: `/root/.kube/config, context "dev"`."""
     tls: ssl.SSLContext | None = None
-    """Shared with the credentials, which put new client certificates into it."""
+    """Shared with the credentials, which load new client certificates into it."""
     credentials: Credentials = ANONYMOUS
     namespace: str = "default"
     proxy: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """Sent with every request: impersonation. A name may come more than once."""
+    """Impersonation headers, sent with every request. A name may repeat."""

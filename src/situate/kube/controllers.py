@@ -1,4 +1,4 @@
-"""The controllers on an API server: what it has is told to their runner, and what they ask for is carried out there."""
+"""The controllers over an API server: reflectors feed their runner, and a port performs their effects."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placeme
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
 with their namespace."""
 EMPTIED: Final = frozenset({"events", "leases"})
-"""Of those, what a namespace is emptied of here: a decision goes with its pod, and nobody else may delete it."""
+"""Of those, what we delete with a namespace. A decision goes with its pod, and nobody else may delete it."""
 NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
-MIND_S: Final = 0.5
+HEALTH_S: Final = 0.5
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 
@@ -83,7 +83,7 @@ class _Groups(msgspec.Struct, frozen=True):
 
 
 async def served_kinds(client: Client) -> list[tuple[ServedKind, bool]]:
-    """All kinds that can be listed and watched, each in its preferred version; and whether they have namespaces."""
+    """All kinds that can be listed and watched, each in its preferred version; and whether they are namespaced."""
     groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
     paths = ["/api/v1", *(f"/apis/{group.preferred_version.group_version}" for group in groups.groups)]
     found: list[tuple[ServedKind, bool]] = []
@@ -170,13 +170,13 @@ class ApiControllers:
     def __init__(
         self, client: Client, kinds: Sequence[tuple[ServedKind, bool]], profile: NodeProfile | None = None
     ) -> None:
-        """`profile`: how nodes are looked after; None: not at all, as somebody else does."""
+        """`profile`: how nodes are monitored; None: not at all."""
         served = [one for one, _ in kinds]
         self.runner = Runner(served, ApiPort(client, kinds), running_clock(), profile)
         leases = [one for one in served if profile is not None and (one.api_version, one.resource) == NODE_LEASES]
-        self._leases = [Reflector(client, _kind(one), self._tell_lease, reader=RawReader()) for one in leases]
+        self._leases = [Reflector(client, _kind(one), self._take_leases, reader=RawReader()) for one in leases]
         self._reflectors = [
-            Reflector(client, _kind(one), partial(self._tell, one), reader=RawReader())
+            Reflector(client, _kind(one), partial(self._take, one), reader=RawReader())
             for one in served
             if one.resource not in UNWATCHED
         ]
@@ -187,21 +187,21 @@ class ApiControllers:
                 group.create_task(reflector.run())
             for reflector in (*self._reflectors, *self._leases):
                 await reflector.synced.wait()
-            _log.info("Controllers have seen everything", kinds=len(self._reflectors))
+            _log.info("Controllers' caches are synced", kinds=len(self._reflectors))
             group.create_task(self.runner.run())
             for reflector in self._leases:
-                group.create_task(self._mind(reflector))
+                group.create_task(self._watch_health(reflector))
 
-    async def _mind(self, leases: Reflector) -> None:
-        """While leases are not seen, nodes are not judged by them."""
+    async def _watch_health(self, leases: Reflector) -> None:
+        """While we cannot watch leases, nodes are not judged by them."""
         seen = True
         while True:
-            await asyncio.sleep(MIND_S)
+            await asyncio.sleep(HEALTH_S)
             if seen == bool(leases.problem):
                 seen = not seen
                 self.runner.leases_seen(seen)
 
-    def _tell_lease(self, changes: Sequence[Change]) -> None:
+    def _take_leases(self, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:
                 case ObjectSeen(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
@@ -209,9 +209,9 @@ class ApiControllers:
                 case ObjectGone(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
                     self.runner.lease_gone(_decode_meta(_bytes(body)).metadata.name)
                 case _:
-                    continue  # of somebody else
+                    continue  # not a node's lease
 
-    def _tell(self, served: ServedKind, changes: Sequence[Change]) -> None:
+    def _take(self, served: ServedKind, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:
                 case ObjectSeen(item=body):

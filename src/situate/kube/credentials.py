@@ -1,6 +1,6 @@
-"""What we show the API server: a token, a token file that is rewritten, a password, a client certificate in files.
+"""Credentials: a token, a token file that is rewritten, a password, a client certificate in files.
 
-Never in a message: what is shown. Credentials made by a program are in `exec_credentials`.
+No message contains a credential. `exec_credentials` has those that a program makes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.tls import TlsFiles
 
 REREAD_S: Final = 60.0
-"""How often a token file is read; the kubelet rewrites it long before the token expires."""
+"""How often to read a token file; the kubelet rewrites it long before the token expires."""
 TOKEN_BYTES: Final = 64 << 10
-"""How long a token may be: the API server reads no more in all headers together."""
+"""The longest token: the API server reads no more in all headers together."""
 
 _NOT_IN_A_HEADER: Final = re.compile(r"[^\x21-\x7e]")
 
 
 def bearer(token: str) -> str:
-    """The header for a token. Raises ValueError for what no header can hold."""
+    """The header for a token. Raises ValueError if a header cannot hold it."""
     if not token or len(token) > TOKEN_BYTES or _NOT_IN_A_HEADER.search(token):
         raise ValueError("is not a token")
     return f"Bearer {token}"
@@ -37,9 +37,9 @@ def basic(username: str, password: str) -> str:
 
 
 class TokenFile:
-    """A token in a file, read again every minute and when it is refused.
+    """A token in a file, read again every minute and after a 401.
 
-    While the file cannot be read, the last token that could be is shown, or `token`, if the kubeconfig has one as well.
+    While the file cannot be read, the last token counts, or `token` from the kubeconfig.
     """
 
     certificate = 0
@@ -77,7 +77,7 @@ class TokenFile:
 
 
 class WithFiles:
-    """Others' credentials, with a client certificate or an authority in files that may be replaced."""
+    """Adds a client certificate or an authority in files to other credentials."""
 
     def __init__(self, others: Credentials, files: TlsFiles) -> None:
         self._others = others

@@ -1,7 +1,6 @@
-"""Who asks, and whether they may: both are the API server's to say, by TokenReview and SubjectAccessReview.
+"""Delegated authentication and authorization: the API server decides, by TokenReview and SubjectAccessReview.
 
-Answers are kept for a while, refusals too, up to a limit; an answer that does not come is a refusal. Tokens are kept as
-digests only.
+Answers and refusals are cached for a while, up to a limit; no answer is a refusal. Tokens are cached as digests only.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from situate.kube.client import Client
 from situate.kube.errors import ApiError
 
 TTL_S: Final = 10.0
-"""How long an answer holds, as kube-scheduler has it."""
+"""kube-scheduler's."""
 KEPT: Final = 4_096
-"""How many answers are kept; the oldest go first."""
 REVIEW_S: Final = 10.0
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 MASTERS: Final = "system:masters"
@@ -41,7 +39,7 @@ AUTHENTICATED: Final = "system:authenticated"
 
 
 class ExpiringCache(Generic[V]):
-    """Answers that hold for a while."""
+    """A cache whose entries expire."""
 
     def __init__(self, limit: int = KEPT, clock: Callable[[], float] = monotonic) -> None:
         self._limit, self._clock = limit, clock
@@ -62,14 +60,14 @@ class ExpiringCache(Generic[V]):
 
 
 class DelegatedAuthentication:
-    """Who asks. A token that is not known is nobody (None), which is not the same as showing none."""
+    """Who sent a request. An unknown token is None; no token is anonymous."""
 
     def __init__(self, client: Client, ttl_s: float = TTL_S, clock: Callable[[], float] = monotonic) -> None:
         self._client, self._ttl_s = client, ttl_s
         self._known: ExpiringCache[tuple[RequestUser | None]] = ExpiringCache(clock=clock)
 
     async def of(self, header: str, certificate: RequestUser | None) -> RequestUser | None:
-        """By an Authorization header, or by a client certificate that was verified already. Raises ApiError."""
+        """By an Authorization header, or by a verified client certificate. Raises ApiError."""
         if certificate is not None:
             return certificate
         if not header:
@@ -96,8 +94,6 @@ class DelegatedAuthentication:
 
 
 class DelegatedAuthorization:
-    """Whether a user may."""
-
     def __init__(
         self,
         client: Client,
@@ -112,11 +108,11 @@ class DelegatedAuthorization:
         self._known: ExpiringCache[bool] = ExpiringCache(clock=clock)
 
     def always(self, path: str) -> bool:
-        """A path that ends in `/*` stands for all below it."""
+        """A path that ends in `/*` covers all paths below it."""
         return any(path.startswith(one[:-1]) if one.endswith("/*") else path == one for one in self._paths)
 
     async def allows(self, user: RequestUser, verb: str, path: str) -> bool:
-        """Raises ApiError where nobody could be asked."""
+        """Raises ApiError if the API server does not answer."""
         if MASTERS in user.groups or self.always(path):
             return True
         key = (user, verb, path)

@@ -1,4 +1,4 @@
-"""Whether the API server has a kind, and in which version. Asks; decides nothing about what to do without it."""
+"""Whether the API server has a kind, and in which version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ApiReader", "served_version"]
 
 
 class ApiReader(Protocol):
-    """What is needed of a Client."""
+    """The part of a Client that discovery needs."""
 
     async def request(self, method: str, path: str) -> bytes: ...
 
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(_ResourceList).decode
 
 
 async def served_version(client: ApiReader, kind: Kind) -> str | None:
-    """The best version in which the server lets the kind be watched; None if it has none. Raises ApiError."""
+    """The best version in which the server can watch the kind; None if it has none. Raises ApiError."""
     for version in kind.versions:
         try:
             answer = await client.request("GET", kind.group_path(version))

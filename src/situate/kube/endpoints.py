@@ -1,4 +1,4 @@
-"""What one scheduler process shows on its port: whether it is well, its metrics, its configuration. Only looks."""
+"""The endpoints of one scheduler process: its health, metrics and configuration. Read-only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = Log(__name__)
 
 
 class ProcessState(Protocol):
-    """A process, as far as it is looked at."""
+    """The part of a Process that the endpoints read."""
 
     @property
     def session(self) -> Session | None: ...
@@ -45,21 +45,19 @@ class ProcessState(Protocol):
 
     @property
     def delayed(self) -> bool:
-        """Whether nothing is to be listed before it leads."""
+        """Whether it lists nothing before it leads."""
 
     @property
     def stopping(self) -> bool: ...
 
 
 class Endpoints:
-    """All paths of one process."""
-
     def __init__(self, process: ProcessState, settings: Settings) -> None:
         self._process = process
         self._settings = settings
 
     def serving(self, who: Client, what: Client) -> StatusServer | None:
-        """To be entered; None if nothing is to be served. `who` is asked who somebody is, `what` what they may."""
+        """A server to enter; None without a port. `who` authenticates, `what` authorizes."""
         where, settings = self._settings.serving, self._settings
         if where is None:
             return None
@@ -69,15 +67,15 @@ class Endpoints:
         )
 
     async def look_up(self, serving: StatusServer, who: Client) -> None:
-        """Find out whose client certificates to trust, where no flag says so. Raises InputError."""
+        """Look up the client certificate authorities, unless a flag sets them. Raises InputError."""
         where = self._settings.serving
         if not self._settings.look_up_authorities or where is None or where.client_ca_file:
             return
         problem = await serving.look_up_authorities(who)
         if problem and not self._settings.tolerate_lookup_failure:
-            raise InputError(f"whose client certificates to trust cannot be looked up: {problem}")
+            raise InputError(f"cannot look up the client certificate authorities: {problem}")
         if problem:
-            _log.warning("Client certificates are not accepted: the authorities cannot be looked up", err=problem)
+            _log.warning("Accepting no client certificates: cannot look up their authorities", err=problem)
 
     # -- health ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +118,7 @@ class Endpoints:
 
 
 def _without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Keys of extenders are shown to nobody."""
+    """Without the keys of extenders."""
     extenders = tuple(
         one if one.tls_config is None else replace(one, tls_config=replace(one.tls_config, key_data=b""))
         for one in config.extenders

@@ -1,7 +1,4 @@
-"""What can go wrong between us and the API server, as one exception: its answer, or that none came.
-
-Nothing here talks to anybody. Whoever catches an ApiError decides what to do by its predicates, never by its words.
-"""
+"""ApiError: an error response of the API server, or none. Callers decide by its predicates, never by its message."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ import msgspec
 from situate.wire.errors import InputError
 
 MESSAGE_CHARS: Final = 1_000
-"""How much of a message is kept; a server may answer with pages of HTML."""
+"""The longest message to keep; a server may respond with pages of HTML."""
 
-# Our own reasons, for when the server gave none: no answer came.
-UNREACHABLE: Final = "Unreachable"  # no connection could be made, so nothing was asked
-LOST: Final = "Lost"  # the connection broke before the whole answer was here
+# Our own reasons, for when no response came.
+UNREACHABLE: Final = "Unreachable"  # no connection, so nothing was sent
+LOST: Final = "Lost"  # the connection broke before the whole response arrived
 TIMEOUT: Final = "Timeout"  # also Kubernetes' own, for 504
-NO_CREDENTIALS: Final = "NoCredentials"  # we have nothing to show: a plugin failed, a token file is gone
-TOO_LARGE: Final = "TooLarge"  # the answer is longer than we read
+NO_CREDENTIALS: Final = "NoCredentials"  # an exec plugin failed, a token file is gone
+TOO_LARGE: Final = "TooLarge"  # the response is longer than we read
 NOT_HTTP: Final = "NotHTTP"
-NOT_LEADER: Final = "NotLeader"  # it was not sent: by the time it could be, we had no right to write
+NOT_LEADER: Final = "NotLeader"  # not sent: we had lost the right to write
 
 _REASONS: Final[Mapping[int, str]] = {
     400: "BadRequest",
@@ -48,12 +45,12 @@ _GONE: Final = frozenset({"Expired", "Gone", "ResourceExpired"})
 class ApiError(Exception):
     """A request that failed.
 
-    status          the HTTP status, or 0: no answer came
-    reason          Kubernetes' Status.reason, or one of ours above
+    status          the HTTP status, or 0: no response
+    reason          Kubernetes' Status.reason, or one of ours
     message         one line for people
-    retry_after_s   how long the server wants us to wait, if it said so
-    sent            whether the request may have reached the server; False only if it certainly did not
-    causes          the reasons of Status.details.causes: which of its checks failed, where the server says so
+    retry_after_s   how long the server asks us to wait
+    sent            whether the request may have reached the server
+    causes          the reasons of Status.details.causes: which checks failed
     """
 
     def __init__(
@@ -88,23 +85,22 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Somebody else changed it first, or it is there already (then the reason is AlreadyExists)."""
+        """Somebody else changed it first, or it exists (then the reason is AlreadyExists)."""
         return self.status == 409
 
     @property
     def gone(self) -> bool:
-        """The resourceVersion asked for is too old: list again."""
+        """The resourceVersion is too old: list again."""
         return self.status == 410 or self.reason in _GONE
 
     @property
     def lost(self) -> bool:
-        """Nobody knows whether it was done: read before trying again. A server's own faults count, too: it may have
-        stored the object and failed to say so."""
+        """Unknown whether it was done: read before a retry. A 5xx counts: the server may have stored the object."""
         return self.sent and (self.status == 0 or self.status >= _SERVER_FAULTS)
 
     @property
     def temporary(self) -> bool:
-        """Whether the same request may succeed later, with nobody changing anything."""
+        """Whether the same request may succeed later."""
         return self.status == 0 or self.status in (408, 429) or self.status >= _SERVER_FAULTS
 
 
@@ -129,9 +125,9 @@ _decode = msgspec.json.Decoder(_Status).decode
 
 
 def from_status(status: int, body: bytes, retry_after_s: float | None = None) -> ApiError:
-    """The error that an answer's status and body tell of. The body may be anything.
+    """The error of a response. The body may be anything.
 
-    Of an ERROR event of a watch, give the Status object inside, and 0: its own code counts then.
+    For an ERROR event of a watch, pass its Status object and 0: then its own code counts.
     """
     try:
         told = _decode(body)

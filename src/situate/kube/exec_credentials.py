@@ -1,7 +1,7 @@
-"""Credentials that a program makes: `exec` in a kubeconfig, client.authentication.k8s.io/v1 and v1beta1.
+"""Credentials of an exec plugin: `exec` in a kubeconfig, client.authentication.k8s.io/v1 and v1beta1.
 
-The program runs when credentials are first needed, when they have expired, and when they are refused; once at a time,
-whoever waits. It has a time limit, and so has what it prints. What it prints is in no message.
+The plugin runs when credentials are first needed, when they have expired and after a 401; one run at a time. Its time
+and its output are limited. No message contains its output.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from situate.wire.errors import from_decoder
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INFO: Final = "KUBERNETES_EXEC_INFO"
 RUN_S: Final = 60.0
-"""How long the program may take."""
 INTERACTIVE_S: Final = 600.0
-"""How long it may take when it asks a person."""
+"""The time limit when it asks a person."""
 OUTPUT_BYTES: Final = 1 << 20
-"""How much it may print, on each of its two outputs."""
+"""The limit for each of its two outputs."""
 STDERR_CHARS: Final = 300
-"""How much of its complaints goes into a message."""
+"""How much of its stderr goes into a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """The program, as the kubeconfig has it, checked."""
+    """The plugin, as configured and checked."""
 
     command: str
     api_version: str
@@ -46,7 +45,7 @@ class Plugin:
     install_hint: str = ""
     interactive: Literal["Never", "IfAvailable", "Always"] = "IfAvailable"
     cluster: Mapping[str, Any] | None = None
-    """What it is told of the cluster; None: nothing."""
+    """What the plugin is told of the cluster."""
     where: str = ""
 
 
@@ -64,7 +63,7 @@ class _Credential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecCredentials:
-    """What the program gave, for as long as it lasts. `now` is the time of day, in seconds."""
+    """What the plugin printed, until that expires. `now` is the wall clock, in seconds."""
 
     def __init__(
         self,
@@ -126,7 +125,7 @@ class ExecCredentials:
         except BadPemError as error:
             raise self._problem(f"printed a client certificate that cannot be used: {error}") from None
 
-    # -- what it prints ------------------------------------------------------------------------------------------------
+    # -- its output ----------------------------------------------------------------------------------------------------
 
     def _read(self, printed: bytes) -> _Status:
         wanted = self._plugin.api_version
@@ -172,8 +171,7 @@ class ExecCredentials:
         except _TooMuchError:
             raise self._problem(f"printed more than {OUTPUT_BYTES} bytes") from None
         finally:
-            # Kills it if it runs, and closes our ends: a pipe that nobody reads, or that a child of its own holds open,
-            # would be waited for without end.
+            # Kill it if it runs, and close our ends: we would wait for ever for a pipe that a child of it holds open.
             program._transport.close()  # type: ignore[attr-defined]
             await program.wait()
         if code:
@@ -216,7 +214,6 @@ class _TooMuchError(Exception):
 
 
 async def _limited(pipe: asyncio.StreamReader | None) -> bytes:
-    """All that comes out of it, unless that is too much."""
     if pipe is None:
         return b""
     read = bytearray()

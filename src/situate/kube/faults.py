@@ -1,4 +1,4 @@
-"""Faults of ours, told in one line each: no traceback is to reach anybody."""
+"""Unexpected errors, logged in one line each: users see no traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = Log(__name__)
 
 
 def first(error: BaseException) -> BaseException:
-    """What went wrong first, of what several tasks raised."""
+    """The first error of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -28,9 +28,9 @@ def say_exiting(error: BaseException) -> None:
 
 
 def say_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An event loop's exception handler: what a task raised and nobody heard. All else goes on.
+    """An event loop's exception handler: logs what a task raised and nobody awaited.
 
-    Connections that break inside libraries are no news.
+    Connections that break inside libraries are logged at a higher verbosity.
     """
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):

@@ -1,12 +1,12 @@
-"""A place in a fleet of schedulers: a Lease for each member, which it renews, and by which all know who is there.
+"""Membership in a fleet of schedulers: each member renews a Lease, and all members know each other by these Leases.
 
-Nothing depends on it but who decides on which pod: whether a bind is carried out is checked by the server, in the
-bind's own transaction. So a member that cannot renew goes on with what it has, and others go on with its share when its
-lease has run out; for a while some pods may be decided twice, and the second decision is refused. That takes a server
-that checks binds: situate's own. On any other, two members could fill the same room.
+Membership decides only which member schedules which pod. The server checks each bind in its own transaction. So a
+member that cannot renew its lease goes on with its share, and the others take that share over when the lease expires;
+for a while two members may decide on the same pod, and the server refuses the second bind. This needs a server that
+checks binds: situate's own. On any other server, two members could overfill a node.
 
-A member has a name, and a share that goes with the name: one that was killed and is started again takes its own place
-back at once. Of two processes under one name the later one has it, and the earlier one ends.
+A share belongs to the member's name: a member that restarts under its name gets its share back at once. Of two
+processes under one name the later one keeps it, and the earlier one exits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -30,7 +30,7 @@ from situate.core.queue.queued_pod import QueueState
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.lease_store import ApiLeaseStore, decoded
-from situate.loop.drive import Drive, running_clock
+from situate.loop.drive import Drive, DrivenPerformer, running_clock
 from situate.loop.leases import API, LeaseError, LeaseRecord, LeaseWriter, steady_seconds
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
@@ -40,10 +40,10 @@ __all__ = ["Fleet", "FleetRules", "FilteringPerformer", "TakenNameError", "fresh
 LABEL: Final = "situate.dev/fleet"
 MEMBER: Final = "situate.dev/member"
 SCHEDULERS: Final = "situate.dev/schedulers"
-"""Annotation: of which schedulerName a member decides on pods."""
+"""Annotation: the schedulerNames whose pods a member decides on."""
 NAMESPACE: Final = "kube-system"
 GUARDED: Final = "/apis/situate.dev/v1alpha1"
-"""What only a server has that checks binds."""
+"""An API group that only a server that checks binds has."""
 NOT_GUARDED: Final = (
     "this API server is not situate's: it binds a pod to any node that it is told, so two members could fill the same "
     "room; let one scheduler lead there, and others stand by"
@@ -51,9 +51,9 @@ NOT_GUARDED: Final = (
 WATCH_S: Final = 300
 WATCH_GRACE_S: Final = 30.0
 AGAIN_S: Final = 0.5
-"""How long after a watch or a list has failed the next is begun."""
+"""The pause after a watch or a list that failed."""
 FORGET_TIMES: Final = 20.0
-"""The Lease of a member that has not been heard of for so many times its lease is deleted."""
+"""Delete a member's Lease when it expired this many durations ago."""
 TRIES: Final = 5
 NEVER_S: Final = 60.0
 HOST_CHARS: Final = 30
@@ -62,12 +62,12 @@ _log = Log(__name__)
 
 
 class TakenNameError(Exception):
-    """Another process has taken our name."""
+    """Another process has taken our member name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRules:
-    """Which fleet, under which name, and how fast others are to notice that we are gone."""
+    """Which fleet, under which name, and how fast others notice that we are gone."""
 
     fleet: str
     member: str
@@ -81,7 +81,7 @@ class FleetRules:
 
 
 class Fleet:
-    """One member, for as long as its process lives; sessions come and go within it."""
+    """One member. It lives as long as its process; sessions come and go within it."""
 
     def __init__(
         self,
@@ -115,10 +115,10 @@ class Fleet:
     def members(self) -> tuple[str, ...]:
         return tuple(one.name for one in self._roster.live(self._clock()))
 
-    # -- a session's side ------------------------------------------------------------------------------------------
+    # -- for a session --------------------------------------------------------------------------------------------
 
     def attach(self, drive: Drive) -> Callable[[Sequence[Change]], None]:
-        """What is seen goes through here to a session's drive. The last one attached counts."""
+        """Filter what the informers see for a session's drive. The last session attached counts."""
 
         def may_withdraw(key: str) -> bool:
             entry = drive.engine.queue.get(key)
@@ -137,29 +137,30 @@ class Fleet:
 
         return tell
 
-    def speaks(self, effects: Sequence[Effect]) -> list[Effect]:
-        """Effects without what another member is to say."""
+    def own_effects(self, effects: Sequence[Effect]) -> list[Effect]:
+        """Effects without the conditions and events that another member reports."""
         share = self._share
         if share is None or not self.rules.pool_label:
             return list(effects)
         return [
             one
             for one in effects
-            if not isinstance(one, SetCondition | Report) or share.speaks_for(one.pod.key) or _is_good_news(one)
+            if not isinstance(one, SetCondition | Report)
+            or share.speaks_for(one.pod.key)
+            or (isinstance(one, Report) and one.reason == "Scheduled")
         ]
 
     def decide_on(self, schedulers: Sequence[str]) -> None:
-        """The pods that we decide on are others now: a configuration was taken over. The lease says so when it is
-        renewed next."""
+        """Decide on the pods of these schedulers from now on. The next renewal of the lease tells the others."""
         self._schedulers = tuple(sorted(schedulers))
         self._roster.be(FleetMember(self.rules.member, self._schedulers))
         self._describe()
         self._news.set()
 
-    # -- the fleet's side --------------------------------------------------------------------------------------------
+    # -- in the fleet ----------------------------------------------------------------------------------------------
 
     async def join(self) -> None:
-        """Take our place, and see who else is there. Tried until it works."""
+        """Take our lease and list the other members. Retries until it succeeds."""
         while True:
             try:
                 await self._check_server()
@@ -173,7 +174,7 @@ class Fleet:
         self._settle()
 
     async def _check_server(self) -> None:
-        """Raises InputError for a server that does not check binds."""
+        """Raises InputError if the server does not check binds."""
         try:
             await self._client.request("GET", GUARDED)
         except ApiError as error:
@@ -206,7 +207,7 @@ class Fleet:
             _log.v(2).info("The fleet's lease was not given back", err=error.message)
 
     def _settle(self) -> None:
-        """Have the share follow who is there."""
+        """Update our share to the live members."""
         if self._share is None or self._drive is None:
             return
         live = self._roster.live(self._clock())
@@ -227,7 +228,7 @@ class Fleet:
                 pass
 
     def _pause_s(self) -> float:
-        """Until a lease runs out, or a pod has waited long enough for another."""
+        """Until a lease expires, or a pod has waited long enough for another member."""
         now = self._clock()
         end = self._roster.next_end(now)
         pause = NEVER_S if end is None else min(NEVER_S, end - now)
@@ -239,7 +240,7 @@ class Fleet:
     # -- our lease -----------------------------------------------------------------------------------------------------
 
     async def _take(self) -> None:
-        """Make the lease of our name ours, whoever had it before. Raises LeaseError."""
+        """Take the lease of our name, whoever held it. Raises LeaseError."""
         for tries_left in range(TRIES - 1, -1, -1):
             try:
                 await self._writer.claim(lambda: True)
@@ -271,7 +272,7 @@ class Fleet:
     # -- the leases of all ---------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """For ever. A watch that ends is begun anew with a list: there are few."""
+        """For ever. List again before each watch: there are few members."""
         while True:
             try:
                 params = {"watch": "true", "timeoutSeconds": str(WATCH_S), "resourceVersion": await self._list()}
@@ -279,9 +280,9 @@ class Fleet:
                     self._path, params={**params, **self._selected()}, idle_s=WATCH_S + WATCH_GRACE_S
                 ) as lines:
                     async for line in lines:
-                        self._heard(decoded(line))
+                        self._handle(decoded(line))
             except ApiError as error:
-                _log.v(2).info("The members of the fleet cannot be seen", err=error.message)
+                _log.v(2).info("Cannot watch the members of the fleet", err=error.message)
             await self._forget()
             await asyncio.sleep(AGAIN_S)
 
@@ -289,7 +290,7 @@ class Fleet:
         return {"labelSelector": f"{LABEL}={self.rules.fleet}"}
 
     async def _list(self) -> str:
-        """The version as of which all are known."""
+        """List all members; the resourceVersion of the list."""
         found = decoded(await self._client.request("GET", self._path, params=self._selected()))
         items = found.get("items") or []
         for lease in items:
@@ -298,7 +299,7 @@ class Fleet:
         self._news.set()
         return str((found.get("metadata") or {}).get("resourceVersion") or "")
 
-    def _heard(self, event: dict[str, Any]) -> None:
+    def _handle(self, event: dict[str, Any]) -> None:
         lease = event.get("object") or {}
         if event.get("type") in ("ADDED", "MODIFIED"):
             self._see(lease)
@@ -320,13 +321,13 @@ class Fleet:
         self._roster.seen(member, word, float(spec.get("leaseDurationSeconds") or 0), self._clock())
 
     async def _forget(self) -> None:
-        """Take away what members that will not come back have left."""
+        """Delete the leases of members that are long dead."""
         for name in self._roster.long_dead(self._clock(), FORGET_TIMES):
             gone = FleetRules(self.rules.fleet, name).lease
             try:
                 await self._client.request("DELETE", f"{self._path}/{gone}")
             except ApiError as error:
-                _log.v(2).info("The lease of a dead member stays", member=name, err=error.message)
+                _log.v(2).info("The lease of a dead member cannot be deleted", member=name, err=error.message)
 
 
 def _member(lease: dict[str, Any]) -> str:
@@ -334,40 +335,22 @@ def _member(lease: dict[str, Any]) -> str:
     return str((meta.get("labels") or {}).get(MEMBER) or "")
 
 
-def _is_good_news(said: SetCondition | Report) -> bool:
-    return isinstance(said, Report) and said.reason == "Scheduled"
-
-
 def fresh_member() -> str:
-    """A name for a member that was given none: its share goes with the process."""
+    """A name for a member without one: its share ends with the process."""
     host = re.sub("[^a-z0-9-]+", "-", socket.gethostname().lower()).strip("-")[:HOST_CHARS].rstrip("-")
     return f"{host or 'member'}-{uuid4().hex[:8]}"
 
 
 class FilteringPerformer:
-    """A carrier of effects that leaves unsaid what another member is to say."""
+    """Passes effects on without those that another member reports."""
 
-    def __init__(self, fleet: Fleet, carrier: Carrier) -> None:
+    def __init__(self, fleet: Fleet, performer: DrivenPerformer) -> None:
         self._fleet = fleet
-        self._carrier = carrier
+        self._performer = performer
 
     @property
     def binds_waiting(self) -> int:
-        return self._carrier.binds_waiting
+        return self._performer.binds_waiting
 
     def perform(self, effects: Sequence[Effect]) -> None:
-        self._carrier.perform(self._fleet.speaks(effects))
-
-    async def drain(self, timeout_s: float) -> bool:
-        return await self._carrier.drain(timeout_s)
-
-
-class Carrier(Protocol):
-    """What carries effects out, as in session.py."""
-
-    @property
-    def binds_waiting(self) -> int: ...
-
-    def perform(self, effects: Sequence[Effect]) -> None: ...
-
-    async def drain(self, timeout_s: float) -> bool: ...
+        self._performer.perform(self._fleet.own_effects(effects))

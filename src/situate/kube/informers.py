@@ -1,7 +1,6 @@
-"""All that one scheduler sees of a cluster: a reflector for each kind that it needs.
+"""The informers of one scheduler: a reflector for each kind that it needs.
 
-Pods are listed when everything else is there, so that whoever is told of a pod knows its node, its claims, its group.
-Nobody should decide anything before `synced`.
+Pods are listed last, so that a pod's node, claims and group are known before the pod. Decide nothing before `synced`.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ __all__ = ["InformerStatus", "Informers"]
 
 @dataclass(frozen=True, slots=True)
 class InformerStatus:
-    """How it stands with one kind, for /readyz and for people."""
+    """The state of one kind's informer, for /readyz and for people."""
 
     name: str
     synced: bool
-    """Whether all of it has been told, once."""
+    """Whether a whole list was reported."""
     problem: str
-    """What keeps us from seeing it now, in one line; empty if nothing does."""
+    """What keeps us from seeing it now, in one line; or empty."""
     quiet_s: float | None
-    """How long ago the server last said anything of it; None: never."""
+    """How long ago the server last sent anything about it; None: never."""
     objects: int
     unreadable: int
-    """How many objects did not decode, ever, and were left out."""
+    """How many objects did not decode so far."""
 
 
 class Informers:
-    """`tell` is called in the event loop, with facts of one kind in the order in which they happened."""
+    """They call `tell` in the event loop, with changes of one kind in the order in which they happened."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class Informers:
         dice: random.Random | None = None,
     ) -> None:
         self._clock = clock
-        self._hope = asyncio.Event()
+        self._server_is_back = asyncio.Event()
         self.reflectors = [
             Reflector(client, kind, tell, rest=self._rest, clock=clock, dice=dice, on_contact=self._wake)
             for kind in kinds
@@ -58,7 +57,7 @@ class Informers:
         self._others = [one for one in self.reflectors if one.kind.model is not Pod]
 
     async def run(self) -> None:
-        """Never ends by itself; cancel it."""
+        """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for one in self._others:
                 tasks.create_task(one.run(), name=f"reflector of {one.kind.name}")
@@ -69,7 +68,6 @@ class Informers:
 
     @property
     def synced(self) -> bool:
-        """Whether everything that there is has been told."""
         return all(one.synced.is_set() for one in self.reflectors)
 
     async def until_synced(self) -> None:
@@ -84,31 +82,28 @@ class Informers:
                 one.synced.is_set(),
                 one.problem,
                 None if one.last_contact is None else now - one.last_contact,
-                len(one.mirror),
-                one.mirror.unreadable,
+                len(one.cache),
+                one.cache.unreadable,
             )
             for one in self.reflectors
         ]
 
     def version_of(self, pod: PodRef) -> str:
-        """The resourceVersion of a pod that was last told; empty if it is not known."""
-        return next((one.mirror.version_of(pod.namespace, pod.name, pod.uid) for one in self._pods), "")
+        """The last reported resourceVersion of a pod; empty if it is unknown."""
+        return next((one.cache.version_of(pod.namespace, pod.name, pod.uid) for one in self._pods), "")
 
     def served(self, kind: Kind) -> str | None:
-        """The version of the API in which the server has a kind; None if it has it in none, or that is not known."""
+        """The API version in which the server has a kind; None if it has none, or that is unknown."""
         return next((one.served for one in self.reflectors if one.kind is kind), None)
 
-    # -- resting -----------------------------------------------------------------------------------------------------
-
     async def _rest(self, seconds: float) -> None:
-        """Wait so long, or until somebody else gets through: then there is hope for all."""
+        """Wait so long, or until another reflector gets through: then the server is back for all."""
         try:
             async with asyncio.timeout(seconds):
-                await self._hope.wait()
+                await self._server_is_back.wait()
         except TimeoutError:
             pass
 
     def _wake(self) -> None:
-        """Wake all who rest now. Who rests later waits for the next."""
-        self._hope.set()
-        self._hope = asyncio.Event()
+        self._server_is_back.set()
+        self._server_is_back = asyncio.Event()

@@ -1,6 +1,6 @@
-"""What a scheduler lists and watches: the kinds, where the API server has them, and which a configuration needs.
+"""The kinds that a scheduler lists and watches, and which of them a configuration needs.
 
-PriorityClass is not among them: a pod's priority is resolved when the pod is created, so nobody here asks for it.
+PriorityClass is not among them: the API server resolves a pod's priority when the pod is created.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ class Kind:
     resource: str
     group: str = ""
     versions: tuple[str, ...] = ("v1",)
-    """Of the API group, the best first."""
+    """The API versions, best first."""
     field_selector: str = ""
-    """Which of them; empty: all."""
     optional: bool = False
-    """A server may not have it: whether it does, and in which version, is found out. Nothing waits for it."""
+    """The server may not have it: discovery says whether, and in which version. Nothing waits for it."""
 
     @property
     def name(self) -> str:
@@ -54,7 +53,6 @@ class Kind:
 
     @property
     def params(self) -> dict[str, str]:
-        """What every list and watch of it asks for."""
         return {"fieldSelector": self.field_selector} if self.field_selector else {}
 
     def path(self, version: str) -> str:
@@ -67,7 +65,7 @@ class Kind:
 PODS: Final = Kind(
     Pod,
     "pods",
-    # As kube-scheduler: a pod that has finished holds nothing. To a watch, one that finishes is one that is deleted.
+    # As kube-scheduler: a finished pod takes no room. To this watch, a pod that finishes is deleted.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 NODES: Final = Kind(Node, "nodes")
@@ -110,7 +108,7 @@ ALL_KINDS: Final = (
 )
 
 ALWAYS: Final = (NODES, POD_GROUPS, COSCHEDULING_POD_GROUPS, PODS)
-"""Gangs are no plugin's: any pod may name the group it belongs to."""
+"""Gangs belong to no plugin: any pod may name its group."""
 
 _SPREAD: Final = "PodTopologySpread"
 _BOUND: Final = (VOLUMES, CLAIMS, STORAGE_CLASSES)
@@ -130,10 +128,10 @@ _READ_BY: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 def needed_kinds(
     config: KubeSchedulerConfiguration, others: Mapping[str, frozenset[str]] | None = None
 ) -> tuple[Kind, ...]:
-    """The kinds that the profiles of a configuration can read; no right is needed to any other.
+    """The kinds that the profiles of a configuration read; the scheduler needs no right to any other.
 
-    The configuration has its defaults set. `others` are the plugins that are not ours, with their extension points.
-    What they read is not known, so a profile that has one needs everything.
+    The configuration has its defaults set. `others` are third-party plugins with their extension points. What these
+    read is unknown, so a profile with one needs every kind.
     """
     known = {**BUILT_IN_POINTS, **(others or {})}
     needed = [*ALWAYS]
@@ -151,6 +149,6 @@ def _read_by(profile: ResolvedProfile) -> Iterator[Kind]:
 
 
 def _spreads_by_default(profile: ResolvedProfile) -> bool:
-    """Whether pods that say nothing of spreading are spread; only then does it matter whose they are."""
+    """Whether pods without constraints are spread, too; only then do their owners matter."""
     args = profile.args_of(PodTopologySpreadArgs)
     return args.defaulting_type == "System" or bool(args.default_constraints)

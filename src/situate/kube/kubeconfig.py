@@ -1,7 +1,7 @@
-"""Finds out which API server to talk to, and as whom: a kubeconfig, or the pod we run in.
+"""Finds the API server to use and our credentials there: in a kubeconfig, or in the pod we run in.
 
-Read as kubectl reads it; what is wrong is one InputError that names the file, the context and the field. Nothing is
-asked over the network, and no program is run here.
+It reads a kubeconfig as kubectl does. An InputError names the file, the context and the field. Nothing here uses the
+network or runs a program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 MODES: Final[tuple[Literal["Never", "IfAvailable", "Always"], ...]] = ("Never", "IfAvailable", "Always")
 SHOWN_NAMES: Final = 10
-"""How many contexts are listed in a message."""
 
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
 _ESCAPED: Final = re.compile(r"[^A-Za-z0-9!#$&'*+.^_`|~-]")
@@ -49,14 +48,14 @@ def find_access(
     environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """The API server to talk to. The first of these that there is:
+    """The first of these that exists:
 
     1. `kubeconfig`, one file;
-    2. `master` alone, and then as nobody: what a kubeconfig holds is not shown to a server it does not name;
+    2. `master` alone, anonymously: a kubeconfig's credentials are not sent to a server that it does not name;
     3. $KUBECONFIG, several files;
-    4. the pod we run in, unless a `context` is asked for;
+    4. the pod we run in, unless there is a `context`;
     5. ~/.kube/config.
-    `context` takes the place of current-context, `master` that of the cluster's address. Raises InputError.
+    `context` replaces current-context, `master` the cluster's address. Raises InputError.
     """
     env = os.environ if environ is None else environ
     if kubeconfig:
@@ -73,11 +72,11 @@ def find_access(
     if not listed and home.exists():
         return _chosen(merged_files([str(home)]), context, master, env)
     looked = f"KUBECONFIG names {', '.join(listed)}" if listed else f"there is no {home} and KUBECONFIG is not set"
-    raise InputError(f"no kubeconfig found: {looked}, and this is no pod of a cluster: name one with --kubeconfig")
+    raise InputError(f"no kubeconfig found: {looked}, and this is no pod in a cluster: name one with --kubeconfig")
 
 
 def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> Access:
-    """The cluster of the pod that we run in, as its service account. Its token is rewritten while we run."""
+    """The cluster of the pod that we run in, with its service account. The kubelet rewrites its token while we run."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     where = "the pod's service account"
     if not host or not port:
@@ -140,14 +139,12 @@ def _chosen(merged: MergedKubeconfig, context: str | None, master: str | None, e
 
 
 def _overridden(cluster: KubeconfigCluster, master: str | None) -> KubeconfigCluster:
-    """At another address; the name that was expected of the certificate is not, then."""
+    """At another address, and without the server name expected of the certificate at the old one."""
     return cluster if not master else msgspec.structs.replace(cluster, server=master, tls_server_name="")
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What goes into an Access as it is."""
-
     where: str
     namespace: str
     environ: Mapping[str, str]
@@ -163,7 +160,7 @@ def _built(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, use
         _check_proxy(at, "proxy-url", cluster.proxy_url)
     headers = _impersonation(of, user)
     _check_user(of, user)
-    if not secure:  # in the open, nothing is shown, as client-go has it
+    if not secure:  # without TLS no credentials are sent, as in client-go
         return Access(server, found.where, None, ANONYMOUS, found.namespace, proxy, headers)
     tls = _context_for(at, cluster)
     credentials = _credentials(at, cluster, of, user, found, tls)
@@ -171,7 +168,7 @@ def _built(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, use
 
 
 def _check_address(at: EntryLocation, server: str) -> bool:
-    """Whether it is spoken to over TLS."""
+    """Whether the address uses TLS."""
     try:
         url = urlsplit(server)
         fits = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -228,7 +225,7 @@ def _impersonation(of: EntryLocation, user: User) -> tuple[tuple[str, str], ...]
     return tuple(headers)
 
 
-# -- whom we trust, and as whom we come --------------------------------------------------------------------------------
+# -- authorities and credentials ------------------------------------------------------------------------------------
 
 
 def _context_for(at: EntryLocation, cluster: KubeconfigCluster) -> ssl.SSLContext:
@@ -254,7 +251,7 @@ def _context_of(at: EntryLocation, data: bytes = b"", *, read: str = "", server_
 
 
 def _check_user(of: EntryLocation, user: User) -> None:
-    """What is said twice, by halves, or in a way that is not spoken any more."""
+    """Refuse what is set twice, by half, or no longer supported."""
     if user.auth_provider is not None:
         name = user.auth_provider.name
         of.bad("auth-provider", f'"{name}" is not supported: use a credential plugin (exec); for oidc, kubelogin')
@@ -350,7 +347,7 @@ def _decoded(at: EntryLocation, field: str, text: str) -> bytes:
         at.bad(field, "is not base64")
 
 
-# -- programs ----------------------------------------------------------------------------------------------------------
+# -- exec plugins -----------------------------------------------------------------------------------------------------
 
 
 def _plugin(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, exec_: Exec, found: _Found) -> Plugin:
@@ -378,7 +375,7 @@ def _plugin(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, ex
 
 
 def _cluster_info(at: EntryLocation, cluster: KubeconfigCluster) -> dict[str, Any]:
-    """What the plugin may know of the cluster; authorities in files are read for it."""
+    """What the plugin is told of the cluster, with the contents of authority files."""
     data = cluster.certificate_authority_data
     if cluster.certificate_authority:
         read = _read_field(at, "certificate-authority", at.resolved(cluster.certificate_authority))

@@ -1,6 +1,6 @@
-"""What kubeconfig files hold, read and merged as kubectl does: of each name, the first that has it.
+"""Kubeconfig files, decoded and merged as kubectl does: of each name, the first entry counts.
 
-Decides nothing: which context is meant, and what it comes down to, is in `kubeconfig`.
+`kubeconfig` chooses the context and makes an Access of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from situate.wire.errors import InputError, from_decoder
 from situate.wire.yaml import load_yaml
 
 FILE_BYTES: Final = 16 << 20
-"""How long a kubeconfig may be."""
 
 Kind = TypeVar("Kind")
 
@@ -104,7 +103,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class Sourced(Generic[Kind]):
-    """An entry, and the file that it stands in."""
+    """An entry, and the file that it is in."""
 
     file: str
     name: str
@@ -113,8 +112,6 @@ class Sourced(Generic[Kind]):
 
 @dataclass(slots=True)
 class MergedKubeconfig:
-    """All files together: of each name, the first that has it."""
-
     files: list[str]
     clusters: dict[str, Sourced[KubeconfigCluster]]
     users: dict[str, Sourced[User]]
@@ -124,7 +121,7 @@ class MergedKubeconfig:
 
 @dataclass(frozen=True, slots=True)
 class EntryLocation:
-    """Where in which file something stands, for messages and for paths relative to it."""
+    """Where an entry is, for error messages and for paths relative to its file."""
 
     file: str
     subject: str
@@ -177,7 +174,7 @@ def _read(path: str) -> _File:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A field that is null is a field that is not there."""
+    """A null field counts as absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value

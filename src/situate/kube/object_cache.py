@@ -1,12 +1,12 @@
-"""What is known of one kind, and what each list or event changes in it. Pure: bytes and waiting are others' business.
+"""The objects of one kind as last seen, and what each list or event changes among them. Pure.
 
-Nothing is told twice, nothing goes back, nothing is left out:
-- an event that is older than what was told already is dropped;
-- an object that a list no longer has is told gone; one of another uid under the same name is told gone, then seen;
-- an object that does not decode is not there. If an earlier version of it did decode, that one stands: a pod that we
-  cannot read any more still holds its room.
+It reports every change once, in order:
+- it drops an event that is older than what it reported before;
+- an object that a list no longer has is gone; one with another uid under the same name is gone, then seen;
+- it ignores an object that does not decode. If an earlier version did, that one stays: a pod that we can no longer
+  decode still takes its room.
 
-Keeps a uid and a version for each object, and of the small kinds the object itself, which whoever was told has anyway.
+It keeps a uid and a version for each object, and the object itself for small kinds.
 """
 
 from __future__ import annotations
@@ -31,41 +31,39 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     uid: str
     version: str
     object: Any = None
-    """None of pods and nodes: their name and uid say all that is to be said when they are gone."""
+    """None for pods and nodes: their name and uid are enough to report them gone."""
 
 
 def older(one: str, other: str) -> bool:
-    """Whether a resourceVersion comes before another; not so if they are no numbers, which cannot be compared."""
+    """Whether a resourceVersion comes before another; False unless both are numbers."""
     if one.isascii() and one.isdigit() and other.isascii() and other.isdigit():
         return int(one) < int(other)
     return False
 
 
 class ObjectCache:
-    """One kind, as last told."""
-
     def __init__(self, model: type[Model]) -> None:
         self._model = model
         self._known: dict[Key, _Known] = {}
         self._listed: dict[Key, _Known] | None = None
         self._seen: dict[Key, Change] = {}
         self.version = ""
-        """Up to here, everything has been told."""
+        """Everything up to this version was reported."""
         self.unreadable = 0
-        """How many objects did not decode, ever."""
+        """How many objects did not decode so far."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def version_of(self, namespace: str, name: str, uid: str) -> str:
-        """The version of an object that was last told; empty if it is not known."""
+        """The last reported version of an object; empty if it is unknown."""
         known = self._known.get((namespace, name))
         return known.version if known is not None and known.uid == uid else ""
 
     # -- events ------------------------------------------------------------------------------------------------------
 
     def happened(self, event: str, item: Item[Any], changes: list[Change]) -> None:
-        """An event of a watch that began at `version`. Adds what it changes to `changes`."""
+        """Take an event of a watch that began at `version`; append what it changes to `changes`."""
         if older(item.version, self.version):
             return
         if event in (ADDED, MODIFIED):
@@ -75,7 +73,7 @@ class ObjectCache:
         self.reached(item.version)
 
     def reached(self, version: str) -> None:
-        """Nothing happened up to this version that has not been told."""
+        """Everything up to this version was reported."""
         if version and not older(version, self.version):
             self.version = version
 
@@ -104,11 +102,11 @@ class ObjectCache:
     # -- lists -------------------------------------------------------------------------------------------------------
 
     def begin_list(self) -> None:
-        """A list is to come. What was collected of an unfinished one is forgotten."""
+        """Begin a list, and forget an unfinished one."""
         self._listed, self._seen = {}, {}
 
     def collect(self, item: Item[Any]) -> None:
-        """One object of the list. What has not changed is let go at once, so that a second list costs little room."""
+        """Take one object of the list. What has not changed is let go at once, so a second list takes little memory."""
         if self._listed is None:
             raise RuntimeError("an object of a list that was not begun")
         key = (item.namespace, item.name)
@@ -126,16 +124,15 @@ class ObjectCache:
                 self._listed[key] = known
 
     def collect_no_more(self, item: Item[Any]) -> None:
-        """An object was deleted while the list was on its way."""
+        """An object was deleted while the list was coming."""
         if self._listed is not None:
             self._listed.pop((item.namespace, item.name), None)
             self._seen.pop((item.namespace, item.name), None)
 
     def collected(self) -> list[Change]:
-        """What was collected since the last call, told before the list is complete: the first list of a big cluster
-        would fill the memory otherwise.
+        """What was collected since the last call: the first list of a big cluster would fill the memory otherwise.
 
-        Only of a list of the store itself, which no later list of the store can be older than.
+        Only for a list of the store itself: no later one can be older.
         """
         changes = []
         for key, change in self._seen.items():
@@ -148,7 +145,7 @@ class ObjectCache:
         return changes
 
     def end_list(self, version: str) -> list[Change]:
-        """The list is complete: what it changes, gone before seen."""
+        """What the complete list changes, gone before seen."""
         if self._listed is None:
             raise RuntimeError("the end of a list that was not begun")
         listed, seen = self._listed, self._seen
@@ -161,11 +158,11 @@ class ObjectCache:
         return [*gone, *seen.values()]
 
     def forget_versions(self) -> None:
-        """History itself went back (a cluster restored from a backup): versions say nothing of what is known."""
+        """The cluster was restored from a backup: the versions that we know mean nothing."""
         self.version = ""
         self._known = {key: _Known(known.uid, "", known.object) for key, known in self._known.items()}
 
-    # -- the words for it --------------------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------------------------
 
     def _keep(self, item: Item[Any]) -> _Known:
         small = self._model is not Pod and self._model is not Node

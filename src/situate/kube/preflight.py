@@ -1,7 +1,7 @@
-"""Before anything else: can the API server be reached, does it know us, and may we do what a scheduler does?
+"""Checks before a scheduler starts: is the API server there, does it accept our credentials, may we schedule?
 
-An API server that cannot be reached is waited for; credentials that it does not accept are an error. What is missing of
-permissions is said once, with the rule to add: they may come later, so nothing ends for want of them.
+We wait for a server that cannot be reached; credentials that it does not accept are an error. Missing permissions are
+logged once, with the RBAC rule to add: an administrator may add it later, so the scheduler goes on.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ BACKOFF_MAX_S: Final = 30.0
 ANSWER_S: Final = 10.0
 VOLUME_VERBS: Final = ("get", "patch")
 AT_ONCE: Final = 8
-"""How many permissions are asked about at a time."""
+"""How many permissions to check at a time."""
 
 _log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One thing to be allowed, in all namespaces unless one is named."""
+    """A permission, in all namespaces unless one is named."""
 
     verb: str
     resource: str
@@ -51,7 +51,7 @@ class Right:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
     def missing(self, user: str, verbs: Iterable[str]) -> str:
-        """What to tell whoever can change it, of all verbs that are missing for one resource."""
+        """The advice for an administrator about all verbs that are missing for one resource."""
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         named = list(verbs)
         rule = (
@@ -71,7 +71,7 @@ def rights_of(
     writes: bool = True,
     others: Iterable[str] = (),
 ) -> list[Right]:
-    """What a scheduler of this configuration has to be allowed. `writes` is False for one that only watches."""
+    """The permissions that a scheduler of this configuration needs. `writes` is False for one that only watches."""
     required = [kind for kind in kinds if not kind.optional]
     found = [Right(verb, kind.resource, kind.group) for kind in required for verb in ("list", "watch")]
     if rules is not None:
@@ -99,7 +99,7 @@ async def reach(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
 ) -> str:
-    """The server's version, when it has answered. Raises InputError if it does not know us."""
+    """The server's version, once it responds. Raises InputError if it does not accept our credentials."""
     backoff = BACKOFF_S
     while True:
         try:
@@ -107,12 +107,12 @@ async def reach(
             return _version(answer, access)
         except ApiError as error:
             if error.unauthorized or error.reason == NO_CREDENTIALS:
-                raise InputError(_unknown(access, error)) from None
+                raise InputError(_not_accepted(access, error)) from None
             if not error.temporary and not error.forbidden:
                 problem = f"{access.server} does not answer as an API server does: {error.message}"
                 raise InputError(problem, file=access.where) from None
             if error.forbidden:
-                return "unknown"  # it lets nobody know, but it is there
+                return "unknown"  # it keeps its version secret, but it is there
             wait = max(error.retry_after_s or 0.0, backoff * (1 + dice()) / 2)
             _log.warning(
                 "The API server cannot be reached, trying again",
@@ -131,7 +131,7 @@ def _version(answer: bytes, access: Access) -> str:
         raise InputError(f"{access.server} does not answer as an API server does", file=access.where) from None
 
 
-def _unknown(access: Access, error: ApiError) -> str:
+def _not_accepted(access: Access, error: ApiError) -> str:
     where = "" if not access.where or access.where in error.message else f"{access.where}: "
     return (
         f"{where}{error.message}: wrong or expired credentials? Get new ones, or name another --kubeconfig or --context"
@@ -139,7 +139,7 @@ def _unknown(access: Access, error: ApiError) -> str:
 
 
 async def missing_rights(client: Client, rights: Iterable[Right]) -> list[str]:
-    """A line for each resource of which we do not have all rights. Where nobody can say, none."""
+    """A line for each resource that we lack permissions for. A permission that nobody can check counts as granted."""
     wanted = list(rights)
     turns = asyncio.Semaphore(AT_ONCE)
 

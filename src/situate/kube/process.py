@@ -1,10 +1,10 @@
-"""One scheduler process on a real cluster: put together, elected, reloaded, stopped.
+"""One scheduler process on a cluster: it builds the parts, elects, reloads and stops.
 
-The lease, the port and the clients live as long as the process; sessions (session.py) come and go within it, one for
+The elector, the port and the clients live as long as the process; sessions (session.py) come and go within it, one for
 each configuration (succession.py).
 
-How it ends: 0 after SIGTERM or SIGINT; 1 when the lease is lost, when the engine fails (what it knows may be wrong, so
-nothing goes on), or at a second signal. What cannot be used from the start is an InputError.
+Exit codes: 0 after SIGTERM or SIGINT; 1 when it loses the lease, when the engine fails (its state may be wrong), or at
+a second signal. Unusable settings raise InputError at the start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.session import Session, SessionContext, build_engine, kinds_of
 from situate.kube.settings import OWN_LEASE, DecisionPace, Loaded, Settings
 from situate.kube.shadow import ShadowReport
-from situate.kube.signals import heard
+from situate.kube.signals import handle_signals
 from situate.kube.status_server import StatusServer, keep_certificate_fresh
 from situate.kube.succession import Succession
 from situate.loop.election import ElectionRules, Elector, new_identity
@@ -40,9 +40,9 @@ from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError
 
 DRAIN_S: Final = 0.5
-"""How long binds under way may take to finish when we stop; a standby waits for that."""
+"""How long binds in flight may take to finish when we stop; a standby waits meanwhile."""
 NO_LIMIT: Final = -1.0
-"""Requests of the election and of reviews do not queue behind binds."""
+"""Requests of the election and reviews do not wait behind binds."""
 USER_AGENT: Final = f"situate/{__version__} scheduler"
 TERMS: Final = f"{OWN_LEASE[0]}/{OWN_LEASE[1]}"
 """The lease whose terms situate's own server checks binds against."""
@@ -56,7 +56,7 @@ _log = Log(__name__)
 
 
 class Process:
-    """One run of a scheduler, from the first request to the exit code."""
+    """`run` it once."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Process:
         self.stopping = False
         self.metrics = Metrics()
         self.report = ShadowReport()
-        """What was compared, with --shadow."""
+        """The comparison, with --shadow."""
         self.endpoints = Endpoints(self, settings)
         self._ended: asyncio.Future[int] | None = None
         self._lost = False
@@ -92,7 +92,7 @@ class Process:
         self._succession = Succession(self._guarded)
         self._stack = AsyncExitStack()
         self._serving: tuple[StatusServer, Client] | None = None
-        """With whom to ask who somebody is."""
+        """With the client that authenticates its users."""
         self._context: SessionContext | None = None
         """There once the server has been reached."""
 
@@ -102,28 +102,27 @@ class Process:
 
     @property
     def config(self) -> KubeSchedulerConfiguration:
-        """The one in use."""
         return self._configuration.loaded.config
 
     @property
     def delayed(self) -> bool:
-        """Whether nothing is to be listed before it leads."""
+        """Whether it lists nothing before it leads."""
         return self._elects and self.config.delay_cache_until_active and not self.leading
 
-    # -- from beginning to end -----------------------------------------------------------------------------------
+    # -- the run ------------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
         """The exit code. Raises InputError."""
         self._ended = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().set_exception_handler(say_unexpected)
-        self._say_hello()
+        self._log_start()
         self.metrics.leading(self._rules.name, leads=False)
-        self._check(self._configuration.loaded)  # an engine that cannot be built is best known before anything is begun
+        self._check(self._configuration.loaded)  # find an unusable configuration before anything starts
         tasks: list[asyncio.Task[None]] = []
         async with self._stack:
             try:
                 if self._signals:
-                    self._stack.enter_context(heard(self._told_to_stop, self.reload))
+                    self._stack.enter_context(handle_signals(self._stop_requested, self.reload))
                 side = await self._stack.enter_async_context(self._client_with(self._access, NO_LIMIT, 0))
                 self.elector = self._make_elector(side)
                 self.fleet = self._make_fleet(side)
@@ -144,32 +143,32 @@ class Process:
         return code
 
     def end(self, code: int) -> None:
-        """The process is to end with this code; the first one counts."""
+        """End the process with this code; the first call counts."""
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(code)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever ends here ends the process, in one line."""
+        """Run `work`; an error ends the process with one line in the log."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - whatever it is, no traceback is to reach anybody
+        except Exception as error:  # noqa: BLE001 - users see no traceback
             found = first(error)
             if isinstance(found, InputError):
                 if self._ended is not None and not self._ended.done():
                     self._ended.set_exception(found)
                 return
-            # A fault of ours. What the engine knows may be wrong, so the lease goes to somebody else.
+            # A bug of ours. The engine's state may be wrong, so another process has to lead.
             self._succession.mute()
             say_exiting(found)
             self.end(FAILED)
 
     async def _go(self, side: Client) -> None:
-        """Reach the server, see the cluster, be elected, and then stay so."""
+        """Connect, list the cluster, be elected, and lead."""
         version = await reach(side, self._access)
         _log.info("Connected", server=self._access.server, version=version, where=self._access.where)
         context = await self._make_context()
         async with asyncio.TaskGroup() as beside:
-            beside.create_task(self._say_missing_rights(side), name="rights")
+            beside.create_task(self._log_missing_rights(side), name="rights")
             if self._serving is not None:
                 beside.create_task(self.endpoints.look_up(*self._serving), name="authorities")
             delayed = self.delayed
@@ -177,7 +176,7 @@ class Process:
                 await self._succession.begin(context, self._configuration.loaded)
             if self.elector is not None:
                 await self.elector.acquire()
-                # From here on it is renewed, however long it takes to see the cluster.
+                # Renewed from here on, however long it takes to list the cluster.
                 beside.create_task(self._hold(self.elector), name="election")
             if delayed:
                 await self._succession.begin(context, self._configuration.loaded)
@@ -196,7 +195,7 @@ class Process:
         await self._succession.lead()
 
     async def _hold(self, elector: Elector) -> None:
-        """Once it is lost nothing may be written: the performer asks the lease before every write, and hears no."""
+        """Hold the lease. Once it is lost, `may_write` is False and the performer writes nothing."""
         await elector.hold()
         self.leading, self._lost = False, True
         self.metrics.leading(self._rules.name, leads=False)
@@ -205,17 +204,17 @@ class Process:
         self.end(FAILED)
 
     async def _stop(self, going: asyncio.Task[None]) -> None:
-        """Finish what is under way and let go of the lease, unless it was lost."""
+        """Finish what is in flight and release the lease, unless it was lost."""
         self.stopping = True
         if not self._lost:
             await self._succession.drain(self._drain_s)
-        await end_tasks(going)  # or the lease would be renewed while it is released
+        await end_tasks(going)  # or it would renew the lease while we release it
         if self.elector is not None:
             await self.elector.release()
         if self.fleet is not None:
             await self.fleet.leave()
 
-    # -- what it is made of --------------------------------------------------------------------------------------
+    # -- its parts ----------------------------------------------------------------------------------------------
 
     def _client_with(
         self, access: Access, qps: float, burst: int, may_write: Callable[[], bool] | None = None
@@ -223,7 +222,7 @@ class Process:
         return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics, may_write=may_write)
 
     async def _make_context(self) -> SessionContext:
-        """A client for binds and the like, and one for events: as in kube-scheduler, neither waits for the other."""
+        """As in kube-scheduler, events have a client of their own, and neither waits for the other."""
         connection = self.config.client_connection
         clients = [
             await self._stack.enter_async_context(
@@ -251,7 +250,7 @@ class Process:
         return Fleet(side, rules, self._scheduler_names())
 
     def _scheduler_names(self) -> list[str]:
-        """Whose pods we decide on."""
+        """The schedulerNames whose pods we decide on."""
         names = [profile.scheduler_name or DEFAULT_SCHEDULER for profile in self.config.profiles]
         return names or [DEFAULT_SCHEDULER]
 
@@ -266,19 +265,19 @@ class Process:
         return elector
 
     def may_write(self) -> bool:
-        """Asked before every write."""
+        """Callers ask before every write."""
         if self._settings.shadow:
             return False
         return self.leading and (self.elector is None or self.elector.may_write())
 
     def term(self) -> int | None:
-        """The term that binds are to hold for; None: the server does not know of it, or nobody is elected."""
+        """The term that binds carry; None if the server does not check terms, or there is no election."""
         if self.elector is None or not self._settings.guarded or self._rules.lock != TERMS:
             return None
         return self.elector.term()
 
     def _check(self, loaded: Loaded) -> None:
-        """Raises InputError where the configuration cannot be used."""
+        """Raises InputError for an unusable configuration."""
         build_engine(loaded, self._settings, self._pace, self.metrics)
 
     async def _serve(self, side: Client, tasks: list[asyncio.Task[None]]) -> None:
@@ -304,35 +303,35 @@ class Process:
         await whenever_changed(file, self._reload_asked, self._reload)
 
     def reload(self) -> None:
-        """Have the configuration read again."""
+        """Load the configuration again."""
         self._reload_asked.set()
 
     async def _reload(self) -> None:
-        """Take over the file's configuration, if it is good and another."""
+        """Use the file's configuration if it is valid and new."""
         if not self._configuration.read_again():
             return
         if self.fleet is not None:
             self.fleet.decide_on(self._scheduler_names())
-        if self._context is not None:  # else the first session will have it
+        if self._context is not None:  # else the first session will use it
             await self._succession.swap(self._context, self._configuration.loaded)
         _log.info("The new configuration is in use", file=str(self._settings.config_file))
 
-    # -- telling -------------------------------------------------------------------------------------------------
+    # -- logs ----------------------------------------------------------------------------------------------------
 
-    def _say_hello(self) -> None:
+    def _log_start(self) -> None:
         _log.info("Starting situate scheduler", version=__version__, python=sys.version.split()[0])
         for line in self._settings.said:
             _log.warning(line)
 
-    async def _say_missing_rights(self, side: Client) -> None:
+    async def _log_missing_rights(self, side: Client) -> None:
         loaded, rules = self._configuration.loaded, self._rules if self._elects else None
         writes = not self._settings.shadow
         rights = rights_of(loaded.config, kinds_of(loaded), rules, writes=writes, others=loaded.others)
         for line in await missing_rights(side, rights):
             _log.error(line)
 
-    def _told_to_stop(self) -> bool:
-        """Whether that is news."""
+    def _stop_requested(self) -> bool:
+        """False if it was called before."""
         if self.stopping or (self._ended is not None and self._ended.done()):
             return False
         self.end(OK)

@@ -1,4 +1,4 @@
-"""Which proxy a server is reached through, if the kubeconfig does not say: the environment, read as Go's programs do.
+"""The proxy for a server if the kubeconfig has none: from the environment, as Go programs read it.
 
 HTTPS_PROXY (or HTTP_PROXY for an http address), unless NO_PROXY names the host: `*`, a name and all below it, `.name`
 for only those below, an address, a CIDR, each with an optional port. localhost and loopback addresses never have one.
@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 
 def from_environment(server: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy for this server, with a scheme; None: none."""
+    """The proxy for this server, with a scheme, if there is one."""
     url = urlsplit(server)
     name = "https_proxy" if url.scheme == "https" else "http_proxy"
     proxy = environ.get(name.upper()) or environ.get(name)

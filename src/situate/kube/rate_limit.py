@@ -1,7 +1,6 @@
-"""How many requests a second: client-go's token bucket, first come, first served.
+"""client-go's rate limiter: a token bucket, first come, first served.
 
-A full bucket holds `burst` tokens; one comes back every 1/qps seconds. Whoever gives up waiting has taken nothing, so
-those behind move up.
+A full bucket holds `burst` tokens; one comes back every 1/qps seconds. A cancelled waiter takes no token.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 DEFAULT_QPS: Final = 5.0
-"""What client-go takes for 0."""
+"""client-go's, for 0."""
 DEFAULT_BURST: Final = 10
 WAITERS: Final = 1_000_000
-"""How many may wait; beyond that somebody asks without end."""
+"""How many may wait; beyond that there is a bug."""
 ROUNDING: Final = 1e-9
-"""How much of a token may be missing when the timer says that it is there."""
+"""How much of a token may be missing when its timer fires."""
 
 
 class TokenBucket:
@@ -41,7 +40,7 @@ class TokenBucket:
         return len(self._waiters)
 
     def take(self) -> bool:
-        """A token, if there is one and nobody was here before."""
+        """Take a token if there is one and nobody waits."""
         if self._waiters:
             return False
         self._fill()
@@ -60,9 +59,9 @@ class TokenBucket:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it had come, and nobody is there to use it
+            if turn.done() and not turn.cancelled():  # give the token back
                 self._tokens += 1.0
-            self._serve()  # passes over us, wherever we stand in the line
+            self._serve()  # skips us
             raise
 
     def _fill(self) -> None:
@@ -95,7 +94,7 @@ class TokenBucket:
 
 
 def bucket(qps: float, burst: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """As client-go reads the two: below 0, no limit; 0, its own defaults."""
+    """As in client-go: no limit below 0, its defaults for 0."""
     if qps < 0:
         return None
     return TokenBucket(qps or DEFAULT_QPS, burst or DEFAULT_BURST, clock)

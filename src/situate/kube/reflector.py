@@ -1,17 +1,17 @@
-"""Keeps up with one kind on the API server: a list, then a watch from there, for ever. What changes is told in batches.
+"""A reflector for one kind: lists it, watches it from there, and reports changes in batches, for ever.
 
-The list comes as the beginning of the watch where the server can do that, else in pages. A watch that ends is resumed
-from the last version seen. Only if the server no longer has that version (410, as a status or as an event), or if a
-watch is silent for too long twice over, everything is listed again. What goes wrong is said in one line, and tried
-again: after 0.8 s, then twice as long each time up to 30 s, with jitter, and no sooner than the server asks.
+It streams the list as the beginning of the watch where the server supports that, else it pages. It resumes a watch that
+ends from the last version seen. It lists again only if the server no longer has that version (410), or if two watches
+in a row stay silent. It logs each problem in one line and retries with backoff: 0.8 s, doubled up to 30 s, with jitter,
+and no sooner than the server asks.
 
-A list is never older than what was told before. One that is, is not used, and the next is asked of the store itself
-(without a resourceVersion). If the store says the same, the cluster was restored from a backup: then it counts.
+A list that is older than what was reported before is not used; the next one reads the store itself (no
+resourceVersion). If the store agrees, the cluster was restored from a backup, and the list counts.
 
-What an API server may not let us see:
-- a kind that is required: not synced, so a scheduler that waits for that does not start; said, and tried again;
-- an optional kind (PodGroup): nothing waits for it. Pods that name a group of it wait, because it is not known.
-  Whether the server has it is looked up every minute or two.
+If the server does not let us see a kind:
+- a required kind is not synced, so the scheduler does not start; the reflector retries;
+- nothing waits for an optional kind (PodGroup). Pods that name a group of it stay pending. The reflector looks for the
+  kind every minute or two.
 """
 
 from __future__ import annotations
@@ -39,31 +39,30 @@ _log = Log(__name__)
 PAGE: Final = 500
 """Objects a page, as client-go."""
 PAGED_TRIES: Final = 2
-"""How often a list whose pages expired on the way is begun again; after that, it is asked for whole."""
+"""How often to restart a list whose pages expired; after that, ask for it in one page."""
 WATCH_S: Final = (300, 600)
-"""How long we ask a watch to last: at random between these, so that watches do not all end at once."""
+"""The length of a watch: random between these, so that watches do not all end at once."""
 GRACE_S: Final = 30.0
-"""How much longer than asked for a watch may last before we end it ourselves."""
+"""How much longer a watch may last before we end it ourselves."""
 IDLE_S: Final = 150.0
-"""How long a watch may be silent. API servers send a bookmark every minute, so two have failed to come."""
+"""How long a watch may be silent. API servers send a bookmark every minute, so two are missing."""
 LISTING_S: Final = 120.0
-"""How long the list at the beginning of a watch may take; after that, it is asked for in pages."""
+"""The limit for a list at the beginning of a watch; after that, page."""
 LIST_S: Final = 64.0
-"""How long one page may take."""
 SILENT_WATCHES: Final = 2
 GARBAGE_WATCHES: Final = 3
-"""After so many watches in a row that told nothing, or nothing readable, everything is listed again."""
+"""List again after so many watches in a row without an event, or without a readable one."""
 BROKEN_LISTS: Final = 3
-"""After so many lists in a watch that broke off, they are asked for in pages."""
+"""Page after so many streamed lists that broke off."""
 RELIST_S: Final = 5.0
-"""Watches that expire one after the other, in less than this, are a problem, and we back off."""
+"""Back off when watches expire faster than this."""
 SHORTEST_WATCH_S: Final = 1.0
-"""Watches that end at once and say nothing are begun no faster than this."""
+"""The pause between watches that end at once without an event."""
 LOOK_AGAIN_S: Final = 60.0
-"""How often to look whether the server has got a kind that it did not have."""
+"""How often to look for a kind that the server does not have."""
 
 MOST_SAID: Final = 1_000
-"""How many unreadable objects are remembered, so as to be said once."""
+"""How many unreadable objects are remembered, to log each once."""
 
 BACKOFF_S: Final = 0.8
 BACKOFF_MAX_S: Final = 30.0
@@ -75,13 +74,13 @@ TOO_MANY: Final = 429
 
 
 class LineBatches(Protocol):
-    """Of a stream: all whole lines that are here already, at least one; none if it has ended."""
+    """A stream: all complete lines that have arrived, at least one; none at its end."""
 
     async def batch(self) -> list[bytes]: ...
 
 
 class ListWatchClient(Protocol):
-    """What is needed of situate.kube.client.Client."""
+    """The part of situate.kube.client.Client that a reflector needs."""
 
     async def request(
         self, method: str, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float = LIST_S
@@ -93,7 +92,7 @@ class ListWatchClient(Protocol):
 
 
 class ListBackoff:
-    """How long to wait before the next attempt, as client-go: longer each time, from the start again after a while."""
+    """client-go's backoff: longer each time, reset after a while."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
@@ -110,7 +109,7 @@ class ListBackoff:
 
 
 class Reflector:
-    """One kind. `run` never ends by itself; cancel it."""
+    """`run` it until it is cancelled."""
 
     def __init__(
         self,
@@ -125,14 +124,14 @@ class Reflector:
         reader: Reader[Any] | RawReader | None = None,
         since: str = "",
     ) -> None:
-        """`since`: a version up to which everything is known already; only what came after it is told, if that can."""
+        """`since`: a version up to which the caller knows everything; the reflector resumes from there if it can."""
         self.kind = kind
-        self.mirror = ObjectCache(kind.model)
+        self.cache = ObjectCache(kind.model)
         self.synced = asyncio.Event()
         self.problem = ""
-        """What keeps us from seeing this kind, in one line; empty if nothing does."""
+        """What keeps us from seeing this kind, in one line; or empty."""
         self.last_contact: float | None = None
-        """When, on the clock, the server last said anything of this kind."""
+        """When the server last sent anything about this kind."""
         self.lists = self.watches = self.unreadable_frames = 0
         self._client = client
         self._reader = reader or Reader(kind.model)
@@ -151,15 +150,15 @@ class Reflector:
         self._said: set[tuple[str, str]] = set()
         self._opened = False
         self._heard = 0
-        """Batches of the watch that is under way, if it was opened at all."""
+        """Batches of the current watch."""
         if since:
             self._listed = True
-            self.mirror.reached(since)
+            self.cache.reached(since)
             self.synced.set()
 
     @property
     def served(self) -> str | None:
-        """The version of the API in which the server has this kind; None if it has it in none, or that is not known."""
+        """The API version in which the server has this kind; None if it has none, or that is unknown."""
         return self._version
 
     async def run(self) -> None:
@@ -175,12 +174,11 @@ class Reflector:
                 await self._ended(self._clock() - began)
 
     async def _ended(self, lasted_s: float) -> None:
-        """As the server wanted it, when its time was over. But some end watches at once."""
+        """The server ended the watch in time. Some servers end watches at once."""
         if self._listed and (wait_s := self._left_of_shortest_watch(lasted_s)):
             await self._rest(wait_s)
 
     async def _attempt(self) -> None:
-        """One request, or one run of pages, towards keeping up."""
         if self._version is None:
             await self._find()
         elif self._listed:
@@ -194,14 +192,14 @@ class Reflector:
         self._version = await served_version(self._client, self.kind)
         if self._version is None:
             self._contact()
-            self.synced.set()  # known to be absent
+            self.synced.set()  # the server does not have it
             await self._rest(LOOK_AGAIN_S * (1 + self._dice.random()))
 
     # -- lists -------------------------------------------------------------------------------------------------------
 
     async def _list_by_watch(self, path: str) -> None:
-        """A watch that begins with everything there is, and goes on from there."""
-        since = "" if self._from_store else self.mirror.version
+        """A watch that begins with the list."""
+        since = "" if self._from_store else self.cache.version
         seconds = self._watch_seconds()
         params = {
             **self.kind.params,
@@ -212,7 +210,7 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
         }
-        self.mirror.begin_list()
+        self.cache.begin_list()
         self.watches += 1
         async with (
             asyncio.timeout(LISTING_S) as deadline,
@@ -232,14 +230,14 @@ class Reflector:
             raise ApiError(0, UNREADABLE, "the watch ended before the list in it was complete")
 
     def _collect(self, batch: list[bytes], since: str) -> list[bytes] | None:
-        """Frames of the list. Gives those after its end, if that has come; else None."""
+        """Take frames of the list; the lines after its end, or None before that."""
         for number, line in enumerate(batch, 1):
             frame = self._frame(line)
             if frame.type in (ADDED, MODIFIED):
                 self._readable(frame.item)
-                self.mirror.collect(frame.item)
+                self.cache.collect(frame.item)
             elif frame.type == DELETED:
-                self.mirror.collect_no_more(frame.item)
+                self.cache.collect_no_more(frame.item)
             elif frame.type == BOOKMARK and frame.listed:
                 self._end_list(frame.item.version, since)
                 return batch[number:]
@@ -247,8 +245,8 @@ class Reflector:
         return None
 
     async def _list_by_pages(self, path: str) -> None:
-        """Everything there is, of the store itself, which has nothing older than what we saw."""
-        self.mirror.begin_list()
+        """A list of the store itself, which cannot be older than what we saw."""
+        self.cache.begin_list()
         params = self.kind.params
         if self._expired_pages < PAGED_TRIES:
             params["limit"] = str(PAGE)
@@ -257,7 +255,7 @@ class Reflector:
             self._contact()
             for item in page.items:
                 self._readable(item)
-                self.mirror.collect(item)
+                self.cache.collect(item)
             if not page.more:
                 break
             self._tell_early()
@@ -265,21 +263,21 @@ class Reflector:
         self._end_list(page.version, "")
 
     def _tell_early(self) -> None:
-        """The first list is told as it comes, and is of the store itself. Later ones are told whole, or not at all."""
-        if not self.mirror.version and (changes := self.mirror.collected()):
+        """Report the first list as it comes: it is of the store itself. Report later lists whole or not at all."""
+        if not self.cache.version and (changes := self.cache.collected()):
             self._tell(changes)
 
     def _end_list(self, version: str, since: str) -> None:
-        """The list is whole: tell what it changes. Unless it is older than what was told before."""
+        """Report what the complete list changes, unless it is older than what was reported before."""
         if not version:
             raise ApiError(0, UNREADABLE, "a list without a resourceVersion")
-        if older(version, self.mirror.version):
-            told, self._from_store = self.mirror.version, True
+        if older(version, self.cache.version):
+            told, self._from_store = self.cache.version, True
             if not since:
-                self.mirror.forget_versions()
+                self.cache.forget_versions()
             what = "an older state" if since else "an older state of the store itself, as after a restored backup"
             raise ApiError(0, STALE, f"listed {what}: resourceVersion {version}, having seen {told}")
-        changes = self.mirror.end_list(version)
+        changes = self.cache.end_list(version)
         self.lists += 1
         self._listed = self._streams_lists = True
         self._from_store = False
@@ -295,7 +293,7 @@ class Reflector:
         params = {
             **self.kind.params,
             "watch": "true",
-            "resourceVersion": self.mirror.version,
+            "resourceVersion": self.cache.version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
         }
@@ -310,9 +308,9 @@ class Reflector:
                 self._take(batch)
 
     def _take(self, batch: list[bytes]) -> None:
-        """Tell of all events that are here, at once; also of those before one that ends the watch."""
+        """Report all events of a batch at once, also those before one that ends the watch."""
         changes: list[Change] = []
-        happened, read = self.mirror.happened, self._reader.frame
+        happened, read = self.cache.happened, self._reader.frame
         try:
             for line in batch:
                 try:
@@ -331,10 +329,10 @@ class Reflector:
         if frame.type == ERROR:
             raise from_status(0, frame.status)
         if frame.type == BOOKMARK:
-            self.mirror.reached(frame.item.version)
+            self.cache.reached(frame.item.version)
             return
         self._readable(frame.item)
-        self.mirror.happened(frame.type, frame.item, changes)
+        self.cache.happened(frame.type, frame.item, changes)
 
     def _frame(self, line: bytes) -> Frame[Any]:
         try:
@@ -357,18 +355,18 @@ class Reflector:
         if item.object is None:
             said = (item.uid, item.problem)
             log = _log.v(4).info if said in self._said else _log.warning
-            log("An object is left out, because it cannot be read", kind=self.kind.name, err=item.problem)
+            log("Ignoring an object that cannot be decoded", kind=self.kind.name, err=item.problem)
             if len(self._said) < MOST_SAID:
                 self._said.add(said)
 
     def _contact(self) -> None:
-        """Something was told."""
+        """The server sent something."""
         self._heard += 1
         self._silent = 0
         self._answered()
 
     def _answered(self) -> None:
-        """Nothing need have been told, but somebody is there and lets us see this kind."""
+        """The server responded, and lets us see this kind."""
         self._opened = True
         self.last_contact = self._clock()
         if self.problem:
@@ -379,7 +377,7 @@ class Reflector:
     def _watch_seconds(self) -> int:
         return self._dice.randint(*WATCH_S)
 
-    # -- what goes wrong ---------------------------------------------------------------------------------------------
+    # -- errors ------------------------------------------------------------------------------------------------------
 
     async def _failed(self, error: ApiError, lasted_s: float) -> None:
         verb = "watch" if self._listed else "list"
@@ -399,7 +397,7 @@ class Reflector:
             await self._rest(wait_s)
 
     def _react(self, error: ApiError) -> float | None:
-        """What to do next time, and in how many seconds, if that is foreseen; None: it is a problem, so back off."""
+        """Choose what to do next; the pause before it in seconds, or None to back off."""
         listing = not self._listed
         if self.kind.optional and error.not_found:
             self._lose_kind()
@@ -413,13 +411,13 @@ class Reflector:
         if listing and self._streams_lists:
             return self._react_to_no_list(error)
         if not listing:
-            # Kubernetes says Timeout too, in a 504; but who says anything is not silent.
+            # A 504 also has the reason Timeout, but a server that sends one is not silent.
             self._silent += error.status == 0 and error.reason == TIMEOUT and not self._heard
             self._listed = self._silent < SILENT_WATCHES and self._garbage < GARBAGE_WATCHES
         return None
 
     def _react_to_expiry(self, listing: bool) -> float | None:
-        """The version from which to go on is no more: list. If it was a list that expired, ask the store itself."""
+        """Our version is too old: list. If a list expired, read the store itself."""
         self._listed = False
         if not listing:
             self._from_store = False
@@ -432,7 +430,7 @@ class Reflector:
         return 0.0 if self._expired_pages <= PAGED_TRIES else None
 
     def _react_to_no_list(self, error: ApiError) -> float | None:
-        """A list in a watch did not come. It may come in pages, if it was not refused altogether."""
+        """A streamed list failed. Page instead, unless the server refuses lists altogether."""
         self._broken_lists += error.status == 0 and error.sent
         cannot = error.status > 0 and not (error.unauthorized or error.forbidden or error.not_found)
         if (cannot and error.status != TOO_MANY) or self._broken_lists >= BROKEN_LISTS:
@@ -441,21 +439,21 @@ class Reflector:
         return None
 
     def _lose_kind(self) -> None:
-        """An optional kind that is not served any more has no objects."""
+        """A kind that the server no longer has has no objects."""
         self._version, self._listed = None, False
-        self.mirror.begin_list()
-        changes = self.mirror.end_list("")
+        self.cache.begin_list()
+        changes = self.cache.end_list("")
         if changes:
             self._tell(changes)
         self.synced.set()
 
     def _was_a_cut(self, error: ApiError) -> bool:
-        """A watch that was under way, and broke: that happens, and is no problem."""
+        """Whether an open watch broke: that happens, and is no problem."""
         broke = error.status == 0 and error.reason not in (UNREADABLE, STALE)
         return self._listed and self._opened and broke
 
     def _overran(self) -> None:
-        """A watch that went on for longer than asked for; or a list in a watch that never came to its end."""
+        """A watch outlasted its time, or a streamed list never completed."""
         if not self._listed:
             self._streams_lists = False
 
@@ -464,7 +462,7 @@ class Reflector:
 
 
 def _advice(error: ApiError, kind: Kind) -> str:
-    """What the server said, and what somebody can do about it."""
+    """The server's message, and what to do about it."""
     if error.forbidden:
         return f'{error.message}; grant "list" and "watch" on {kind.resource} in API group "{kind.group}"'
     if error.not_found:

@@ -1,7 +1,4 @@
-"""Notices that the configuration file is another, on SIGHUP or because what is on the disk changed, and reads it again.
-
-It is looked at every few seconds. If it is wrong, what there was stays. Nothing here says what to do with it.
-"""
+"""Reloads the configuration file when it changes, and on SIGHUP. A wrong one changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _log = Log(__name__)
 async def whenever_changed(
     file: WatchedFile | None, asked: asyncio.Event, then: Callable[[], Awaitable[None]], every_s: float = LOOK_EVERY_S
 ) -> None:
-    """Until cancelled: call whenever the file changed, or somebody asked. One call at a time."""
+    """Call `then` whenever the file changed or `asked` is set, until cancelled. One call at a time."""
     while True:
         try:
             async with asyncio.timeout(every_s if file is not None else None):
@@ -39,36 +36,34 @@ async def whenever_changed(
 
 
 def needs_restart(old: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> tuple[str, ...]:
-    """The fields whose new values hold only after a restart."""
-    found = []
-    if old.leader_election != new.leader_election:
-        found.append("leaderElection")
-    if old.client_connection != new.client_connection:
-        found.append("clientConnection")
-    if old.delay_cache_until_active != new.delay_cache_until_active:
-        found.append("delayCacheUntilActive")
-    return tuple(found)
+    """The changed fields that take effect only after a restart."""
+    fields = (
+        ("leader_election", "leaderElection"),
+        ("client_connection", "clientConnection"),
+        ("delay_cache_until_active", "delayCacheUntilActive"),
+    )
+    return tuple(name for field, name in fields if getattr(old, field) != getattr(new, field))
 
 
 def without_restart(old: Loaded, new: Loaded) -> Loaded:
-    """The new one, as far as it holds at once."""
+    """The new configuration, as far as it takes effect at once."""
     kept = {"leader_election": old.config.leader_election, "client_connection": old.config.client_connection}
     return Loaded(replace(new.config, **kept), new.others)
 
 
 class Configuration:
-    """The configuration in use, and how it is replaced. `check` raises InputError for one that cannot be used."""
+    """The configuration in use. `check` raises InputError for one that cannot be used."""
 
     def __init__(self, settings: Settings, loaded: Loaded, check: Callable[[Loaded], None]) -> None:
         self.loaded = loaded
         """The one in use."""
         self._read = loaded
-        """As it was last read, with what holds only after a restart."""
+        """As last read, with what takes effect only after a restart."""
         self._settings = settings
         self._check = check
 
     def read_again(self) -> bool:
-        """Whether there is another one, and it is good; `loaded` is that one then."""
+        """Load the file again; whether `loaded` is a new configuration now."""
         if self._settings.config_file is None:
             _log.info("There is no --config to read again")
             return False

@@ -1,4 +1,4 @@
-"""`situate scheduler`, once its flags are read: finds the cluster, and runs the process on it."""
+"""`situate scheduler` with its flags parsed: finds the cluster and runs the process on it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from situate.kube.settings import Settings
 from situate.loop.logs import set_up
 
 COLLECTIONS: Final = (10_000, 20, 20)
-"""How often garbage is looked for: there is little, and looking at Python's own pace takes 3 % of the time."""
+"""Collect garbage rarely: there is little, and Python's defaults take 3 % of the time."""
 
 
 def run(settings: Settings) -> int:
-    """Schedule until told to stop; the exit code. Raises InputError for what cannot be used."""
+    """Schedule until stopped; the exit code. Raises InputError."""
     set_up(settings.logging)
     gc.set_threshold(*COLLECTIONS)
     loaded = settings.load()

@@ -1,4 +1,4 @@
-"""A self-signed certificate for the scheduler's own port, where nobody gave one."""
+"""A self-signed certificate for the scheduler's own port, if there is no other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Final
 
 LIFE: Final = timedelta(days=365)
 SLACK: Final = timedelta(hours=1)
-"""Before it is made, for clocks that are behind."""
+"""Validity before now, for clocks that are behind."""
 _USAGES: Final = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
     *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
 )
 PAIR_NAME: Final = "kube-scheduler"
-"""What the files in --cert-dir are called, as kube-scheduler calls them."""
+"""kube-scheduler's name for the files in --cert-dir."""
 
 
 def self_signed(name: str = PAIR_NAME) -> tuple[bytes, bytes]:
     """A certificate and its key, as PEM."""
-    # Imported late: most schedulers are given a certificate, or have no port.
+    # Imported late: most schedulers have a certificate, or no port.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -59,7 +59,7 @@ def self_signed(name: str = PAIR_NAME) -> tuple[bytes, bytes]:
 
 
 def pair_in(folder: Path, name: str = PAIR_NAME) -> tuple[Path, Path]:
-    """The certificate and key of a folder; made there if they are not. Raises InputError or OSError."""
+    """The certificate and key in a folder, made if they are missing. Raises InputError or OSError."""
     cert, key = folder / f"{name}.crt", folder / f"{name}.key"
     if not (cert.exists() and key.exists()):
         made_cert, made_key = self_signed(name)
@@ -71,7 +71,7 @@ def pair_in(folder: Path, name: str = PAIR_NAME) -> tuple[Path, Path]:
 
 
 def load(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Into a context. The ssl module reads files only, so these are files for a moment, readable by us alone."""
+    """Load into a context. The ssl module reads files only, so these are temporary files that only we can read."""
     with ExitStack() as stack:
         files = []
         for data in (cert, key):
@@ -83,5 +83,5 @@ def load(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 
 
 def _private_folder() -> str | None:
-    """Memory rather than a disk, where there is such a folder: a root filesystem may be read-only."""
+    """In memory where possible: a root filesystem may be read-only."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a file of ours, made safely

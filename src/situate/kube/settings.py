@@ -1,4 +1,4 @@
-"""What a scheduler process is started with: its flags and its configuration, and the pace that follows from them."""
+"""The settings of a scheduler process: its flags, its configuration, and how fast it decides."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from situate.loop.drive import PAUSE_ABOVE
 from situate.loop.logs import Logging
 
 OWN_LEASE: Final = ("kube-system", "situate-scheduler")
-"""Namespace and name of the lease of the scheduler inside `situate up`: who elects by it stands by for that one."""
+"""The lease of the scheduler inside `situate up`: whoever elects by it stands by for that one."""
 BATCH_S: Final = 10.0
 PAUSE_S: Final = 5.0
-"""How many seconds of binds, at the rate that is allowed, are decided in one step, and may be under way before another:
-together less than a bind may take before it counts as failed (BIND_ANSWER_MS)."""
+"""At the rate limit, decide at most BATCH_S seconds' worth of binds in one step, with at most PAUSE_S seconds' worth in
+flight: together less than a bind may take before it counts as failed (BIND_ANSWER_MS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration that was read and validated, with the plugins of others that it names."""
+    """A validated configuration, with the third-party plugins that it names."""
 
     config: KubeSchedulerConfiguration
     others: Mapping[str, type] = field(default_factory=dict)
@@ -35,25 +35,25 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the flags come to."""
+    """The parsed flags."""
 
     load: Callable[[], Loaded]
-    """Reads the configuration anew. Raises InputError or OSError."""
+    """Loads the configuration again. Raises InputError or OSError."""
     config_file: Path | None = None
     kubeconfig: str | None = None
     context: str | None = None
     master: str | None = None
     guarded: bool = False
-    """Whether the server is situate's own, which checks each bind against the term of the scheduler's lease."""
+    """The server is situate's own, which checks each bind against the term of the scheduler's lease."""
     fleet: FleetRules | None = None
-    """One of several that share the work. Nobody is elected then."""
+    """Membership in a fleet. There is no election then."""
     journal: Path | None = None
     unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
-    """After how long an unschedulable pod is tried again for no reason."""
+    """How long an unschedulable pod waits at most before a retry."""
     shadow: bool = False
-    """Only look on, and compare. Nothing is written then, and nobody is elected."""
+    """Only watch, and compare decisions. It writes nothing, and there is no election."""
     shadow_json: bool = False
-    """Whether what a shadow says when it stops is for programs."""
+    """Print the shadow's report as JSON."""
     serving: ListenSettings | None = None
     authentication_kubeconfig: str | None = None
     authorization_kubeconfig: str | None = None
@@ -65,19 +65,19 @@ class Settings:
     deny_ttl_s: float = TTL_S
     logging: Logging = field(default_factory=Logging)
     said: Sequence[str] = ()
-    """What to say at the start about flags that have no effect."""
+    """Warnings to log at the start about flags that have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPace:
-    """How fast to decide, so that binds keep up."""
+    """How many decisions to make at a time, so that binds keep up."""
 
     batch: int
     pause_above: int
 
     @staticmethod
     def at(qps: float) -> DecisionPace:
-        """At so many requests a second; there is no limit below 0, and at 0 there is kube-scheduler's own, 50."""
+        """At this rate limit: none below 0, and kube-scheduler's 50 for 0."""
         if qps < 0:
             return DecisionPace(BATCH, PAUSE_ABOVE)
         rate = qps or 50.0

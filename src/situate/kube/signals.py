@@ -1,4 +1,4 @@
-"""The signals that a scheduler process hears: SIGTERM and SIGINT end it, SIGHUP has its configuration read again."""
+"""Signals of a scheduler process: SIGTERM and SIGINT stop it, SIGHUP reloads its configuration."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _log = Log(__name__)
 
 
 @contextmanager
-def heard(stop: Callable[[], bool], reload: Callable[[], None]) -> Iterator[None]:
-    """In the running event loop. `stop` is False if it had been told before: then the process ends on the spot."""
+def handle_signals(stop: Callable[[], bool], reload: Callable[[], None]) -> Iterator[None]:
+    """In the running event loop. If `stop` returns False, it was called before, and the process exits at once."""
     loop = asyncio.get_running_loop()
     for number in ENDING:
         loop.add_signal_handler(number, partial(_end, stop, number))

@@ -1,7 +1,7 @@
-"""The scheduler's own port: health, metrics and configuration over TLS, for those whom the API server vouches for.
+"""The scheduler's own port: health, metrics and configuration over TLS. Read-only.
 
-Only reads. Whether somebody may read is asked of the API server (see delegated.py); the paths of health checks are
-open to everybody, and say no more than which check failed.
+The API server decides who may read (see delegated.py). Health checks are open to everybody, and tell only which check
+failed.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserv
 TEXT: Final = "text/plain"
 
 Page = Callable[[], tuple[str, bytes]]
-"""Gives a content type and a body."""
+"""Returns a content type and a body."""
 
 _log = Log(__name__)
 
 
 class Connected(Protocol):
-    """A request, as far as it says who is at the other end."""
+    """The part of a request that has the client's certificate."""
 
     def get_extra_info(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenSettings:
-    """What the flags say about the port."""
+    """The flags for the port."""
 
     address: str = "0.0.0.0"
     port: int = PORT
@@ -63,7 +63,7 @@ class ListenSettings:
 
 
 class StatusServer:
-    """Answers until it is left; use in `async with`. Raises InputError for what cannot be had: a port, a file."""
+    """Use in `async with`. Raises InputError for a port or a file that cannot be used."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class StatusServer:
 
     @property
     def port(self) -> int:
-        """The one that it got, where any would do."""
+        """The actual port, if the setting was 0."""
         return int(self._runner.addresses[0][1])
 
     async def __aenter__(self) -> StatusServer:
@@ -120,7 +120,7 @@ class StatusServer:
     # -- TLS -----------------------------------------------------------------------------------------------------
 
     def trust(self, authorities: str) -> None:
-        """Take client certificates of these authorities (PEM), from the next connection on. Raises InputError."""
+        """Accept client certificates of these authorities (PEM) on new connections. Raises InputError."""
         try:
             self._tls.load_verify_locations(cadata=authorities)
         except (ssl.SSLError, ValueError) as error:
@@ -128,7 +128,7 @@ class StatusServer:
         self._tls.verify_mode = ssl.CERT_OPTIONAL
 
     async def look_up_authorities(self, client: Client) -> str:
-        """Trust whom the API server trusts, as it says in a ConfigMap; what went wrong, or nothing."""
+        """Trust the API server's client authorities, which are in a ConfigMap; what went wrong, or nothing."""
         try:
             data = msgspec.json.decode(await client.request("GET", CONFIG_MAP), type=dict[str, Any]).get("data") or {}
             if authorities := str(data.get("client-ca-file") or ""):
@@ -140,7 +140,7 @@ class StatusServer:
         return ""
 
     def reload_certificate(self) -> None:
-        """If the files of the certificate are others than before, the next connections get the new one."""
+        """Use the certificate in the files for new connections if it changed."""
         stamp = _stamps(self._where)
         if stamp == self._stamp:
             return
@@ -152,13 +152,13 @@ class StatusServer:
         else:
             _log.info("Loaded a new serving certificate", file=self._where.cert_file)
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     @web.middleware
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Authentication, then authorisation; and whatever goes wrong is an answer, not a page of our insides."""
+        """Authenticate, then authorize. Any error becomes a Status, not a traceback."""
         path = request.path
         try:
             user = await self._authentication.of(request.headers.get("Authorization", ""), by_certificate(request))
@@ -194,7 +194,7 @@ def _text(status: int, text: str) -> web.Response:
 
 
 def _status(code: int, reason: str, message: str) -> web.Response:
-    """A refusal as Kubernetes' servers give it."""
+    """An error response as Kubernetes' servers send it."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -248,7 +248,7 @@ def openssl_name(suite: str) -> str:
 
 
 def _stamps(where: ListenSettings) -> tuple[tuple[int, int], ...]:
-    """What changes when the files of the certificate do."""
+    """Changes when the files of the certificate do."""
     found = []
     for name in (where.cert_file, where.key_file):
         try:
@@ -260,7 +260,7 @@ def _stamps(where: ListenSettings) -> tuple[tuple[int, int], ...]:
 
 
 def by_certificate(request: Connected) -> RequestUser | None:
-    """Whoever showed a certificate that our authorities signed: the common name, in the organizations."""
+    """The user of a verified client certificate: its common name, with its organizations as groups."""
     shown = request.get_extra_info("peercert")
     if not shown:
         return None
@@ -280,7 +280,7 @@ def _no_port(where: ListenSettings, error: OSError) -> str:
 
 
 async def keep_certificate_fresh(serving: StatusServer, every_s: float = 60.0) -> None:
-    """Until cancelled: certificates are replaced while we run."""
+    """Until cancelled: somebody may replace the certificate while we run."""
     while True:
         await asyncio.sleep(every_s)
         serving.reload_certificate()

@@ -1,7 +1,7 @@
-"""TLS to the API server: whom we trust, whom we show ourselves as, and both again when their files change.
+"""TLS to the API server: authorities and client certificates, reloaded when their files change.
 
-One context lives as long as the process; new certificates are put into it, and are used by connections made from then
-on. Certificates are checked before they replace others, so a file half written changes nothing.
+One context lives as long as the process; new connections use the certificates that were loaded last. A certificate is
+checked before it replaces another, so a half-written file changes nothing.
 """
 
 from __future__ import annotations
@@ -15,25 +15,23 @@ from pathlib import Path
 from typing import Final
 
 REREAD_S: Final = 60.0
-"""How often files are looked at for a change."""
 PEM_BYTES: Final = 1 << 20
-"""How long a file of certificates may be."""
 
 
 class BadPemError(ValueError):
-    """What is wrong with a certificate or key, for a person."""
+    """A certificate or key that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A client certificate, with those that vouch for it, and its key; both PEM."""
+    """A client certificate with its chain, and its key; both PEM."""
 
     certificate: bytes
     key: bytes
 
 
 class Named(ssl.SSLContext):
-    """A context that asks for one name, whatever the address is (`tls-server-name`), through proxies too."""
+    """A context that expects one name, whatever the address is (`tls-server-name`), through proxies too."""
 
     server_name = ""
 
@@ -49,7 +47,7 @@ class Named(ssl.SSLContext):
 
 
 def client_context(authority: bytes, *, verify: bool = True, server_name: str = "") -> ssl.SSLContext:
-    """For connections to one server. Without an authority of its own, the system's are trusted."""
+    """For connections to one server. Without an authority, trust the system's."""
     context = Named(ssl.PROTOCOL_TLS_CLIENT)
     context.server_name = server_name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -65,7 +63,7 @@ def client_context(authority: bytes, *, verify: bool = True, server_name: str = 
 
 
 def trust(context: ssl.SSLContext, authority: bytes) -> None:
-    """Trust these as well. Raises BadPemError."""
+    """Trust these, too. Raises BadPemError."""
     try:
         context.load_verify_locations(cadata=authority.decode("ascii"))
     except (ssl.SSLError, ValueError):
@@ -73,9 +71,9 @@ def trust(context: ssl.SSLContext, authority: bytes) -> None:
 
 
 def show(context: ssl.SSLContext, pair: Pair) -> None:
-    """Show this certificate from now on; nothing is changed by one that is bad. Raises BadPemError.
+    """Use this certificate from now on; a bad one changes nothing. Raises BadPemError.
 
-    OpenSSL reads certificates from files only, so these are files for a moment, which nobody else may read.
+    OpenSSL reads certificates from files only, so these are temporary files that nobody else may read.
     """
     with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
         for file, data in ((certificate, pair.certificate), (key, pair.key)):
@@ -103,7 +101,7 @@ def _words(error: OSError) -> str:
 
 
 def read_pem(path: str) -> bytes:
-    """Raises OSError, and BadPemError for what is no regular small file."""
+    """Raises OSError, and BadPemError if the file is too long."""
     with Path(path).open("rb") as file:
         data = file.read(PEM_BYTES + 1)
     if len(data) > PEM_BYTES:
@@ -112,7 +110,7 @@ def read_pem(path: str) -> bytes:
 
 
 class TlsFiles:
-    """Keeps a context up to date with the files it was made from; looks at them once a minute, when asked."""
+    """Keeps a context up to date with its files. `refresh` looks at them once a minute."""
 
     def __init__(
         self,
@@ -134,7 +132,7 @@ class TlsFiles:
         self.version = 0
 
     def refresh(self, *, now: bool = False) -> bool:
-        """Look at the files if it is time, or `now`; whether they had changed and could be used."""
+        """Look at the files if it is time, or `now`; whether new ones are in use."""
         at = self._clock()
         if at < self._next and not now:
             return False
@@ -148,7 +146,7 @@ class TlsFiles:
             if self._certificate or self._key:
                 show(self._context, self._pair())
         except (OSError, BadPemError):
-            return False  # the old ones may still do; the change is looked at again
+            return False  # the old ones may still do; look again later
         self._seen = seen
         self.version += 1
         return True

@@ -1,2 +1,2 @@
-"""Runs the controllers of core/reconcile: what they read is kept here, whom a change concerns is called, and a port has
-their effects carried out, by HTTP or in the same process."""
+"""Runs the controllers of core/reconcile: caches what they read, calls those that a change concerns, and performs their
+effects through a port, over HTTP or in the same process."""

@@ -1,4 +1,4 @@
-"""What controllers read: all objects, reduced to what is asked of them, and whom each change concerns. Pure."""
+"""What controllers read: all objects, reduced to the fields they need, and what to do after each change. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Collect", "Empty", "Reconcile", "ServedKind", "Survey", "Task", "Con
 
 
 class ServedKind(NamedTuple):
-    """A kind that the API has; `resource` is its plural in paths."""
+    """A kind of the API; `resource` is its plural in paths."""
 
     api_version: str
     kind: str
@@ -43,20 +43,20 @@ class Reconcile(NamedTuple):
 
 
 class Collect(NamedTuple):
-    """See whether an object is garbage."""
+    """Check whether an object is garbage."""
 
     uid: str
 
 
 class Empty(NamedTuple):
-    """Go on with the deletion of a namespace."""
+    """Continue the deletion of a namespace."""
 
     namespace: str
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Look at all nodes, or for what is left of those that are gone."""
+    """Check all nodes, or clean up after deleted ones."""
 
     of: Literal["zones", "leftovers"]
 
@@ -91,7 +91,7 @@ _DECODERS: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in _S
 
 
 class ControllerCache:
-    """All objects as they were last seen. With a profile, nodes are looked after, and when they are seen matters."""
+    """All objects as last seen. With a profile, nodes are monitored, and the time of each change matters."""
 
     def __init__(self, served: Iterable[ServedKind], profile: NodeProfile | None = None) -> None:
         self.objects = ObjectIndex()
@@ -102,8 +102,8 @@ class ControllerCache:
         self._progress: dict[tuple[str, str], int] = {}
 
     def renewed(self, body: bytes, now: Millis) -> list[Task]:
-        """A lease of a node was written. Concerns nobody, as whoever waits for a node to fall silent looks when it is
-        time; unless that is sooner now."""
+        """A node's lease was written. The node's controller has a timer for its expiry, and is called only if that is
+        sooner now."""
         if self.heartbeats is not None:
             lease = _decode_lease(body)
             meta = lease.metadata
@@ -115,13 +115,13 @@ class ControllerCache:
         return []
 
     def put(self, served: ServedKind, body: bytes, now: Millis = 0) -> list[Task]:
-        """An object was added or changed. Who has to be called now?"""
+        """An object was added or changed; what to do now."""
         meta = _decode_any(body).metadata
         self._moved(served, int(meta.resource_version or 0))
         where = (served.api_version, served.kind, meta.namespace, meta.name)
         had = self._uids.get(where)
         tasks: list[Task] = []
-        if had is not None and had != meta.uid:  # another of its name
+        if had is not None and had != meta.uid:  # another object of its name
             tasks += self.drop(served, meta.namespace, meta.name, 0, now)
         before = self.graph.by_uid(meta.uid)
         ref = ObjectRef(served.api_version, served.kind, meta.namespace, meta.name, meta.uid)
@@ -136,7 +136,7 @@ class ControllerCache:
         return tasks
 
     def drop(self, served: ServedKind, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
-        """An object is gone. Who has to be called now?"""
+        """An object is gone; what to do now."""
         self._moved(served, revision)
         uid = self._uids.pop((served.api_version, served.kind, namespace, name), None)
         item = None if uid is None else self.graph.by_uid(uid)
@@ -155,16 +155,16 @@ class ControllerCache:
         return tasks
 
     def has(self, ref: ObjectRef) -> OwnedObject | None:
-        """The object as it was last seen."""
+        """The object as last seen."""
         uid = self._uids.get((ref.api_version, ref.kind, ref.namespace, ref.name))
         return None if uid is None else self.graph.by_uid(uid)
 
     def progress(self, ref: ObjectRef) -> int:
-        """The newest revision of objects of its kind that was seen: those of a kind are told in order."""
+        """The newest revision that we saw of its kind: objects of a kind come in order."""
         return self._progress.get((ref.api_version, ref.kind), 0)
 
     def everything(self) -> Iterator[Task]:
-        """Whom to call after a restart: everybody."""
+        """What to do after a restart: call every controller."""
         for kind in CONTROLLERS:
             managed: Sequence[Any] = self.objects.among(kind)
             for one in managed:
@@ -178,7 +178,7 @@ class ControllerCache:
             yield Empty(name)
 
     def all_nodes(self) -> Iterator[Task]:
-        """Whom to call when it is seen again whether nodes live."""
+        """What to do when we see leases again."""
         if self.heartbeats is not None:
             for node in self.objects.among(ManagedNode):
                 yield Reconcile(ManagedNode, "", node.metadata.name)
@@ -232,14 +232,14 @@ class ControllerCache:
         return [Reconcile(ManagedPod, new.metadata.namespace, new.metadata.name)]
 
     def _collects(self, item: OwnedObject, before: OwnedObject | None) -> Iterator[Task]:
-        """It, what it owns and who owns it, where that may matter: most objects have nothing to do with others."""
+        """Garbage collection of it, its dependents and its owners, where that may matter."""
         meta = item.meta
         if meta.owner_references or meta.deletion_timestamp is not None:
             yield Collect(item.ref.uid)
             for owner in meta.owner_references:
                 yield Collect(owner.uid)
-        # New owners are waited for by nobody; those that are going or gone may be. That one changes otherwise is
-        # nothing to what it owns: a ReplicaSet does whenever one of its pods does.
+        # Dependents wait for an owner that is going or gone, not for a new or changed one: a ReplicaSet changes with
+        # each of its pods.
         if before is item or (before is not None and _is_going(before.meta) != _is_going(meta)):
             for dependent in self.graph.dependents(item.ref.uid):
                 yield Collect(dependent.ref.uid)

@@ -1,4 +1,4 @@
-"""The Event of core/v1 that a controller's RecordEvent comes to, whoever keeps it. Pure."""
+"""The core/v1 Event of a controller's RecordEvent. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["event_body", "event_name", "space_of"]
 
 
 def space_of(event: RecordEvent) -> str:
-    """Where it is kept: beside the object, or, if that has no namespace, in the default one."""
+    """The namespace of the object; `default` if it has none."""
     return event.ref.namespace or "default"
 
 
 def event_name(event: RecordEvent, now_ns: int, count: int) -> str:
-    """Of several in one moment, `count` tells them apart."""
+    """`count` tells events of one moment apart."""
     return f"{event.ref.name}.{now_ns:x}{count % 4096:03x}"
 
 

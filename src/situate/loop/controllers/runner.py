@@ -1,9 +1,9 @@
-"""Calls controllers, and has done what they ask for.
+"""Calls controllers and performs their effects.
 
-- The controller of one object is never called twice at once, and not before what it wrote last was seen: it would ask
-  for the same again.
-- One whose effects were refused is called again, after a wait that doubles each time (RETRY_FIRST_MS to RETRY_LAST_MS).
-- Nothing is remembered that matters: whoever starts anew calls everybody once.
+- It never calls the controller of one object twice at once, nor before it has seen what that controller wrote last: the
+  controller would ask for the same again.
+- It retries a controller whose effects were refused, with exponential backoff (RETRY_FIRST_MS to RETRY_LAST_MS).
+- It has no state to lose: a new runner calls every controller once.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from situate.loop.logs import Log
 __all__ = ["Runner"]
 
 WORKERS: Final = 16
-"""How many controllers' effects may be under way at once."""
+"""How many controllers may have effects in flight at once."""
 RETRY_FIRST_MS: Final = 20
 RETRY_LAST_MS: Final = 60_000
 SEEN_S: Final = 30.0
-"""How long to wait until what was written is seen. After that the feed is taken to be behind, and the call made: what
-it asks for twice is refused by names and versions."""
+"""How long to wait until we see what was written. After that the informer must be behind, and the controller is called:
+names and versions make the API refuse what it asks for twice."""
 AT_ONCE: Final = 64
-"""How many effects of one call may be under way at once."""
+"""How many effects of one call may be in flight at once."""
 TOGETHER_MS: Final = 100
-"""Changes of nodes within this time are one reason to look at all nodes."""
+"""Changes of nodes within this time cause one survey of all nodes."""
 AWAKE_S: Final = 1.0
 ASLEEP_MS: Final = 5_000
-"""Not to have run for so long is to have been asleep: suspended, swapped out, or busy with something that took this
-long. Meanwhile renewals were not seen, and agents could perhaps not renew."""
+"""A runner that did not run for so long was asleep: suspended, swapped out, or busy. Meanwhile it saw no renewals, and
+agents perhaps could not renew."""
 
 _log = Log(__name__)
 
 
 class Runner:
-    """`tell` it what is seen; `run` it once everything is there."""
+    """Pass it what is seen; `run` it once everything was listed."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Runner:
         clock: Callable[[], Millis],
         profile: NodeProfile | None = None,
     ) -> None:
-        """Without a profile, nodes are not looked after; with one, their leases must be told of as well."""
+        """Without a profile, nodes are not monitored; with one, pass their leases, too."""
         self.view = ControllerCache(served, profile)
         self.calls = 0
         self.refused = 0
@@ -80,7 +80,7 @@ class Runner:
         self._due: list[tuple[Millis, int, Task]] = []
         self._waiting: dict[Task, Millis] = {}
         self._busy: dict[Task, bool] = {}
-        """At work; True: called for again meanwhile."""
+        """Running; True: to be called again."""
         self._failures: dict[Task, int] = {}
         self._refusals: dict[Task, str] = {}
         self._count = 0
@@ -107,7 +107,7 @@ class Runner:
             self.view.heartbeats.lease_gone(node)
 
     def leases_seen(self, seen: bool) -> None:
-        """Whether all renewals are told of from now on. While they are not, no node is judged by them."""
+        """Whether we see all renewals from now on. While we do not, no node is judged by them."""
         heartbeats = self.view.heartbeats
         if heartbeats is not None and self._running:
             if seen:
@@ -117,7 +117,7 @@ class Runner:
                 heartbeats.end()
 
     async def run(self) -> None:
-        """Until cancelled. To be begun when all that is there was told."""
+        """Until cancelled. Start it when everything was listed."""
         self._running = True
         self._awake_at = self._clock()
         self.leases_seen(True)
@@ -125,7 +125,7 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             if self.view.heartbeats is not None:
                 group.create_task(self._stay_awake())
-            # One waits for what is next: if all did, each change would wake all of them, and all but one in vain.
+            # One task waits for what is next: if all did, each change would wake all of them, and all but one in vain.
             free = asyncio.Semaphore(WORKERS)
             while True:
                 await free.acquire()
@@ -133,7 +133,7 @@ class Runner:
 
     @property
     def idle(self) -> bool:
-        """Nobody is at work, and nobody is due."""
+        """No controller runs, and none is due."""
         now = self._clock()
         return not self._busy and all(due > now for due in self._waiting.values())
 
@@ -159,7 +159,6 @@ class Runner:
         self._told.set()
 
     async def _next(self) -> Task:
-        """The next task that is due; waits for one."""
         while True:
             now = self._clock()
             while self._due and self._due[0][0] <= now:
@@ -197,7 +196,7 @@ class Runner:
         return min(RETRY_FIRST_MS << min(failures - 1, 20), RETRY_LAST_MS)
 
     async def _one(self, task: Task) -> Millis | None:
-        """Call the controller, do what it asks for, and wait until that was seen."""
+        """Call the controller, perform its effects, and wait until we see them."""
         owner, outcome = self._outcome(task)
         self.calls += 1
         written: list[WriteResult] = []
@@ -243,10 +242,10 @@ class Runner:
                 assert_never(task)
 
     def _heartbeats(self, now: Millis) -> Heartbeats | None:
-        """When nodes were heard of. Whoever did not look for a while has not heard them: everybody gets more time."""
+        """When nodes renewed last. After a pause of ours we may have missed renewals: every node gets more time."""
         heartbeats = self.view.heartbeats
         if heartbeats is not None and now - self._awake_at > ASLEEP_MS:
-            _log.warning("Controllers did not run for a while; no node is judged by that", ms=now - self._awake_at)
+            _log.warning("Controllers did not run for a while; giving nodes more time", ms=now - self._awake_at)
             if heartbeats.since is not None:
                 heartbeats.begin(now)
         self._awake_at = now
@@ -258,7 +257,7 @@ class Runner:
             self._heartbeats(self._clock())
 
     async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[WriteResult]:
-        """These at once. The first refusal is raised, when all are over."""
+        """Perform these concurrently. Raises the first refusal, when all are done."""
         answers = await asyncio.gather(*(self._port.perform(effect) for effect in part), return_exceptions=True)
         problem: BaseException | None = None
         written: list[WriteResult] = []
@@ -296,7 +295,7 @@ class Runner:
                     async with asyncio.timeout(max(left, 0)):
                         await self._moved.wait()
                 except TimeoutError:
-                    _log.warning("What was written is not seen yet; going on without", name=one.ref.name)
+                    _log.warning("The informers are behind; going on", name=one.ref.name)
                     return
 
     def _is_seen(self, one: WriteResult) -> bool:
