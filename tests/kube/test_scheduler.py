@@ -362,7 +362,7 @@ def test_who_only_looks_on_binds_nothing_and_compares(tmp_path: Path, capsys: py
         assert [path for path in written if not path.endswith("reviews")] == []
 
     play(tmp_path, scenario)
-    assert capsys.readouterr().out.startswith("1 pods were bound while we looked on")
+    assert capsys.readouterr().out.startswith("1 pods were bound while the shadow watched")
 
 
 # -- another configuration -------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_the_summary_is_a_table_for_people() -> None:
 
 
 def test_a_summary_of_nothing_says_so() -> None:
-    assert ShadowReport().text() == "No pod was bound while we looked on.\n"
+    assert ShadowReport().text() == "No pod was bound while the shadow watched.\n"
 
 
 def test_the_summary_is_json_for_programs() -> None:

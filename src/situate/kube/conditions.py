@@ -1,8 +1,7 @@
-"""Notes on a waiting pod: the conditions and the nominated node in its status, written where they are not so already;
-and the condition of a PodGroup.
+"""Writes the status of pending pods, their conditions and nominated node, and the condition of PodGroups.
 
-All that is to be noted on one pod goes into one patch. A patch holds for the version of the pod that was judged, so
-that one that comes late cannot say of a bound pod that it waits.
+What differs goes into one patch. The patch names the version of the pod that was compared, so that a late one cannot
+mark a bound pod as pending.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ from situate.wire.patches import STRATEGIC, ConditionPatch, status_patch
 PATCH_S: Final = 15.0
 TRIES: Final = 4
 RETRY_S: Final = 0.01
-"""How long after a failure a patch is tried again; five times as long each time."""
+"""How long to wait before the first retry; RETRY_FACTOR times as long before each later one."""
 RETRY_FACTOR: Final = 5
 REMEMBERED: Final = 1 << 16
-"""Of how many pods it is remembered what was written. One that is forgotten is patched once more, to no effect."""
+"""For how many pods to remember what was written. A forgotten pod is patched once more, to no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupApi:
-    """Where the cluster keeps its PodGroups, and what their condition is called there."""
+    """The API group version of PodGroups, and the name of their condition in it."""
 
     path: str = "/apis/scheduling.k8s.io/v1alpha2"
     condition: str = POD_GROUP_SCHEDULED
 
     @staticmethod
     def of(version: str | None) -> GroupApi:
-        """As the API server has them in this version; if it has none, nothing can be noted anyway."""
+        """Of the version that the API server has; None: it has no PodGroups, and there is nothing to write."""
         if version is None or version == "v1alpha2":
             return GroupApi()
         return GroupApi(f"/apis/scheduling.k8s.io/{version}", POD_GROUP_INITIALLY_SCHEDULED)
@@ -53,13 +52,13 @@ class GroupApi:
 
 @dataclass(slots=True, eq=False)
 class _LastWrite:
-    """What this process wrote on a pod last."""
+    """What this process last wrote to a pod."""
 
     conditions: dict[str, int] = field(default_factory=dict)
-    """By type, a digest of all of it: the messages are long."""
+    """By type, a hash of its fields: the messages are long."""
     nominated: str | None = None
     version: str = ""
-    """Of the pod after that, if it was nobody else's work since the version that was judged."""
+    """Of the pod after that write, if only we have changed it since the version that was compared."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -97,23 +96,23 @@ class StatusWriter:
         self._written: OrderedDict[str, _LastWrite] = OrderedDict()
 
     def version(self, pod: Pod) -> str:
-        """The version of a pod that is known to be as this one, but for what was noted on it."""
+        """The newest version of a pod that differs from this one only in what we wrote."""
         seen, written = pod.metadata.resource_version, self._written.get(pod.metadata.uid)
-        return written.version if written is not None and _later(written.version, seen) else seen
+        return written.version if written is not None and _is_later(written.version, seen) else seen
 
     def forget(self, ref: PodRef) -> None:
-        """The pod waits no longer."""
+        """The pod is not pending any more."""
         self._written.pop(ref.uid, None)
 
     async def write(self, note: PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
-        """Carry it out, with a few tries; not if there is nothing to do, nor once something newer is to be done."""
-        pod = judged = self._objects.pod(note.ref)
+        """Write a note, with retries, unless nothing differs or a newer note supersedes it."""
+        pod = compared = self._objects.pod(note.ref)
         pause_s = self._retry_s
         for tries_left in range(TRIES - 1, -1, -1):
-            if not self._waits(judged, note.ref) or not self._may_write():
-                break  # gone, or bound: nothing of this is true any more
+            if not self._is_pending(compared, note.ref) or not self._may_write():
+                break  # it is gone or bound, so the note is not true any more
             try:
-                await self._patch(note, judged, chained=_alike(judged, pod))
+                await self._patch(note, compared, chained=_same_to_scheduler(compared, pod))
                 break
             except ApiError as error:
                 if error.not_found:
@@ -122,9 +121,9 @@ class StatusWriter:
                 if not (error.conflict or error.temporary or another) or not tries_left:
                     return WriteOutcome.REFUSED
                 if error.conflict or another:
-                    self.forget(note.ref)  # what it says itself is newer
+                    self.forget(note.ref)  # the pod itself is newer
                     try:
-                        judged = await read_pod(self._client, note.ref)
+                        compared = await read_pod(self._client, note.ref)
                     except ApiError:
                         return WriteOutcome.REFUSED
                 else:
@@ -135,11 +134,11 @@ class StatusWriter:
         return WriteOutcome.DONE
 
     @staticmethod
-    def _waits(pod: Pod | None, ref: PodRef) -> TypeGuard[Pod]:
+    def _is_pending(pod: Pod | None, ref: PodRef) -> TypeGuard[Pod]:
         return pod is not None and pod.metadata.uid == ref.uid and not pod.spec.node_name
 
     def _differing(self, note: PodNote, pod: Pod) -> tuple[list[ConditionPatch], str | None]:
-        """What of a note is not so already, as far as is known."""
+        """The parts of a note that differ from the pod and from what was written last."""
         written = self._written.get(note.ref.uid)
         seen = {one.type: one for one in pod.status.conditions}
         conditions = []
@@ -148,7 +147,7 @@ class StatusWriter:
             if written is not None and one.type in written.conditions:
                 if written.conditions[one.type] == _digest(one):
                     continue
-            elif before is not None and (before.status, before.reason, before.message) == _says(one):
+            elif before is not None and (before.status, before.reason, before.message) == _fields(one):
                 continue
             since_ns = None if before is not None and before.status == one.status else self._now_ns()
             generation = pod.metadata.generation
@@ -172,17 +171,17 @@ class StatusWriter:
         if note.nominated is not None:
             written.nominated = note.nominated
         written.version = _version_in(answer) if chained else ""
-        self._written[note.ref.uid] = written  # the last written is forgotten last
+        self._written[note.ref.uid] = written  # the newest is forgotten last
         if len(self._written) > self._remembered:
             self._written.popitem(last=False)
 
     async def write_group(self, said: SetGroupCondition) -> WriteOutcome:
-        """Set the condition of a PodGroup, where it is not so already."""
+        """Set the condition of a PodGroup, with retries, if it differs."""
         group, where = self._objects.group(said.namespace, said.name), self._groups()
         if group is None:
             return WriteOutcome.DONE
         before = next((one for one in group.status.conditions if one.type == where.condition), None)
-        if before is not None and (before.status, before.reason, before.message) == _says(said):
+        if before is not None and (before.status, before.reason, before.message) == _fields(said):
             return WriteOutcome.DONE
         since_ns = None if before is not None and before.status == said.status else self._now_ns()
         generation = group.metadata.generation
@@ -197,7 +196,7 @@ class StatusWriter:
                 break
             except ApiError as error:
                 if error.not_found or error.conflict:
-                    break  # gone, or another of its name
+                    break  # the group is gone, or another has its name
                 if not error.temporary or not tries_left:
                     return WriteOutcome.REFUSED
             await asyncio.sleep(pause_s)
@@ -205,17 +204,17 @@ class StatusWriter:
         return WriteOutcome.DONE
 
 
-def _alike(one: Pod, other: Pod | None) -> bool:
-    """Whether two states of a pod are the same to scheduling."""
+def _same_to_scheduler(one: Pod, other: Pod | None) -> bool:
+    """Whether two versions of a pod are the same to the scheduler."""
     return one is other or (other is not None and signature(one) == signature(other))
 
 
-def _says(one: SetCondition | SetGroupCondition) -> tuple[str, str, str]:
+def _fields(one: SetCondition | SetGroupCondition) -> tuple[str, str, str]:
     return one.status, one.reason, one.message
 
 
 def _digest(one: SetCondition) -> int:
-    return hash(_says(one))
+    return hash(_fields(one))
 
 
 def _version_in(answer: bytes) -> str:
@@ -225,6 +224,6 @@ def _version_in(answer: bytes) -> str:
         return ""
 
 
-def _later(one: str, other: str) -> bool:
-    """Of two versions of an object. They are decimal numbers that grow; what is none is not compared."""
+def _is_later(one: str, other: str) -> bool:
+    """Whether one version is later than another. Versions that are not decimal numbers are not compared."""
     return one.isdecimal() and other.isdecimal() and int(one) > int(other)

@@ -1,6 +1,6 @@
-"""Evicts a victim of preemption: says so in its conditions, then deletes it, and no other pod of its name.
+"""Evicts a victim of preemption: marks it in its conditions, then deletes it, and no other pod of its name.
 
-The pod keeps the grace that it asks for. What the answers leave open is settled by reading the pod.
+The pod keeps its grace period. When an answer is lost, the pod is read to find out what happened.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from situate.wire.patches import STRATEGIC, ConditionPatch, status_patch
 
 
 async def evict_pod(
-    client: Client, ask: Evict, may_write: Callable[[], bool], now_ns: Callable[[], int]
+    client: Client, evict: Evict, may_write: Callable[[], bool], now_ns: Callable[[], int]
 ) -> EvictDone | EvictFailed:
     """Carry out an Evict."""
     if not may_write():
-        return EvictFailed(ask.victim, NOT_LEADER)
-    path = pod_path(ask.victim)
-    told = DISRUPTION_TARGET
-    said = ConditionPatch(told.type, told.status, told.reason, ask.message, since_ns=now_ns())
+        return EvictFailed(evict.victim, NOT_LEADER)
+    path = pod_path(evict.victim)
+    target = DISRUPTION_TARGET
+    condition = ConditionPatch(target.type, target.status, target.reason, evict.message, since_ns=now_ns())
     try:
-        body = status_patch(ask.victim.uid, "", (said,), None)
+        body = status_patch(evict.victim.uid, "", (condition,), None)
         await client.request("PATCH", f"{path}/status", body=body, content_type=STRATEGIC)
         if not may_write():
-            return EvictFailed(ask.victim, NOT_LEADER)
-        await client.request("DELETE", path, body=delete_options(ask.victim.uid))
+            return EvictFailed(evict.victim, NOT_LEADER)
+        await client.request("DELETE", path, body=delete_options(evict.victim.uid))
     except ApiError as error:
-        return await _settled(client, ask.victim, error)
-    return EvictDone(ask.victim)
+        return await _settled(client, evict.victim, error)
+    return EvictDone(evict.victim)
 
 
 async def _settled(client: Client, victim: PodRef, error: ApiError) -> EvictDone | EvictFailed:
-    """Whether the victim is gone or going, whatever the answer was."""
+    """Whether the victim is gone or terminating, whatever the answer was."""
     if error.not_found:
         return EvictDone(victim)
     if not (error.conflict or error.lost or error.status == ANOTHER):

@@ -1,4 +1,4 @@
-"""One pod on the API server: its path, and how it is now. Decides nothing."""
+"""Reads one pod from the API server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from situate.wire.errors import InputError
 from situate.wire.objects import decode_pod
 
 READ_S: Final = 5.0
-"""How long reading one object may take."""
+"""The timeout of reading one object."""
 ANOTHER: Final = 422
-"""What a patch that names a uid is answered with if another object has the name by now ("field is immutable"); and what
-an invalid patch is answered with."""
+"""The status of a patch that names a uid, if another object has the name by now ("field is immutable"); and of an
+invalid patch."""
 
 
 def pod_path(ref: PodRef) -> str:

@@ -66,7 +66,7 @@ class SessionContext:
     term: Callable[[], int | None] = lambda: None
     """The term that binds carry, if the server checks terms and there is an election."""
     fleet: Fleet | None = None
-    """With whom the work is shared."""
+    """The schedulers that share the work."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     """Of sessions that have a journal."""
 
@@ -84,7 +84,7 @@ class Session:
         await self._scheduling.run(watching=self.watching.run())
 
     async def until_synced(self) -> None:
-        """Wait until the engine has been told of everything that there is."""
+        """Wait until the engine knows the whole cluster."""
         begun = time.monotonic()
         with rare_collections():
             await self.watching.until_synced()
@@ -103,12 +103,12 @@ class Session:
 
 
 def kinds_of(loaded: Loaded) -> tuple[Kind, ...]:
-    """What has to be watched."""
+    """The kinds to watch."""
     return needed_kinds(loaded.config, {name: points_of(kind) for name, kind in loaded.others.items()})
 
 
 def build_engine(loaded: Loaded, settings: Settings, pace: DecisionPace, metrics: Metrics) -> Engine:
-    """Raises InputError where the configuration cannot be used."""
+    """Raises InputError if the configuration cannot be used."""
     try:
         engine = Engine(
             loaded.config,
@@ -118,7 +118,7 @@ def build_engine(loaded: Loaded, settings: Settings, pace: DecisionPace, metrics
             metrics=metrics.engine,
             stopwatch=metrics.stopwatch,
         )
-        Extenders(loaded.config.extenders, EngineView(engine))  # their certificates can be loaded
+        Extenders(loaded.config.extenders, EngineView(engine))  # raises if their certificates cannot be loaded
         return engine
     except (ConfigError, PluginError) as error:
         raise InputError(str(error), file=str(settings.config_file or "")) from None
@@ -170,7 +170,7 @@ async def open_session(context: SessionContext, loaded: Loaded) -> AsyncIterator
 
 
 def _journal(context: SessionContext, config: KubeSchedulerConfiguration) -> Journal | None:
-    """One folder a session: a history is of one engine. Raises InputError if the very first cannot be written."""
+    """A folder for each session: a history is that of one engine. Raises InputError if the first cannot be written."""
     settings = context.settings
     if settings.journal is None:
         return None
@@ -192,12 +192,12 @@ def _journal(context: SessionContext, config: KubeSchedulerConfiguration) -> Jou
 
 
 class rare_collections:  # noqa: N801 - read as a phrase
-    """Garbage is looked for rarely while a whole cluster is read; afterwards, what was read is not looked through."""
+    """Collect garbage rarely while a whole cluster is read; then exempt what was read from collection."""
 
     def __enter__(self) -> None:
         if gc.get_freeze_count():
             gc.unfreeze()
-            gc.collect()  # or an earlier engine would be in memory beside the one that is to be filled
+            gc.collect()  # or an earlier engine would stay in memory beside the new one
         self._before = gc.get_threshold()
         gc.set_threshold(*READING)
 

@@ -1,12 +1,12 @@
-"""`situate scheduler --shadow`: binds nothing, watches who binds what, and says how far we would have done the same.
+"""`situate scheduler --shadow`: binds nothing, and compares another scheduler's choices with ours.
 
-Every pod that one of our profiles is named for is compared when it is seen bound, on the cluster just before its own
-bind. The other scheduler decided some milliseconds earlier, on what it knew then. Its binds come by the watch in the
-order in which they were carried out, which is nearly the order in which it decided; nearly, because it carries out
-several at once. So a choice that we would not have made is looked at again as if neighbouring binds, up to WINDOW of
-them before and after, had come in another order. If that makes it ours, it is explained by order.
+A pod of one of our profiles is compared when it is seen bound, on the cluster just before its own bind. The other
+scheduler decided some milliseconds earlier, on what it knew then. The watch shows its binds in the order in which they
+were carried out, which is nearly the order of its decisions: it carries out several at once. So a choice that differs
+from ours is compared again as if neighbouring binds, up to WINDOW before and after, had come in another order. If it is
+ours then, the order explains it.
 
-This may only look: it steps an engine that does not lead, and whatever the engine wants done is not done.
+The shadow steps an engine that does not lead, and carries out none of its effects.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 
 WINDOW: Final = 16
-"""How many binds before and after may have been decided in another order than they were carried out in."""
+"""How many binds before and after may have been decided in another order."""
 WINDOW_S: Final = 2.0
-"""After so long, no bind that was decided earlier is waited for."""
+"""How long to wait for binds that may have been decided earlier."""
 DIFFERENCES: Final = 100
-"""How many differences are kept by name, the last ones."""
+"""How many of the last differences to keep."""
 
 Result: TypeAlias = Literal["same", "equal", "explained_by_order", "worse", "infeasible", "unknown"]
 RESULTS: Final[dict[Result, str]] = {
@@ -46,13 +46,13 @@ RESULTS: Final[dict[Result, str]] = {
     "infeasible": "a node where it does not fit",
     "unknown": "not comparable",
 }
-"""Each with what a person is told."""
+"""Each with its words in the report."""
 
 _log = Log(__name__)
 
 
 class ShadowDifference(msgspec.Struct, frozen=True, rename="camel"):
-    """A choice that is not ours and that the order of binds does not explain."""
+    """A choice that differs from ours, and that the order of binds does not explain."""
 
     pod: str
     uid: str
@@ -64,7 +64,7 @@ class ShadowDifference(msgspec.Struct, frozen=True, rename="camel"):
     our_score: int | None
     reason: str
     other_changes: int
-    """How much else happened since WINDOW binds ago: the other scheduler may not have known of all that."""
+    """How many other changes came within the last WINDOW binds. The other scheduler may not have known of all."""
 
     @property
     def text(self) -> str:
@@ -76,7 +76,7 @@ class ShadowDifference(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(eq=False, slots=True)
 class ShadowReport:
-    """All that was compared so far; outlives engines."""
+    """The comparison so far. It outlives sessions."""
 
     counts: dict[Result, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
     gap_total: int = 0
@@ -92,11 +92,10 @@ class ShadowReport:
         return self.counts["same"] + self.counts["equal"]
 
     def text(self) -> str:
-        """For people."""
         if not self.compared:
-            return "No pod was bound while we looked on.\n"
+            return "No pod was bound while the shadow watched.\n"
         width = max(len(words) for words in RESULTS.values())
-        lines = [f"{self.compared} pods were bound while we looked on. Of their nodes, we would have chosen:"]
+        lines = [f"{self.compared} pods were bound while the shadow watched. Of their nodes, we would have chosen:"]
         for result, words in RESULTS.items():
             count = self.counts[result]
             line = f"  {words:<{width}}  {count:>8}  {100 * count / self.compared:>6.2f} %"
@@ -120,8 +119,8 @@ class ShadowReport:
         )
 
 
-class Stepped(Protocol):
-    """What is needed of a Drive."""
+class SteppedEngine(Protocol):
+    """The part of a Drive that a shadow needs."""
 
     engine: Engine
 
@@ -132,24 +131,24 @@ class Stepped(Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Doubt:
-    """A choice that we would not have made, as far as is known."""
+    """A choice that differs from ours, unless the order of binds explains it."""
 
     entry: QueuedPod
     compared: Compared
     since_s: float
     other_changes: int
     earlier: tuple[str, ...]
-    """The pods that were bound before it, the last ones."""
+    """The pods that were bound just before it."""
     later: list[str] = field(default_factory=list)
     """The pods that were bound after it."""
 
 
 class Shadow:
-    """Stands between the watches and a drive that does not lead: tell it what the drive is to be told."""
+    """Stands between the informers and a drive that does not lead, and passes the changes on."""
 
     def __init__(
         self,
-        drive: Stepped,
+        drive: SteppedEngine,
         report: ShadowReport,
         metrics: Metrics | None = None,
         *,
@@ -161,40 +160,40 @@ class Shadow:
         self._clock = clock
         self._comparer = Comparer(drive.engine.cycle)
         self._waiting: dict[str, str] = {}
-        """The pods that were seen waiting: their uids by their names."""
+        """The pods that were seen pending: their uids by their names."""
         self._bound: deque[str] = deque(maxlen=WINDOW)
-        """Who was bound, the last ones."""
+        """The pods that were bound last."""
         self._others = 0
-        """How many other changes there were."""
+        """How many other changes there have been."""
         self._others_then: deque[int] = deque(maxlen=WINDOW)
         """How many there had been at each of the last binds."""
         self._doubts: deque[_Doubt] = deque()
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """What happened, in order. Everything is known to the engine up to a bind when that bind is judged."""
+        """Pass on changes in order. The engine knows everything up to a bind when that bind is compared."""
         told: list[Change] = []
         for change in changes:
             pod = self._bound_now(change)
             if pod is not None:
                 self._drive.tell(told)
                 self._drive.step()
-                self._judge(pod)
+                self._compare_bind(pod)
                 told = []
             told.append(change)
         self._drive.tell(told)
         self._settle_old()
 
     def finish(self) -> None:
-        """Nothing more will come: what is in doubt stays as it is."""
+        """No more changes will come: settle the open doubts."""
         if self._doubts:
-            with suppress(EngineError):  # it was said when it first occurred
+            with suppress(EngineError):  # the drive has reported it
                 self._drive.step()
-                self._look_again()
+                self._retry_doubts()
         while self._doubts:
             self._settle(self._doubts.popleft())
 
     def _bound_now(self, change: Change) -> Pod | None:
-        """The pod, if the change is that one which we saw waiting is bound."""
+        """The pod, if the change binds one that was seen pending."""
         match change:
             case PodSeen(pod) if pod.spec.node_name:
                 key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -211,12 +210,12 @@ class Shadow:
         self._others += 1
         return None
 
-    # -- judging -------------------------------------------------------------------------------------------------
+    # -- comparing -----------------------------------------------------------------------------------------------
 
-    def _judge(self, pod: Pod) -> None:
+    def _compare_bind(self, pod: Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         entry = self._drive.engine.queue.get(key)
-        self._look_again()
+        self._retry_doubts()
         if entry is not None:
             self._compare(entry, pod.spec.node_name)
         for doubt in self._doubts:
@@ -240,14 +239,14 @@ class Shadow:
             self._doubts.append(_Doubt(entry, compared, self._clock(), others, tuple(self._bound)))
 
     def _decided_earlier(self) -> Iterator[Sequence[BoundPod]]:
-        """The pods that are not to be there yet, if the pod was decided before some that were bound before it."""
+        """The pods to leave out, if the pod was decided before some that were bound before it."""
         last = self._pods(self._bound)
         for end in range(len(last), 0, -1):
             for start in range(end - 1, -1, -1):
                 yield last[start:end]
 
-    def _look_again(self) -> None:
-        """Whether a choice in doubt would be ours if the pods that were bound after it had been decided before it."""
+    def _retry_doubts(self) -> None:
+        """See whether a doubtful choice is ours if pods that were bound after it were decided before it."""
         left: deque[_Doubt] = deque()
         for doubt in self._doubts:
             theirs = doubt.compared.theirs
@@ -258,8 +257,8 @@ class Shadow:
         self._doubts = left
 
     def _decided_later(self, doubt: _Doubt) -> Iterator[Sequence[BoundPod]]:
-        """The same, if it was decided after some that were bound after it: after all, or the last of them alone; and
-        perhaps before some that were bound before it, too."""
+        """The pods to leave out, if it was decided after all that were bound after it, or after the last of them alone;
+        and perhaps before some that were bound before it, too."""
         own = self._pod(doubt.entry.key)
         later = self._pods(doubt.later)
         if own is None or not later:
@@ -271,7 +270,7 @@ class Shadow:
                 yield [*earlier[start:], own, *later[:-1]]
 
     def _pods(self, keys: Iterable[str]) -> list[BoundPod]:
-        """Those that are there still."""
+        """Those that still exist."""
         return [pod for key in keys if (pod := self._pod(key)) is not None]
 
     def _pod(self, key: str) -> BoundPod | None:
@@ -312,4 +311,4 @@ class Shadow:
             other_changes=other_changes,
         )
         self._report.differences.append(difference)
-        _log.info("A choice that is not ours", pod=entry.key, what=difference.text)
+        _log.info("A choice differs from ours", pod=entry.key, what=difference.text)

@@ -1,6 +1,6 @@
 """One session after another: a new configuration is a new session.
 
-The old one drains, and the new one lists the cluster afresh, so that nothing is known by hearsay. There is one at most.
+The old session drains, and the new one lists the cluster afresh. There is at most one at a time.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from situate.kube.settings import Loaded
 from situate.loop.scheduling.session import end_tasks
 
 RELOAD_DRAIN_S: Final = 5.0
-"""How long binds under way may take to finish when the configuration is another."""
+"""How long binds in flight may take to finish when the configuration changes."""
 
 Guard: TypeAlias = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
-"""Sees to it that whatever a session ends with is heard of."""
+"""Reports whatever a session ends with."""
 
 
 class Succession:
-    """The session of a process, whichever it is now."""
+    """The current session of a process."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._leading = False
         self._changing = asyncio.Lock()
-        """Held while a session begins or takes the place of another."""
+        """Held while a session begins or replaces another."""
         self._task: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
         self.session: Session | None = None
 
     async def begin(self, context: SessionContext, loaded: Loaded) -> None:
-        """Begin, and wait until everything that there is has been seen."""
+        """Begin a session, and wait until it is synced."""
         async with self._changing:
             await self._begin(context, loaded)
 
     async def swap(self, context: SessionContext, loaded: Loaded) -> None:
-        """A new session in the place of the old one, if there is one. What was decided is carried out first."""
+        """Replace the session, if there is one, with a new one. The old one drains first."""
         async with self._changing:
             if self.session is None:
                 return
@@ -51,14 +51,14 @@ class Succession:
                 self.session.drive.lead()
 
     async def lead(self) -> None:
-        """Decisions are ours from now on: this session's, and those of later ones."""
+        """Have this session, and later ones, decide."""
         async with self._changing:
             self._leading = True
             if self.session is not None:
                 self.session.drive.lead()
 
     def mute(self) -> None:
-        """Nothing is carried out any more."""
+        """Carry out nothing any more."""
         self._leading = False
         if self.session is not None:
             self.session.drive.mute()
@@ -68,7 +68,7 @@ class Succession:
             await self.session.drain(timeout_s)
 
     async def close(self) -> None:
-        """End the session, if there is one, and see it end."""
+        """End the session, if there is one, and wait for it."""
         task, self._task = self._task, None
         if task is not None:
             await end_tasks(task)
