@@ -9,7 +9,6 @@ from situate.store.entries import ABSENT, Revision
 from situate.store.errors import (
     InvalidRequestError,
 )
-from situate.store.single import create, delete, get, update
 from situate.store.transactions import (
     MAX_OPERATIONS,
     MAX_TRANSACTION_BYTES,
@@ -22,6 +21,7 @@ from situate.store.transactions import (
     Put,
     Write,
 )
+from store.single import create, delete, get, update
 from store.stories import Follower, Opener, follow, refused, revision_of, tell
 
 ANY_BYTES = bytes(range(256))

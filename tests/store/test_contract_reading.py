@@ -10,12 +10,12 @@ from situate.store.errors import (
     CompactedError,
     FutureRevisionError,
 )
-from situate.store.single import create, delete, update
 from situate.store.transactions import (
     MAX_OPERATIONS,
     Delete,
     Put,
 )
+from store.single import create, delete, update
 from store.stories import Follower, Opener, follow, revision_of, tell
 
 ANY_BYTES = bytes(range(256))

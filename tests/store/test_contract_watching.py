@@ -13,12 +13,12 @@ from situate.store.errors import (
     InvalidRequestError,
     LeaseNotFoundError,
 )
-from situate.store.single import create, delete, get, update
 from situate.store.transactions import (
     Delete,
     Put,
     Write,
 )
+from store.single import create, delete, get, update
 from store.stories import Follower, Opener, follow, revision_of, tell
 
 ANY_BYTES = bytes(range(256))

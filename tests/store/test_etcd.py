@@ -11,11 +11,11 @@ from situate.store.errors import OutcomeUnknownError, UnavailableError
 from situate.store.etcd.client import EtcdClient
 from situate.store.etcd.protocol import LEASE_REVOKE
 from situate.store.etcd.store import EtcdStore
-from situate.store.single import create, get, update
 from situate.store.transactions import Committed, Put
 from store.etcd_server import Etcd
 from store.etcd_stories import opened, settings, tell
 from store.proxy import Proxy
+from store.single import create, get, update
 from store.stories import Follower, follow, revision_of
 
 # ── was it written? ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,10 +15,10 @@ from kubernetes.certificates import make_key, openssl
 from situate.store.entries import Revision
 from situate.store.errors import StoreError, StoreFullError, UnavailableError
 from situate.store.etcd.store import EtcdStore
-from situate.store.single import create, get, update
 from situate.store.transactions import Committed
 from store.etcd_server import Etcd
 from store.etcd_stories import opened, settings, tell
+from store.single import create, get, update
 from store.stories import Follower, follow, revision_of
 
 # ── several ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,6 @@ import pytest
 
 from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import CompactedError, CorruptError, InUseError, StoreError
-from situate.store.single import create, delete, get, update
 from situate.store.sqlite import log as log_module
 from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.queries import heads
@@ -20,6 +19,7 @@ from situate.store.sqlite.schema import check_sqlite
 from situate.store.sqlite.store import SqliteStore
 from situate.store.sqlite.writer import MAX_BATCH
 from situate.store.transactions import At, Committed, Delete, Present, Put, Refused, Transaction
+from store.single import create, delete, get, update
 from store.sqlite_stories import tell
 from store.stories import Follower, follow, revision_of
 

@@ -13,7 +13,6 @@ import pytest
 from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.store.errors import FailedError, StoreError, StoreFullError
-from situate.store.single import create, delete, get
 from situate.store.sqlite.log import TransactionLog
 from situate.store.sqlite.queries import scan
 from situate.store.sqlite.schema import prepare
@@ -21,6 +20,7 @@ from situate.store.sqlite.store import SqliteStore
 from situate.store.sqlite.writer import Commit, JobResults, Writer
 from situate.store.transactions import Committed, Put, Transaction
 from store.disk import Disk
+from store.single import create, delete, get
 from store.sqlite_stories import tell
 
 

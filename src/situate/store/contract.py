@@ -31,7 +31,7 @@ class Watch(Protocol):
 
 
 class Store(Protocol):
-    """The log. single.py has the everyday calls on one key."""
+    """The log."""
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """All writes at one revision if all guards hold, else nothing and the reason."""

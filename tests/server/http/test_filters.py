@@ -64,16 +64,16 @@ def test_every_request_leaves_a_record_of_who_asked_what_for_whom() -> None:
             await here.ask("DELETE", f"{PODS}/p", headers={"Impersonate-User": "bob"})
             await here.ask("GET", f"{PODS}?fieldSelector=metadata.name%3Dp")
             made, gone, listed = here.door.audit.records
-            assert (made["caller"].name, made["attributes"].verb, made["code"], made["decision"]) == (
+            assert (made.caller and made.caller.name, made.attributes.verb, made.code, made.decision) == (
                 "alice",
                 "create",
                 201,
                 "allow",
             )
-            assert (made["audit_id"], made["agent"], made["uri"]) == ("abc-1", "kubectl/v1", f"{PODS}?dryRun=All")
-            assert (gone["caller"].name, gone["impersonated"].name) == ("alice", "bob")
-            assert (gone["code"], gone["decision"], gone["reason"]) == (403, "forbid", "Forbidden")
-            assert (listed["attributes"].name, listed["attributes"].fields) == ("p", "metadata.name=p")
+            assert (made.audit_id, made.agent, made.uri) == ("abc-1", "kubectl/v1", f"{PODS}?dryRun=All")
+            assert (gone.caller and gone.caller.name, gone.impersonated and gone.impersonated.name) == ("alice", "bob")
+            assert (gone.code, gone.decision, gone.reason) == (403, "forbid", "Forbidden")
+            assert (listed.attributes.name, listed.attributes.fields) == ("p", "metadata.name=p")
 
     told(story)
 

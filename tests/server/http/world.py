@@ -15,6 +15,7 @@ from situate.server.http.ports import CreateHandler, LogSource
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, ServerSettings
 from situate.server.identity.attributes import Attributes, forbidden_error
+from situate.server.identity.audit import AuditRecord
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -39,10 +40,10 @@ def told(story: Callable[[], Awaitable[None]]) -> None:
 class Noted:
     """An audit log in a list."""
 
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[AuditRecord] = field(default_factory=list)
 
-    def record(self, caller: Caller | None, attributes: Attributes, **rest: Any) -> None:
-        self.records.append({"caller": caller, "attributes": attributes, **rest})
+    def record(self, record: AuditRecord) -> None:
+        self.records.append(record)
 
 
 @dataclass

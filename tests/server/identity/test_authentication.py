@@ -1,4 +1,3 @@
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -6,12 +5,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from server.identity.clock import Clock
-from server.identity.signing import request
+from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.node_join import NodeJoin
-from situate.server.identity.token_files import JoinTokens, UserTokens
+from situate.server.identity.token_files import UserTokens
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def test_without_anonymous_requests_nothing_shown_is_refused(clock: Clock) -> No
 
 
 def test_a_wrong_token_is_refused_and_never_anonymous(clock: Clock, tmp_path: Path) -> None:
-    authentication = Authentication(clock=clock, users=UserTokens(tmp_path / "t"), joining=JoinTokens(tmp_path / "j"))
+    authentication = Authentication(clock=clock, users=UserTokens(tmp_path / "t"))
     for header in ("Bearer x", "bearer x", "BEARER  x"):
         with pytest.raises(StatusError, match="Unauthorized"):
             authentication.authenticate(None, header)
@@ -59,7 +57,7 @@ def test_a_wrong_token_is_refused_and_never_anonymous(clock: Clock, tmp_path: Pa
 
 def test_a_token_is_taken_however_bearer_is_written(clock: Clock, tmp_path: Path) -> None:
     users = UserTokens(tmp_path / "t")
-    token = users.add("jane")
+    token = add_token(tmp_path / "t", "jane")
     authentication = Authentication(clock=clock, users=users)
     for header in (f"Bearer {token}", f"bearer {token}", f"  Bearer   {token} "):
         assert authentication.authenticate(None, header).name == "jane"
@@ -87,7 +85,7 @@ def test_a_certificate_without_a_name_is_nobodys(clock: Clock, authority: Author
 
 def test_a_file_of_tokens_that_is_damaged_meanwhile_lets_nobody_in(clock: Clock, tmp_path: Path) -> None:
     users = UserTokens(tmp_path / "t")
-    token = users.add("jane")
+    token = add_token(tmp_path / "t", "jane")
     authentication = Authentication(clock=clock, users=users)
     assert authentication.authenticate(None, f"Bearer {token}").name == "jane"
     (tmp_path / "t").write_text("[{")
@@ -106,54 +104,3 @@ def test_what_was_revoked_stays_so_whatever_becomes_of_the_file(clock: Clock, au
         with pytest.raises(StatusError, match="Unauthorized"):
             authentication.authenticate(der(jane), "")
         change(authority.folder / "revoked")
-
-
-# ── joining ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_node_joins_once_with_a_token_and_renews_by_itself(
-    clock: Clock, authority: Authority, tmp_path: Path
-) -> None:
-    tokens = JoinTokens(tmp_path / "join")
-    token = tokens.add(clock.now)
-    authentication = Authentication(clock=clock, joining=tokens)
-    joining = NodeJoin(authority, tokens, clock=clock)
-    newcomer = authentication.authenticate(None, f"Bearer {token}")
-    signed = joining.sign(newcomer, "alpha", request("system:node:alpha", "system:nodes"))
-    node = authentication.authenticate(der(signed), "")
-    assert (node.name, node.groups) == ("system:node:alpha", ("system:nodes", "system:authenticated"))
-    with pytest.raises(StatusError, match="Unauthorized"):
-        authentication.authenticate(None, f"Bearer {token}")
-    with pytest.raises(StatusError, match="used already"):
-        joining.sign(newcomer, "beta", request("system:node:beta", "system:nodes"))
-    clock.turn(days=250)
-    renewed = joining.sign(node, "alpha", request("system:node:alpha", "system:nodes"))
-    assert x509.load_pem_x509_certificate(renewed).not_valid_after_utc == clock.now + timedelta(days=365)
-
-
-def test_a_node_cannot_become_another(clock: Clock, authority: Authority, tmp_path: Path) -> None:
-    joining = NodeJoin(authority, JoinTokens(tmp_path / "join"), clock=clock)
-    alpha = Authentication(clock=clock).authenticate(
-        der(authority.client("system:node:alpha", ["system:nodes"], clock.now).certificate), ""
-    )
-    with pytest.raises(StatusError, match="may not join as this node") as raised:
-        joining.sign(alpha, "beta", request("system:node:beta", "system:nodes"))
-    assert raised.value.code == 403
-    with pytest.raises(StatusError, match="the subject must be") as raised:
-        joining.sign(alpha, "alpha", request("system:node:beta", "system:nodes"))
-    assert raised.value.code == 400
-
-
-@pytest.mark.parametrize("name", ["", "A", "a/b", "../x", "a..b", "-a", "x" * 254])
-def test_a_wrong_request_does_not_use_up_the_token(
-    clock: Clock, authority: Authority, tmp_path: Path, name: str
-) -> None:
-    tokens = JoinTokens(tmp_path / "join")
-    token = tokens.add(clock.now)
-    newcomer = tokens.find(token, clock.now)
-    assert newcomer is not None
-    with pytest.raises(StatusError, match="is not the name of a node"):
-        NodeJoin(authority, tokens, clock=clock).sign(newcomer, name, b"")
-    with pytest.raises(StatusError, match="at most 16384 bytes"):
-        NodeJoin(authority, tokens, clock=clock).sign(newcomer, "a", b"x" * 20_000)
-    assert tokens.find(token, clock.now) is not None

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from server.identity.signing import request
 from situate.server.identity import certificates
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.identity.secret_files import IdentityError
@@ -180,47 +178,6 @@ def test_a_client_certificate_has_the_user_as_cn_and_groups_as_o(authority: Auth
     assert [one.value for one in made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == ["jane"]
     assert [one.value for one in made.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == ["dev", "ops"]
     made.verify_directly_issued_by(authority.certificate)
-
-
-def test_a_node_gets_the_certificate_it_asks_for(authority: Authority) -> None:
-    signed = authority.sign_node(request("system:node:alpha", "system:nodes"), "alpha", NOW)
-    made = x509.load_pem_x509_certificate(signed)
-    assert made.subject == certificates.subject("system:node:alpha", ["system:nodes"])
-    assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param(("system:node:beta", "system:nodes"), id="another node"),
-        pytest.param(("system:node:alpha", "system:masters"), id="another group"),
-        pytest.param(("system:node:alpha", "system:nodes", "system:masters"), id="one more group"),
-        pytest.param(("system:node:alpha",), id="no group"),
-        pytest.param(("admin", "system:masters"), id="an administrator"),
-    ],
-)
-def test_a_request_for_anybody_but_the_node_is_refused(authority: Authority, asked: tuple[str, ...]) -> None:
-    with pytest.raises(IdentityError, match="the subject must be O=system:nodes, CN=system:node:alpha"):
-        authority.sign_node(request(*asked), "alpha", NOW)
-
-
-def test_a_weak_key_is_refused(authority: Authority) -> None:
-    weak = rsa.generate_private_key(65537, 1024)
-    with pytest.raises(IdentityError, match="too short"):
-        authority.sign_node(request("system:node:alpha", "system:nodes", key=weak), "alpha", NOW)
-
-
-@pytest.mark.parametrize("text", [b"", b"nonsense", b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n"])
-def test_what_is_no_request_is_refused(authority: Authority, text: bytes) -> None:
-    with pytest.raises(IdentityError, match="not a certificate signing request"):
-        authority.sign_node(text, "alpha", NOW)
-
-
-def test_a_request_whose_signature_was_tampered_with_is_refused(authority: Authority) -> None:
-    der = x509.load_pem_x509_csr(request("system:node:alpha", "system:nodes")).public_bytes(serialization.Encoding.DER)
-    forged = x509.load_der_x509_csr(der[:-1] + bytes([der[-1] ^ 1])).public_bytes(serialization.Encoding.PEM)
-    with pytest.raises(IdentityError, match="signing request"):
-        authority.sign_node(forged, "alpha", NOW)
 
 
 def test_revoked_certificates_are_remembered(authority: Authority) -> None:

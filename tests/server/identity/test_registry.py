@@ -15,7 +15,7 @@ from situate.server.identity.authorization import Authorization
 from situate.server.identity.bootstrap import bootstrap
 from situate.server.identity.escalation import NoEscalation
 from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.ports import CacheReader, resource_of
+from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
@@ -33,7 +33,7 @@ BINDINGS = resource_of("rbac.authorization.k8s.io/v1", "rolebindings")
 async def opened(*, filled: bool = True) -> AsyncIterator[tuple[Registry, Authorization]]:
     store = MemoryStore()
     cache = Cache(store)
-    view: CacheReader = cache
+    view: ObjectReader = cache
     authorization = Authorization(view)
     numbers = count()
     registry = Registry(

@@ -6,6 +6,7 @@ import pytest
 
 from server.identity.clock import Clock
 from server.identity.memory import Memory
+from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, CreateRequest
 from situate.server.identity.authentication import Authentication
@@ -27,10 +28,10 @@ PODS = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": 
 class Office:
     def __init__(self, world: Memory, folder: Path) -> None:
         self.clock = Clock()
-        self.users = UserTokens(folder / "tokens.json")
+        self.token_file = folder / "tokens.json"
         accounts = AccountTokens(new_key(), world)
         authorization = Authorization(world)
-        authentication = Authentication(clock=self.clock, users=self.users, accounts=accounts)
+        authentication = Authentication(clock=self.clock, users=UserTokens(self.token_file), accounts=accounts)
         self.reviews = Reviews(authorization, authentication)
         self.tokens = TokenRequests(
             world, accounts, NodeRestriction(world, authorization), clock=self.clock, new_uid=lambda: "id"
@@ -123,7 +124,7 @@ def test_who_am_i(office: Office) -> None:
 
 
 def test_whose_token_is_this(office: Office) -> None:
-    token = office.users.add("jane", ["dev"])
+    token = add_token(office.token_file, "jane", ["dev"])
     status = office.reviews.token({"spec": {"token": token}})["status"]
     assert status["authenticated"] is True
     assert status["user"] == {"username": "jane", "groups": ["dev", "system:authenticated"]}

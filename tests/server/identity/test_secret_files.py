@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from situate.server.identity import secret_files
-from situate.server.identity.secret_files import WatchedFile
+from situate.server.identity.secret_files import SecretFile
 
 
 def test_a_file_is_not_looked_at_again_before_its_time_and_then_its_change_is_seen(
@@ -15,7 +15,7 @@ def test_a_file_is_not_looked_at_again_before_its_time_and_then_its_change_is_se
     now = [100.0]
     path = tmp_path / "tokens"
     path.write_text("one")
-    watched = WatchedFile(path, lambda: now[0])
+    watched = SecretFile(path, lambda: now[0])
     assert watched.changed()
     path.write_text("another")
     now[0] += 0.4

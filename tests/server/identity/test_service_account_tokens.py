@@ -226,15 +226,6 @@ def test_a_key_that_a_token_brings_along_is_not_used(desk: Desk) -> None:
     assert desk.who(desk.signed(desk.claims(), key=own, jwk=jwk, jku="https://evil", kid="../../etc/passwd")) == REFUSED
 
 
-def test_the_published_key_checks_our_tokens(desk: Desk) -> None:
-    shown = desk.tokens.jwks()["keys"][0]
-    token = desk.token()
-    assert jwt.get_unverified_header(token)["kid"] == shown["kid"]
-    found = jwt.decode(token, jwt.PyJWK(shown).key, algorithms=["ES256"], audience=ISSUER)
-    assert found["sub"] == WEB_USER
-    assert "d" not in shown
-
-
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

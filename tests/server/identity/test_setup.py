@@ -6,6 +6,7 @@ import pytest
 
 from server.identity.clock import Clock
 from server.identity.memory import Memory
+from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, CreateRequest, Gate
 from situate.server.identity.attributes import Attributes
@@ -25,13 +26,13 @@ def test_a_folder_is_made_at_first_and_found_again(tmp_path: Path, world: Memory
     first = opened(tmp_path / "data", world, clock)
     clock.turn(days=1)
     assert opened(tmp_path / "data", world, clock).authority.certificate == first.authority.certificate
-    assert first.tls([], clock.now).minimum_version.name == "TLSv1_2"
+    assert first.authority.tls([], clock.now).minimum_version.name == "TLSv1_2"
 
 
 def test_a_request_passes_all_of_it(tmp_path: Path, world: Memory) -> None:
     found = opened(tmp_path, world, Clock())
     gate: Gate = found.identity
-    kate = gate.authenticate(None, f"Bearer {found.user_tokens.add('kate')}", "kubectl/1")
+    kate = gate.authenticate(None, f"Bearer {add_token(tmp_path / 'tokens.json', 'kate')}", "kubectl/1")
     gate.authorize(kate, Attributes("list", "", "pods", "", "shop"))
     with pytest.raises(StatusError, match='User "kate" cannot list resource "pods" in API group "" at the cluster'):
         gate.authorize(kate, Attributes("list", "", "pods"))
@@ -62,7 +63,7 @@ def test_a_node_evicts_its_own_pods_only(tmp_path: Path, world: Memory) -> None:
         asyncio.run(ask("other", alpha))
 
 
-@pytest.mark.parametrize("name", ["tokens.json", "join-tokens.json", "pki/revoked"])
+@pytest.mark.parametrize("name", ["tokens.json", "pki/revoked"])
 def test_damage_is_told_at_the_start(tmp_path: Path, world: Memory, name: str) -> None:
     clock = Clock()
     opened(tmp_path, world, clock)

@@ -7,14 +7,14 @@ from server.registry.stories import ANN, CONFIG_MAP, POD, World, config_map, no,
 from situate.server.errors import MODIFIED
 from situate.server.registry.patch import PatchType
 from situate.server.registry.registry import collecting
-from situate.server.registry.stored_object import WriteResult
+from situate.server.registry.stored_object import UpdateResult
 from situate.server.requests import Target, WriteOptions
 
 TARGET = Target(CONFIG_MAP, "default", "a")
 POD_A = Target(POD, "default", "a")
 
 
-async def patch(world: World, how: PatchType, body: Any, target: Target = TARGET, **options: Any) -> WriteResult:
+async def patch(world: World, how: PatchType, body: Any, target: Target = TARGET, **options: Any) -> UpdateResult:
     return await world.registry.patch(target, how, body, ANN, WriteOptions(**options))
 
 

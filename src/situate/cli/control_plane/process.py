@@ -166,7 +166,7 @@ async def _open(
         binder = Binder(registry, time.time_ns, transactions.node_locks)
         to_agents = agent_tls(settings.directory, identity)
         logs = AgentLogs(registry, to_agents)
-        tls = identity.tls(settings.host_names(), now())
+        tls = identity.authority.tls(settings.host_names(), now())
         metrics, lag = Metrics(), SnapshotLag(registry, settings.snapshot_lag_s)
         views = Views(store, cache)
         stack.push_async_callback(views.aclose)

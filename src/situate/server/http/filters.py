@@ -34,6 +34,7 @@ from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
 from situate.server.http.urls import NO_URL, RequestUrl, parse_url, verb_of
 from situate.server.identity.attributes import Attributes
+from situate.server.identity.audit import AuditRecord
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
@@ -216,20 +217,21 @@ class RequestFilters:
         what = self._labels(state)
         self._metrics.observe(what, response.code, None if state.long_running else perf_counter() - state.started)
         remote = request.remote
-        self._gate.audit.record(
+        record = AuditRecord(
             state.impersonator or state.caller,
             state.attributes,
-            uri=request.raw_path,
-            code=response.code,
-            received_ns=state.received_ns,
-            version=state.url.version,
-            audit_id=state.id,
-            agent=request.headers.get("User-Agent", ""),
-            sources=(remote,) if remote else (),
-            impersonated=state.caller if state.impersonator is not None else None,
-            decision=state.decision,
-            reason=response.reason,
+            request.raw_path,
+            response.code,
+            state.received_ns,
+            state.url.version,
+            state.id,
+            request.headers.get("User-Agent", ""),
+            (remote,) if remote else (),
+            state.caller if state.impersonator is not None else None,
+            state.decision,
+            response.reason,
         )
+        self._gate.audit.record(record)
 
     def _labels(self, state: RequestState) -> RequestLabels:
         """The labels of a request in the counts. What is not served has no name there: clients must not make series."""

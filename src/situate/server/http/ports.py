@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 from situate.server.identity.attributes import Attributes
+from situate.server.identity.audit import AuditRecord
 from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
@@ -28,24 +29,7 @@ __all__ = [
 
 
 class Audit(Protocol):
-    def record(
-        self,
-        caller: Caller | None,
-        attributes: Attributes,
-        *,
-        uri: str,
-        code: int,
-        received_ns: int,
-        version: str = "",
-        audit_id: str = "",
-        agent: str = "",
-        sources: tuple[str, ...] = (),
-        impersonated: Caller | None = None,
-        decision: str = "",
-        reason: str = "",
-        request: Any = None,
-        response: Any = None,
-    ) -> None: ...
+    def record(self, record: AuditRecord) -> None: ...
 
 
 class EventStream(Protocol):

@@ -6,40 +6,18 @@ from http import HTTPStatus
 from typing import Final, NamedTuple, Protocol
 
 from situate.server.errors import StatusError, forbidden
-from situate.server.requests import Caller, Target
+from situate.server.requests import Caller
 
 __all__ = [
     "NO",
     "YES",
-    "RequestAttributes",
     "Attributes",
+    "Authorizer",
     "AuthorizerDecision",
     "FieldRequirement",
-    "attributes_of",
-    "forbidden_error",
     "field_requirements",
+    "forbidden_error",
 ]
-
-
-class RequestAttributes(Protocol):
-    """What is asked: of a resource, or with no resource of a path."""
-
-    @property
-    def verb(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def resource(self) -> str: ...
-    @property
-    def subresource(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def fields(self) -> str: ...
 
 
 class Attributes(NamedTuple):
@@ -65,6 +43,10 @@ NO: Final = AuthorizerDecision(False)
 YES: Final = AuthorizerDecision(True)
 
 
+class Authorizer(Protocol):
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision: ...
+
+
 class FieldRequirement(NamedTuple):
     key: str
     equals: bool
@@ -83,14 +65,7 @@ def field_requirements(fields: str) -> list[FieldRequirement]:
     return found
 
 
-def attributes_of(verb: str, target: Target, fields: str = "") -> Attributes:
-    resource = target.resource
-    return Attributes(
-        verb, resource.group, resource.plural, target.subresource, target.namespace, target.name, "", fields
-    )
-
-
-def forbidden_error(caller: Caller, attributes: RequestAttributes, reason: str) -> StatusError:
+def forbidden_error(caller: Caller, attributes: Attributes, reason: str) -> StatusError:
     """The 403 that says what the caller may not do, in kube-apiserver's words."""
     if not attributes.resource:
         what = f'User "{caller.name}" cannot {attributes.verb} path "{attributes.path}"'

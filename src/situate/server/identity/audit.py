@@ -1,7 +1,7 @@
-"""The audit log: who asked what and what was answered, one JSON line a request (audit.k8s.io/v1 Event).
+"""The audit log: who asked for what and what the server answered, one JSON line a request (audit.k8s.io/v1 Event).
 
-A request only puts its note into a buffer. A thread of its own makes lines of them and writes: if the disk is slow or
-full, notes are dropped and counted, and no request waits. Bodies of secrets and tokens are never noted.
+A request only appends a record to a buffer. A thread encodes the records and writes them: if the disk is slow or full,
+records are dropped and counted, and no request waits. The log has metadata only, never a body.
 """
 
 from __future__ import annotations
@@ -9,84 +9,60 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from situate.server.identity.attributes import RequestAttributes
+from situate.server.identity.attributes import Attributes
 from situate.server.identity.secret_files import PRIVATE
 from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
 
-__all__ = ["AuditLog", "Level", "Policy", "level_of"]
+__all__ = ["AuditLog", "AuditRecord", "is_logged"]
 
-Level: TypeAlias = Literal["None", "Metadata", "Request", "RequestResponse"]
-
-MOST_BYTES: Final = 100 * 1024 * 1024
-"""A file of the log; then another is begun."""
-MOST_FILES: Final = 10
-"""Old files that are kept, beside the one that is written."""
+LEVEL: Final = "Metadata"
+MAX_FILE_BYTES: Final = 100 * 1024 * 1024
+"""When a file has reached this size, the log starts another."""
+MAX_OLD_FILES: Final = 10
 BUFFER: Final = 10_000
-"""Notes that wait to be written. One more is dropped."""
+"""Records waiting to be written. The log drops the next one."""
 GATHER_S: Final = 0.1
-"""How long the writer waits for more, once there is something."""
+"""How long the writer waits for more records once there is one."""
 CHUNK_BYTES: Final = 1024 * 1024
 REFUSED: Final = 400
 
 READS: Final = frozenset(("get", "list", "watch", "head", "options"))
 HEALTH: Final = ("/healthz", "/livez", "/readyz", "/version", "/metrics")
-SECRET: Final = frozenset(
-    (("", "secrets", ""), ("", "serviceaccounts", "token"), ("authentication.k8s.io", "tokenreviews", ""))
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How much is noted: of writes, of reads, of what was refused, and of resources by `group/plural`."""
-
-    writes: Level = "Metadata"
-    reads: Level = "None"
-    refusals: Level = "Metadata"
-    resources: Mapping[str, Level] = field(default_factory=dict)
-
-
-DEFAULT: Final = Policy()
-_ORDER: Final[Mapping[Level, int]] = {"None": 0, "Metadata": 1, "Request": 2, "RequestResponse": 3}
-
-
-def level_of(policy: Policy, attributes: RequestAttributes, code: int) -> Level:
-    """What is noted of a request that was answered with this code."""
+def is_logged(attributes: Attributes, code: int) -> bool:
+    """Whether a request answered with this code is logged: all writes, all refusals, and no health checks."""
     if not attributes.resource and attributes.path.startswith(HEALTH):
-        return "None"
-    special = policy.resources.get(f"{attributes.group}/{attributes.resource}") if policy.resources else None
-    level = special or (policy.reads if attributes.verb in READS else policy.writes)
-    if code >= REFUSED and _ORDER[policy.refusals] > _ORDER[level]:
-        level = policy.refusals
-    if _ORDER[level] > 1 and (attributes.group, attributes.resource, attributes.subresource) in SECRET:
-        return "Metadata"
-    return level
+        return False
+    return code >= REFUSED or attributes.verb not in READS
 
 
-class _Note(NamedTuple):
-    level: Level
+class AuditRecord(Struct, frozen=True, gc=False):
+    """A request that was answered."""
+
     caller: Caller | None
-    attributes: RequestAttributes
+    """Who sent it."""
+    attributes: Attributes
     uri: str
     code: int
     received_ns: int
-    done_ns: int
-    version: str
-    audit_id: str
-    agent: str
-    sources: tuple[str, ...]
-    impersonated: Caller | None
-    decision: str
-    reason: str
-    request: Any
-    response: Any
+    version: str = ""
+    audit_id: str = ""
+    agent: str = ""
+    sources: tuple[str, ...] = ()
+    impersonated: Caller | None = None
+    """On whose behalf, if not the caller's own."""
+    decision: str = ""
+    """The authorizer's: allow or forbid."""
+    reason: str = ""
 
 
 class AuditLog:
@@ -95,22 +71,20 @@ class AuditLog:
         path: Path,
         *,
         wall_ns: Callable[[], int],
-        policy: Policy = DEFAULT,
-        most_bytes: int = MOST_BYTES,
-        most_files: int = MOST_FILES,
+        max_file_bytes: int = MAX_FILE_BYTES,
+        max_old_files: int = MAX_OLD_FILES,
         buffer: int = BUFFER,
     ) -> None:
         self.path: Final = path
         self.dropped = 0
-        """Notes for which there was no room, or which could not be written."""
+        """Records lost because the buffer was full or the write failed."""
         self.last_error = ""
         """Why the last write failed; empty if it did not."""
-        self._policy = policy
         self._wall_ns = wall_ns
-        self._most_bytes = most_bytes
-        self._most_files = most_files
+        self._max_file_bytes = max_file_bytes
+        self._max_old_files = max_old_files
         self._buffer = buffer
-        self._pending: deque[_Note] = deque()
+        self._pending: deque[tuple[AuditRecord, int]] = deque()
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -123,68 +97,26 @@ class AuditLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Write what waits, and stop."""
+        """Write the pending records, then stop."""
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._close_file()
 
-    def record(
-        self,
-        caller: Caller | None,
-        attributes: RequestAttributes,
-        *,
-        uri: str,
-        code: int,
-        received_ns: int,
-        version: str = "",
-        audit_id: str = "",
-        agent: str = "",
-        sources: tuple[str, ...] = (),
-        impersonated: Caller | None = None,
-        decision: str = "",
-        reason: str = "",
-        request: Any = None,
-        response: Any = None,
-    ) -> None:
-        """Note a request that was answered; never waits. Bodies must not be changed afterwards.
-
-        `caller` is who asked, `impersonated` for whom; `decision` is allow or forbid, `reason` why.
-        """
-        level = level_of(self._policy, attributes, code)
-        if level == "None":
+    def record(self, record: AuditRecord) -> None:
+        """Log a request that was answered. Never waits."""
+        if not is_logged(record.attributes, record.code):
             return
         if len(self._pending) >= self._buffer:
             self.dropped += 1
             return
-        self._pending.append(
-            _Note(
-                level,
-                caller,
-                attributes,
-                uri,
-                code,
-                received_ns,
-                self._wall_ns(),
-                version,
-                audit_id,
-                agent,
-                sources,
-                impersonated,
-                decision,
-                reason,
-                request if level in ("Request", "RequestResponse") else None,
-                response if level == "RequestResponse" else None,
-            )
-        )
+        self._pending.append((record, self._wall_ns()))
         if not self._wake.is_set():
             self._wake.set()
 
-    # ── in the thread that writes ───────────────────────────────────────────────────────────────────────────────────
+    # ── on the writer thread ───────────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
         while not self._closing.is_set():
@@ -200,7 +132,7 @@ class AuditLog:
             size = 0
             while self._pending and size < CHUNK_BYTES:
                 try:
-                    line = _ENCODER.encode(_event(self._pending.popleft())) + b"\n"
+                    line = _ENCODER.encode(_event(*self._pending.popleft())) + b"\n"
                 except (TypeError, ValueError, UnicodeError) as error:
                     self.dropped += 1
                     self.last_error = str(error)
@@ -211,7 +143,7 @@ class AuditLog:
 
     def _write(self, lines: list[bytes]) -> None:
         try:
-            for line in _grouped(lines, self._most_bytes):
+            for line in _grouped(lines, self._max_file_bytes):
                 self._rotate(len(line))
                 self._put(line)
         except OSError as error:
@@ -231,16 +163,16 @@ class AuditLog:
     def _rotate(self, wanted: int) -> None:
         if self._descriptor is None:
             self._open()
-        if self._size and self._size + wanted > self._most_bytes:
+        if self._size and self._size + wanted > self._max_file_bytes:
             self._close_file()
-            for number in range(self._most_files, 0, -1):
+            for number in range(self._max_old_files, 0, -1):
                 older = self._numbered(number)
-                if number == self._most_files:
+                if number == self._max_old_files:
                     older.unlink(missing_ok=True)
                 newer = self._numbered(number - 1) if number > 1 else self.path
                 if newer.exists():
                     newer.replace(older)
-            if not self._most_files:
+            if not self._max_old_files:
                 self.path.unlink(missing_ok=True)
             self._open()
 
@@ -262,7 +194,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def _grouped(lines: list[bytes], most: int) -> list[bytes]:
-    """Lines joined, as many as fit into a file; one that is longer than a file stands alone."""
+    """Lines joined into chunks that fit a file. A line longer than a file is a chunk of its own."""
     found: list[bytes] = []
     group: list[bytes] = []
     size = 0
@@ -277,35 +209,31 @@ def _grouped(lines: list[bytes], most: int) -> list[bytes]:
     return found
 
 
-def _event(note: _Note) -> dict[str, Any]:
-    status: dict[str, Any] = {"metadata": {}, "code": note.code}
-    if note.code >= REFUSED:
-        status |= {"status": "Failure"} | ({"reason": note.reason} if note.reason else {})
+def _event(record: AuditRecord, done_ns: int) -> dict[str, Any]:
+    status: dict[str, Any] = {"metadata": {}, "code": record.code}
+    if record.code >= REFUSED:
+        status |= {"status": "Failure"} | ({"reason": record.reason} if record.reason else {})
     event: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
-        "level": note.level,
-        "auditID": note.audit_id,
+        "level": LEVEL,
+        "auditID": record.audit_id,
         "stage": "ResponseComplete",
-        "requestURI": note.uri,
-        "verb": note.attributes.verb,
-        "user": _user(note.caller),
-        "sourceIPs": note.sources,
-        "userAgent": note.agent,
+        "requestURI": record.uri,
+        "verb": record.attributes.verb,
+        "user": _user(record.caller),
+        "sourceIPs": record.sources,
+        "userAgent": record.agent,
         "responseStatus": status,
-        "requestReceivedTimestamp": micro_time(note.received_ns),
-        "stageTimestamp": micro_time(note.done_ns),
+        "requestReceivedTimestamp": micro_time(record.received_ns),
+        "stageTimestamp": micro_time(done_ns),
     }
-    if note.impersonated is not None:
-        event["impersonatedUser"] = _user(note.impersonated)
-    if note.attributes.resource:
-        event["objectRef"] = _reference(note)
-    if note.request is not None:
-        event["requestObject"] = note.request
-    if note.response is not None:
-        event["responseObject"] = note.response
-    if note.decision:
-        event["annotations"] = {"authorization.k8s.io/decision": note.decision}
+    if record.impersonated is not None:
+        event["impersonatedUser"] = _user(record.impersonated)
+    if record.attributes.resource:
+        event["objectRef"] = _reference(record)
+    if record.decision:
+        event["annotations"] = {"authorization.k8s.io/decision": record.decision}
     return event
 
 
@@ -320,14 +248,14 @@ def _user(caller: Caller | None) -> dict[str, Any]:
     return shown
 
 
-def _reference(note: _Note) -> dict[str, str]:
-    attributes = note.attributes
+def _reference(record: AuditRecord) -> dict[str, str]:
+    attributes = record.attributes
     parts = {
         "resource": attributes.resource,
         "namespace": attributes.namespace,
         "name": attributes.name,
         "apiGroup": attributes.group,
-        "apiVersion": note.version,
+        "apiVersion": record.version,
         "subresource": attributes.subresource,
     }
     return {key: value for key, value in parts.items() if value}

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 from situate.server.errors import StatusError
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.service_account_tokens import AccountTokens, TokenError, VerifiedToken
-from situate.server.identity.token_files import JoinTokens, UserTokens
+from situate.server.identity.token_files import UserTokens
 from situate.server.requests import Caller
 
 __all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
@@ -43,7 +43,6 @@ class Authentication:
         clock: Callable[[], datetime],
         users: UserTokens | None = None,
         accounts: AccountTokens | None = None,
-        joining: JoinTokens | None = None,
         revoked: Callable[[], frozenset[int]] = frozenset,
         anonymous: bool = True,
     ) -> None:
@@ -52,7 +51,6 @@ class Authentication:
         self._clock = clock
         self._users = users
         self._accounts = accounts
-        self._joining = joining
         self._revoked = revoked
         self._anonymous = anonymous
         self._known: dict[tuple[bytes, str], _Known] = {}
@@ -85,8 +83,6 @@ class Authentication:
             return self._accounts.verify(token, now, audiences)
         try:
             found = self._users.find(token) if self._users is not None else None
-            if found is None and self._joining is not None:
-                found = self._joining.find(token, now)
         except IdentityError as error:
             # A file was damaged while the server runs. No client's fault, and no reason to let anybody in.
             self.last_error = str(error)

@@ -33,7 +33,7 @@ from situate.server.identity.certificates import Credential
 from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
     IdentityError,
-    WatchedFile,
+    SecretFile,
     read_private,
     sync_folder,
     write_private,
@@ -78,16 +78,6 @@ class Authority:
         key, name = certificates.new_key(), certificates.subject(user, groups)
         made = certificates.client_certificate(self.certificate, self.key, name, key.public_key(), now)
         return Credential(certificates.pem(made), certificates.key_pem(key))
-
-    def sign_node(self, request: bytes, node: str, now: datetime) -> bytes:
-        """A certificate for the agent of a node, by its signing request: for exactly that node, and nothing else."""
-        name, key = certificates.read_request(request)
-        wanted = certificates.subject(f"{NODE_PREFIX}{node}", [NODES_GROUP])
-        if sorted(map(str, name.rdns)) != sorted(map(str, wanted.rdns)):
-            raise IdentityError(
-                f"the subject must be O={NODES_GROUP}, CN={NODE_PREFIX}{node}; it is {name.rfc4514_string() or 'empty'}"
-            )
-        return certificates.pem(certificates.client_certificate(self.certificate, self.key, wanted, key, now))
 
     def server_certificate(self, names: Sequence[str], now: datetime) -> Path:
         """The file with the server's certificate and key; made anew if it is due, or lacks one of the names."""
@@ -154,7 +144,7 @@ class Revocations:
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
-        self._file = WatchedFile(authority.folder / REVOKED)
+        self._file = SecretFile(authority.folder / REVOKED)
         self._file.changed()
         self._known = authority.revoked()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
-from situate.server.identity.attributes import Attributes, AuthorizerDecision, RequestAttributes, field_requirements
+from situate.server.identity.attributes import Attributes, AuthorizerDecision, field_requirements
 from situate.server.identity.node_authorizer import NODES, NodeAuthorizer
-from situate.server.identity.ports import CacheReader
+from situate.server.identity.ports import ObjectReader
 from situate.server.identity.rbac import Rbac
 from situate.server.requests import Caller
 
@@ -15,18 +15,14 @@ __all__ = ["Authorization", "named_by_fields"]
 OF_MANY: Final = ("list", "watch")
 
 
-class Authorizer(Protocol):
-    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision: ...
-
-
 class Authorization:
     """One yes is enough. The reasons of all who said no are told together."""
 
-    def __init__(self, objects: CacheReader) -> None:
+    def __init__(self, objects: ObjectReader) -> None:
         self.rbac: Final = Rbac(objects)
         self._nodes = NodeAuthorizer(objects)
 
-    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
         decision = self.rbac.allows(caller, attributes)
         if decision.allowed or NODES not in caller.groups:
             return decision
@@ -36,20 +32,11 @@ class Authorization:
         return AuthorizerDecision(False, f"{by_node.reason}\n{decision.reason}" if by_node.reason else decision.reason)
 
 
-def named_by_fields(attributes: RequestAttributes) -> RequestAttributes:
+def named_by_fields(attributes: Attributes) -> Attributes:
     """A list or watch of the one object whose metadata.name is selected counts as one of that name."""
     if not attributes.fields or attributes.name or attributes.verb not in OF_MANY:
         return attributes
     for term in field_requirements(attributes.fields):
         if term.key == "metadata.name" and term.equals and term.value:
-            return Attributes(
-                attributes.verb,
-                attributes.group,
-                attributes.resource,
-                attributes.subresource,
-                attributes.namespace,
-                term.value,
-                attributes.path,
-                attributes.fields,
-            )
+            return attributes._replace(name=term.value)
     return attributes

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.server.errors import StatusError
-from situate.server.identity.ports import CacheReader, resource_of
+from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
 from situate.server.identity.rules import rules_of, uncovered
@@ -31,7 +31,7 @@ class BootstrapRegistry(Protocol):
     """The registry, as far as it is needed here."""
 
     @property
-    def cache(self) -> CacheReader: ...
+    def cache(self) -> ObjectReader: ...
 
     async def create(self, target: Target, obj: Object, caller: Caller) -> Any: ...
 

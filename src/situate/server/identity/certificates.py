@@ -1,4 +1,4 @@
-"""Certificates: how an authority, a server and a client look like, and for how long. Makes them; keeps none."""
+"""Creates the certificates of an authority, a server and a client. Stores none."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-from situate.server.identity.secret_files import IdentityError
 
 __all__ = [
     "AUTHORITY_LIFE",
@@ -26,7 +23,6 @@ __all__ = [
     "key_pem",
     "new_key",
     "pem",
-    "read_request",
     "server_certificate",
     "subject",
 ]
@@ -34,8 +30,7 @@ __all__ = [
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 LEAF_LIFE: Final = timedelta(days=365)
 CLOCKS_DIFFER: Final = timedelta(minutes=5)
-"""How far the clock of whoever is shown a certificate may be behind ours."""
-LEAST_RSA_BITS: Final = 2048
+"""How far the clock of a verifier may be behind ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ def subject(user: str, groups: Iterable[str] = ()) -> x509.Name:
 
 
 def due(certificate: x509.Certificate, now: datetime) -> bool:
-    """A third of its life is left, or less."""
+    """Whether a third of its life is left, or less."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= end - (end - start) / 3
 
@@ -97,35 +92,16 @@ def client_certificate(
     issuer: x509.Certificate,
     signer: ec.EllipticCurvePrivateKey,
     name: x509.Name,
-    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    key: ec.EllipticCurvePublicKey,
     now: datetime,
 ) -> x509.Certificate:
     return _leaf(issuer, name, key, now, ExtendedKeyUsageOID.CLIENT_AUTH).sign(signer, hashes.SHA256())
 
 
-def read_request(
-    request: bytes,
-) -> tuple[x509.Name, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey]:
-    """Who a certificate is asked for, and the key of whoever asks: proven by the request's signature."""
-    try:
-        csr = x509.load_pem_x509_csr(request)
-        key = csr.public_key()
-        valid = csr.is_signature_valid
-    except (ValueError, TypeError, InvalidSignature, x509.UnsupportedGeneralNameType) as error:
-        raise IdentityError(f"not a certificate signing request: {error}") from error
-    if not valid:
-        raise IdentityError("the certificate signing request is not signed with its own key")
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size < LEAST_RSA_BITS:
-        raise IdentityError(f"a key of {key.key_size} bits is too short; at least {LEAST_RSA_BITS}")
-    if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey):
-        raise IdentityError("the key must be of ECDSA, RSA or Ed25519")
-    return csr.subject, key
-
-
 def _begun(
     name: x509.Name,
     issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    key: ec.EllipticCurvePublicKey,
     now: datetime,
     life: timedelta,
 ) -> x509.CertificateBuilder:
@@ -144,12 +120,12 @@ def _begun(
 def _leaf(
     issuer: x509.Certificate,
     name: x509.Name,
-    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey,
+    key: ec.EllipticCurvePublicKey,
     now: datetime,
     purpose: x509.ObjectIdentifier,
 ) -> x509.CertificateBuilder:
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    # Nothing lives longer than the authority that vouches for it.
+    # No certificate outlives its authority.
     life = min(LEAF_LIFE, issuer.not_valid_after_utc - now)
     return (
         _begun(name, issuer.subject, key, now, life)

@@ -1,6 +1,8 @@
-"""Which requests the reviews and tokens answer, for whoever routes requests."""
+"""The creates that identity answers without storing an object: reviews and token requests."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from situate.server.http.ports import CreateHandler, CreateHandlers, CreateRequest
 from situate.server.identity.node_restriction import NodeRestriction
@@ -15,7 +17,7 @@ AUTHENTICATION = "authentication.k8s.io"
 
 
 def restricted(handler: CreateHandler, restriction: NodeRestriction) -> CreateHandler:
-    """The same, but a node is kept to its own: for what is written past the registry's admission, as evictions are."""
+    """The handler behind NodeRestriction: for writes that do not pass the registry's admission, such as evictions."""
 
     async def call(request: CreateRequest) -> Object:
         await restriction.admit("create", request.target, request.body, None, request.caller)
@@ -26,35 +28,34 @@ def restricted(handler: CreateHandler, restriction: NodeRestriction) -> CreateHa
 
 def create_handlers(reviews: Reviews, tokens: TokenRequests) -> CreateHandlers:
     """By group, plural and subresource."""
-
-    async def self_access(request: CreateRequest) -> Object:
-        return reviews.self_access(request.body, request.caller)
-
-    async def access(request: CreateRequest) -> Object:
-        return reviews.access(request.body)
-
-    async def local_access(request: CreateRequest) -> Object:
-        return reviews.local_access(request.body, request.target.namespace)
-
-    async def self_rules(request: CreateRequest) -> Object:
-        return reviews.self_rules(request.body, request.caller)
-
-    async def self_subject(request: CreateRequest) -> Object:
-        return reviews.self_subject(request.body, request.caller)
-
-    async def token_review(request: CreateRequest) -> Object:
-        return reviews.token(request.body)
-
-    async def token(request: CreateRequest) -> Object:
-        return tokens.create(request.target, request.body, request.caller)
-
     may, who = f"{AUTHORIZATION}/v1", f"{AUTHENTICATION}/v1"
     return {
-        (AUTHORIZATION, "selfsubjectaccessreviews", ""): CreateHandler(self_access, may, "SelfSubjectAccessReview"),
-        (AUTHORIZATION, "subjectaccessreviews", ""): CreateHandler(access, may, "SubjectAccessReview"),
-        (AUTHORIZATION, "localsubjectaccessreviews", ""): CreateHandler(local_access, may, "LocalSubjectAccessReview"),
-        (AUTHORIZATION, "selfsubjectrulesreviews", ""): CreateHandler(self_rules, may, "SelfSubjectRulesReview"),
-        (AUTHENTICATION, "selfsubjectreviews", ""): CreateHandler(self_subject, who, "SelfSubjectReview"),
-        (AUTHENTICATION, "tokenreviews", ""): CreateHandler(token_review, who, "TokenReview"),
-        ("", "serviceaccounts", "token"): CreateHandler(token, who, "TokenRequest"),
+        (AUTHORIZATION, "selfsubjectaccessreviews", ""): _handler(
+            lambda request: reviews.self_access(request.body, request.caller), may, "SelfSubjectAccessReview"
+        ),
+        (AUTHORIZATION, "subjectaccessreviews", ""): _handler(
+            lambda request: reviews.access(request.body), may, "SubjectAccessReview"
+        ),
+        (AUTHORIZATION, "localsubjectaccessreviews", ""): _handler(
+            lambda request: reviews.local_access(request.body, request.target.namespace),
+            may,
+            "LocalSubjectAccessReview",
+        ),
+        (AUTHORIZATION, "selfsubjectrulesreviews", ""): _handler(
+            lambda request: reviews.self_rules(request.body, request.caller), may, "SelfSubjectRulesReview"
+        ),
+        (AUTHENTICATION, "selfsubjectreviews", ""): _handler(
+            lambda request: reviews.self_subject(request.body, request.caller), who, "SelfSubjectReview"
+        ),
+        (AUTHENTICATION, "tokenreviews", ""): _handler(lambda request: reviews.token(request.body), who, "TokenReview"),
+        ("", "serviceaccounts", "token"): _handler(
+            lambda request: tokens.create(request.target, request.body, request.caller), who, "TokenRequest"
+        ),
     }
+
+
+def _handler(answer: Callable[[CreateRequest], Object], api_version: str, kind: str) -> CreateHandler:
+    async def call(request: CreateRequest) -> Object:
+        return answer(request)
+
+    return CreateHandler(call, api_version, kind)

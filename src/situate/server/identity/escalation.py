@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from situate.server.errors import forbidden
-from situate.server.identity.attributes import Attributes
-from situate.server.identity.node_restriction import MayAsk
+from situate.server.identity.attributes import Attributes, Authorizer
 from situate.server.identity.rbac import GROUP, MASTERS, Rbac
 from situate.server.identity.rules import EVERYTHING, Rule, described, quoted, rules_of, uncovered
 from situate.server.requests import Caller, Object, Target
@@ -22,7 +21,7 @@ BINDINGS: Final = ("rolebindings", "clusterrolebindings")
 
 
 class NoEscalation:
-    def __init__(self, rbac: Rbac, authorizer: MayAsk) -> None:
+    def __init__(self, rbac: Rbac, authorizer: Authorizer) -> None:
         self._rbac = rbac
         self._authorizer = authorizer
 

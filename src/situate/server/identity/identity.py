@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from situate.server.identity.attributes import AuthorizerDecision, RequestAttributes, forbidden_error
+from situate.server.identity.attributes import Attributes, AuthorizerDecision, forbidden_error
 from situate.server.identity.audit import AuditLog
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization, named_by_fields
@@ -35,11 +35,11 @@ class Identity:
         """The one whom the `Impersonate-` headers name, if the caller may speak for them; else the caller itself."""
         return impersonate(caller, headers, self.authorize)
 
-    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
         """May they? Costs a few microseconds; never raises."""
         return self.authorization.allows(caller, named_by_fields(attributes) if attributes.fields else attributes)
 
-    def authorize(self, caller: Caller, attributes: RequestAttributes) -> None:
+    def authorize(self, caller: Caller, attributes: Attributes) -> None:
         """`allows`, but a no is raised as the 403 that the client is shown."""
         decision = self.allows(caller, attributes)
         if not decision.allowed:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from situate.server.identity.attributes import NO, YES, AuthorizerDecision, RequestAttributes, field_requirements
+from situate.server.identity.attributes import NO, YES, Attributes, AuthorizerDecision, field_requirements
 from situate.server.identity.node_references import Reference, of_pod, secrets_of_volume
-from situate.server.identity.ports import CacheReader, resource_of
+from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.roles import NODE_RULES
 from situate.server.identity.rules import matches
 from situate.server.requests import Caller, Object
@@ -39,10 +39,10 @@ def node_name_of(caller: Caller) -> str | None:
 
 
 class NodeAuthorizer:
-    def __init__(self, objects: CacheReader) -> None:
+    def __init__(self, objects: ObjectReader) -> None:
         self._objects = objects
 
-    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
         node = node_name_of(caller)
         if node is None:
             return NO
@@ -55,7 +55,7 @@ class NodeAuthorizer:
 
     # ── what is decided for each resource ───────────────────────────────────────────────────────────────────────────
 
-    def _read(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _read(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         """Secrets and config maps, one by one, in a namespace."""
         if attributes.verb not in READS:
             return AuthorizerDecision(False, "can only read resources of this type")
@@ -65,21 +65,21 @@ class NodeAuthorizer:
             return AuthorizerDecision(False, "can only read namespaced object of this type")
         return self._related(node, attributes)
 
-    def _get(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _get(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.verb != "get":
             return AuthorizerDecision(False, "can only get individual resources of this type")
         if attributes.subresource:
             return AuthorizerDecision(False, "cannot get subresource")
         return self._related(node, attributes)
 
-    def _claim(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _claim(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.subresource != "status":
             return self._get(node, attributes)
         if attributes.verb not in ("update", "patch"):
             return AuthorizerDecision(False, "can only get/update/patch this type")
         return self._related(node, attributes)
 
-    def _account(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _account(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.verb == "get" and not attributes.subresource:
             return self._read(node, attributes)
         if attributes.verb != "create" or not attributes.name:
@@ -88,7 +88,7 @@ class NodeAuthorizer:
             return AuthorizerDecision(False, "can only create token subresource of serviceaccount")
         return self._related(node, attributes)
 
-    def _lease(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _lease(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.verb not in OWN_WRITES:
             return AuthorizerDecision(False, "can only get, create, update, patch, or delete a node lease")
         if attributes.namespace != LEASES:
@@ -98,7 +98,7 @@ class NodeAuthorizer:
             return AuthorizerDecision(False, "can only access node lease with the same name as the requesting node")
         return YES
 
-    def _csi_node(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _csi_node(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.verb not in OWN_WRITES:
             return AuthorizerDecision(False, "can only get, create, update, patch, or delete a CSINode")
         if attributes.subresource:
@@ -107,7 +107,7 @@ class NodeAuthorizer:
             return AuthorizerDecision(False, "can only access CSINode with the same name as the requesting node")
         return YES
 
-    def _slice(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _slice(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.subresource:
             return AuthorizerDecision(False, "cannot authorize ResourceSlice subresources")
         match attributes.verb:
@@ -126,7 +126,7 @@ class NodeAuthorizer:
                 )
         return AuthorizerDecision(False, why)
 
-    def _node(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _node(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.subresource == "status":
             return YES if attributes.verb in ("update", "patch") else NO
         if attributes.subresource or attributes.verb not in (*READS, "create", "update", "patch"):
@@ -136,7 +136,7 @@ class NodeAuthorizer:
         other = f"'{attributes.name}'" if attributes.name else "all nodes"
         return AuthorizerDecision(False, f"node '{node}' cannot read {other}, only its own Node object")
 
-    def _pod(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _pod(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         match attributes.subresource, attributes.verb:
             case "", "get":
                 return self._get(node, attributes)
@@ -150,7 +150,7 @@ class NodeAuthorizer:
                 return YES
         return NO
 
-    def _snapshot(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _snapshot(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         """situate's own record of what a node holds: its own, to read."""
         if attributes.verb in READS and not attributes.subresource and attributes.name == node:
             return YES
@@ -158,7 +158,7 @@ class NodeAuthorizer:
 
     # ── what belongs to a node ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _related(self, node: str, attributes: RequestAttributes) -> AuthorizerDecision:
+    def _related(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if not attributes.name:
             return AuthorizerDecision(False, "No Object name found")
         if self._has(node, Reference(attributes.resource, attributes.namespace, attributes.name)):
@@ -200,7 +200,7 @@ def _claimed_by(volume: Object, claim: Reference) -> bool:
     return (reference.get("namespace"), reference.get("name")) == (claim.namespace, claim.name)
 
 
-def _narrowed(attributes: RequestAttributes, node: str) -> bool:
+def _narrowed(attributes: Attributes, node: str) -> bool:
     return any(
         one.key == "spec.nodeName" and one.equals and one.value == node for one in field_requirements(attributes.fields)
     )

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from situate.server.errors import StatusError, forbidden
-from situate.server.identity.attributes import Attributes, AuthorizerDecision
+from situate.server.identity.attributes import Attributes, Authorizer
 from situate.server.identity.node_authorizer import CLAIMS, LEASES, PODS, VOLUMES, node_name_of
 from situate.server.identity.node_references import MIRROR, forbidden_to_mirrors
-from situate.server.identity.ports import CacheReader, resource_of, uid_of
+from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.requests import Caller, Object, Target
 
-__all__ = ["MayAsk", "NodeRestriction"]
+__all__ = ["NodeRestriction"]
 
 Action = Literal["create", "update", "delete"]
 
@@ -44,14 +44,8 @@ ONLY_STATUS_OF_OWN: Final = "can only update pod status for pods with spec.nodeN
 AUDIENCE_VERB: Final = "request-serviceaccounts-token-audience"
 
 
-class MayAsk(Protocol):
-    """Whoever is asked whether a node may have tokens for an audience that its pod does not mount."""
-
-    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision: ...
-
-
 class NodeRestriction:
-    def __init__(self, objects: CacheReader, authorizer: MayAsk) -> None:
+    def __init__(self, objects: ObjectReader, authorizer: Authorizer) -> None:
         self._objects = objects
         self._authorizer = authorizer
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from situate.server.requests import Object
 from situate.server.resources import BY_PATH, Resource
 
-__all__ = ["CachedObject", "CacheReader", "ResourceState", "resource_of", "uid_of"]
+__all__ = ["CachedObject", "ObjectReader", "ResourceState", "resource_of", "uid_of"]
 
 
 class CachedObject(Protocol):
@@ -33,7 +33,7 @@ class ResourceState(Protocol):
         ...
 
 
-class CacheReader(Protocol):
+class ObjectReader(Protocol):
     """The registry's cache, as far as it is needed here. Reads cost no I/O and see every write that was answered."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> CachedObject | None: ...

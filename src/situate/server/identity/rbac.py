@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from situate.server.errors import not_found
-from situate.server.identity.attributes import NO, YES, AuthorizerDecision, RequestAttributes
-from situate.server.identity.ports import CacheReader, resource_of
+from situate.server.identity.attributes import NO, YES, Attributes, AuthorizerDecision
+from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.rules import Rule, aggregated, matches, rules_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
@@ -46,14 +46,14 @@ class CachedDecision(NamedTuple):
 
 
 class Rbac:
-    def __init__(self, objects: CacheReader) -> None:
+    def __init__(self, objects: ObjectReader) -> None:
         self._objects = objects
         self._revisions: tuple[int, ...] = ()
         self._decoded: dict[tuple[str, str, str], tuple[int, Object]] = {}
         self._policy = _Policy({}, {}, {})
         self._decisions: dict[tuple[object, ...], CachedDecision] = {}
 
-    def allows(self, caller: Caller, attributes: RequestAttributes) -> AuthorizerDecision:
+    def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
         # Here each part of a microsecond is paid for by every request.
         if MASTERS in caller.groups:
             return YES
@@ -124,7 +124,7 @@ class Rbac:
             self._decoded[key] = entry
             yield entry[1]
 
-    def _decide(self, key: tuple[object, ...], caller: Caller, attributes: RequestAttributes) -> CachedDecision:
+    def _decide(self, key: tuple[object, ...], caller: Caller, attributes: Attributes) -> CachedDecision:
         granted, wrong = self._policy.granted(caller, attributes.namespace)
         otherwise = AuthorizerDecision(False, f"RBAC: {_together(wrong)}") if wrong else NO
         named: dict[str, AuthorizerDecision] = {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from situate.server.identity.attributes import RequestAttributes
+from situate.server.identity.attributes import Attributes
 from situate.server.requests import Object
 
 __all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parse_rule", "quoted", "rules_of", "uncovered"]
@@ -50,7 +50,7 @@ def rules_of(role: Object) -> tuple[Rule, ...]:
 # ── what a rule allows ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def matches(rule: Rule, attributes: RequestAttributes) -> bool:
+def matches(rule: Rule, attributes: Attributes) -> bool:
     """Whether the rule speaks of it, whatever it says of names: those are for whoever asks."""
     if ALL not in rule.verbs and attributes.verb not in rule.verbs:
         return False

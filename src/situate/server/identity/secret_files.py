@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-__all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "WatchedFile", "read_private", "write_private", "sync_folder"]
+__all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "SecretFile", "read_private", "write_private", "sync_folder"]
 
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
@@ -37,7 +37,7 @@ def read_private(path: Path) -> str:
     return text
 
 
-class WatchedFile:
+class SecretFile:
     """A file that is read again when it has changed: a token that was taken out is refused a moment later."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:

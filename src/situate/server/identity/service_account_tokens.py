@@ -14,7 +14,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from situate.server.identity.ports import CacheReader, resource_of, uid_of
+from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
@@ -68,7 +68,11 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 class AccountTokens:
     def __init__(
-        self, key: ec.EllipticCurvePrivateKey, objects: CacheReader, issuer: str = ISSUER, audiences: Sequence[str] = ()
+        self,
+        key: ec.EllipticCurvePrivateKey,
+        objects: ObjectReader,
+        issuer: str = ISSUER,
+        audiences: Sequence[str] = (),
     ) -> None:
         self.issuer: Final = issuer
         self.audiences: Final = tuple(audiences) or (issuer,)
@@ -128,20 +132,6 @@ class AccountTokens:
         if not common:
             raise TokenError(f"token audiences {_listed(given)} is invalid for the target audiences {_listed(wanted)}")
         return VerifiedToken(self._caller(claims), common)
-
-    def jwks(self) -> Object:
-        """The public key, for those who check our tokens themselves."""
-        shown: Object = jwt.algorithms.ECAlgorithm.to_jwk(self._public, as_dict=True)
-        return {"keys": [{"use": "sig", "kid": self._id, "alg": ALGORITHM, **shown}]}
-
-    def discovery(self, url: str) -> Object:
-        return {
-            "issuer": self.issuer,
-            "jwks_uri": f"{url}/openid/v1/jwks",
-            "response_types_supported": ["id_token"],
-            "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": [ALGORITHM],
-        }
 
     def _check(self, token: str) -> Mapping[str, Any]:
         try:

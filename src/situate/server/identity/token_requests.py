@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from situate.server.errors import Cause, bad_request, conflict, invalid, not_found
 from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.ports import CacheReader, resource_of, uid_of
+from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.identity.service_account_tokens import ACCOUNTS, AccountTokens, BoundObject
 from situate.server.requests import Caller, Object, Target
 
@@ -24,7 +24,7 @@ KIND: Final = "TokenRequest"
 class TokenRequests:
     def __init__(
         self,
-        objects: CacheReader,
+        objects: ObjectReader,
         tokens: AccountTokens,
         restriction: NodeRestriction,
         *,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid, not_found
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.registry.context import RegistryContext
-from situate.server.registry.stored_object import WriteResult
+from situate.server.registry.stored_object import UpdateResult
 from situate.server.registry.update import UpdatedObject, update
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
@@ -49,7 +49,7 @@ SHOWN: Final = 2_000
 
 async def patch_object(
     context: RegistryContext, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
-) -> WriteResult:
+) -> UpdateResult:
     """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
     resource = target.resource
 

@@ -29,7 +29,7 @@ from situate.server.registry.normalize import encode, normalize
 from situate.server.registry.patch import PatchType, patch_object
 from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.recent import RecentCreates
-from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, WriteResult
+from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, UpdateResult
 from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.warning import collecting, warn
 from situate.server.registry.watch import open_watch
@@ -139,7 +139,9 @@ class Registry:
         """Subresources: "", "status" and "finalize"."""
         return (await self.replace(target, obj, caller, options)).stored
 
-    async def replace(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> WriteResult:
+    async def replace(
+        self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE
+    ) -> UpdateResult:
         """`update`, and whether that created it: some kinds allow that."""
         given = encode(obj)
 
@@ -151,7 +153,7 @@ class Registry:
 
     async def patch(
         self, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions = _WRITE
-    ) -> WriteResult:
+    ) -> UpdateResult:
         """`patch` is decoded JSON. An apply creates what is not there."""
         return await patch_object(self._context, target, how, patch, caller, options)
 

@@ -13,7 +13,7 @@ from situate.server.registry.selectable_fields import field_names, selector_valu
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["DeleteResult", "StoredObject", "ListResult", "WriteResult", "read_stored", "read_stored_at", "item_chunks"]
+__all__ = ["DeleteResult", "StoredObject", "ListResult", "UpdateResult", "read_stored", "read_stored_at", "item_chunks"]
 
 ITEMS_PER_CHUNK: Final = 200
 """Items in one piece of a list."""
@@ -95,7 +95,7 @@ class ListResult(Struct, frozen=True, gc=False, eq=False):
     """How many are to come, if that is known without looking at each."""
 
 
-class WriteResult(Struct, frozen=True, gc=False, eq=False):
+class UpdateResult(Struct, frozen=True, gc=False, eq=False):
     """What came of a change."""
 
     stored: StoredObject

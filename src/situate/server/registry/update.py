@@ -25,7 +25,7 @@ from situate.server.registry.metadata import (
     restore_metadata_for_status,
     set_name_and_namespace,
 )
-from situate.server.registry.stored_object import StoredObject, WriteResult, read_stored
+from situate.server.registry.stored_object import StoredObject, UpdateResult, read_stored
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
@@ -56,10 +56,10 @@ async def update(
     options: WriteOptions,
     *,
     may_create: bool,
-) -> WriteResult:
+) -> UpdateResult:
     """The object as `make` makes it. 404 if it is not there and may not be created, 409 if it is not as expected."""
 
-    async def attempt() -> WriteResult | Conflicted:
+    async def attempt() -> UpdateResult | Conflicted:
         stored = context.cache.get(target.resource, target.namespace, target.name)
         writer = writer_of(target.resource, target.subresource, caller, options, context.now())
         if stored is not None:
@@ -69,7 +69,7 @@ async def update(
             done = await create_once(context, target, made.object, caller, options, owned=made.owned)
         else:
             raise not_found(target.resource.plural, target.resource.group, target.name)
-        return done if isinstance(done, Conflicted) else WriteResult(done, created=stored is None)
+        return done if isinstance(done, Conflicted) else UpdateResult(done, created=stored is None)
 
     return await retry_conflicts(context, target, attempt)
 
