@@ -28,6 +28,7 @@ from situate.core.state import topology
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.matching import pods_in
+from situate.core.state.topology_counts import count_pods
 from situate.core.state.view import View
 
 DEFAULT = default_framework().profile
@@ -425,7 +426,7 @@ class ByZone:
         return DomainChecker("zone", by_zone)
 
     def _taken(self, view: View) -> Codes:
-        return (view.tally(pods_in("default", EVERYTHING), "zone", counts_leaving=True) > 0).astype(np.uint8)
+        return (count_pods(view, pods_in("default", EVERYTHING), "zone", counts_leaving=True) > 0).astype(np.uint8)
 
 
 def test_a_filter_that_can_answer_by_domain_is_asked_so_when_a_count_has_moved_and_not_otherwise() -> None:

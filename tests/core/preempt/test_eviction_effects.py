@@ -16,6 +16,7 @@ from situate.core.state import topology
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.matching import pods_in
+from situate.core.state.topology_counts import count_overlay, count_pods
 from situate.core.state.view import View
 
 HOST = "kubernetes.io/hostname"
@@ -70,7 +71,7 @@ def test_a_filter_that_reads_nothing_of_bound_pods_stands_by_its_answer() -> Non
 
 
 def test_a_filter_that_reads_a_tally_may_change_it_where_a_counted_pod_of_lower_priority_is() -> None:
-    (question,) = asked(cluster(), Reads(lambda view: view.tally(WEB, HOST, counts_leaving=True), no))
+    (question,) = asked(cluster(), Reads(lambda view: count_pods(view, WEB, HOST, counts_leaving=True), no))
     assert not question.settled
     assert refused_for_good(question) == [1, 2]
 
@@ -80,7 +81,7 @@ def test_a_filter_that_reads_a_tally_may_change_it_where_a_counted_pod_of_lower_
     [
         pytest.param(lambda view: view.requested(CPU), id="what is taken"),
         pytest.param(lambda view: view.pods_on(0), id="the pods on a node"),
-        pytest.param(lambda view: view.moved(WEB, HOST), id="what an overlay moves"),
+        pytest.param(lambda view: count_overlay(view, WEB, HOST), id="what an overlay moves"),
     ],
 )
 def test_a_filter_that_reads_anything_else_may_change_it_anywhere(read: Callable[[View], object]) -> None:
@@ -102,9 +103,9 @@ def test_a_filter_without_a_say_is_asked_again_only_if_it_read_what_evictions_ch
 
 def test_a_tally_that_was_dropped_while_another_was_read_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(view: View) -> None:
-        view.tally(WEB, HOST, counts_leaving=True)
+        count_pods(view, WEB, HOST, counts_leaving=True)
         monkeypatch.setattr(topology, "TALLY_BYTES", 1)
-        view.tally(DB, HOST, counts_leaving=True)
+        count_pods(view, DB, HOST, counts_leaving=True)
 
     (question,) = asked(cluster(), Reads(read, no))
     assert question.by_anyone

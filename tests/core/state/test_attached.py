@@ -28,6 +28,7 @@ from situate.core.model.volumes import CSISource, Ephemeral, GCEPersistentDisk, 
 from situate.core.state.attached import NO_LIMIT
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import volume_problems, volume_room
 from situate.core.state.view import View
 
 DRIVER, GCE = "csi.example.com", "pd.csi.storage.gke.io"
@@ -83,7 +84,7 @@ def cluster_with(*items: Any) -> Cluster:
 
 def room(cluster: Cluster, driver: str = DRIVER) -> list[tuple[int, int]]:
     """(used, limit) by row."""
-    used, limit = View(cluster).volume_room(driver)
+    used, limit = volume_room(View(cluster), driver)
     assert audit(cluster) == []
     return list(zip(used.tolist(), limit.tolist(), strict=True))
 
@@ -173,16 +174,16 @@ def test_a_row_that_another_node_takes_starts_afresh() -> None:
 def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
     scratch = pod("p", node_name="a", uid="u", volumes=(Volume(name="scratch", ephemeral=Ephemeral()),))
     cluster = cluster_with(volume("v"), claim("p-scratch", "v", owner="u"), scratch)
-    assert (room(cluster), View(cluster).volume_problems()) == ([(1, 2), UNLIMITED], {})
+    assert (room(cluster), volume_problems(View(cluster))) == ([(1, 2), UNLIMITED], {})
     cluster.put_object(claim("p-scratch", "v", owner="somebody else"))
     text = "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
-    assert (room(cluster), View(cluster).volume_problems()) == ([(0, 2), UNLIMITED], {0: text})
-    assert View(cluster).at(0).volume_problems() == {0: text}
-    assert View(cluster).at(1).volume_problems() == {}
+    assert (room(cluster), volume_problems(View(cluster))) == ([(0, 2), UNLIMITED], {0: text})
+    assert volume_problems(View(cluster).at(0)) == {0: text}
+    assert volume_problems(View(cluster).at(1)) == {}
     view = View(cluster)
-    assert view.without(view.pods_on(0)).volume_problems() == {}
+    assert volume_problems(view.without(view.pods_on(0))) == {}
     cluster.remove_pod("default/p")
-    assert View(cluster).volume_problems() == {}
+    assert volume_problems(View(cluster)) == {}
 
 
 def test_a_disk_that_a_pod_names_counts_with_the_driver_that_took_over() -> None:

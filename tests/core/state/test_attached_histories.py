@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from builders import node, pod
 from situate.core.state.attached import NO_LIMIT
 from situate.core.state.audit import audit
+from situate.core.state.holders import volume_room
 from situate.core.state.view import View
 from storage_builders import (
     DRIVER,
@@ -123,14 +124,14 @@ TestAttachedVolumesStayRight = Attached.TestCase
 
 def test_a_driver_without_a_limit_says_so() -> None:
     cluster = cluster_of(node("n1"), node("n2"), csi_node("n1", {DRIVER: 2}))
-    used, limit = View(cluster).volume_room(DRIVER)
+    used, limit = volume_room(View(cluster), DRIVER)
     assert (used.tolist(), limit.tolist()) == ([0, 0], [2, NO_LIMIT])
 
 
 def test_many_nodes_have_room_in_the_columns() -> None:
     cluster = cluster_of(node("n0"), csi_node("n0", {DRIVER: 1}))
-    View(cluster).volume_room(DRIVER)
+    volume_room(View(cluster), DRIVER)
     for at in range(1, 40):
         cluster.add_node(node(f"n{at}"))
         cluster.put_object(csi_node(f"n{at}", {DRIVER: at}))
-    assert View(cluster).volume_room(DRIVER)[1].tolist() == [1, *range(1, 40)]
+    assert volume_room(View(cluster), DRIVER)[1].tolist() == [1, *range(1, 40)]

@@ -29,7 +29,9 @@ from situate.core.model.volumes import CSISource, Ephemeral, PersistentVolumeCla
 from situate.core.state.audit import audit
 from situate.core.state.classes import TermKind
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import volume_problems, volume_room, volumes_on
 from situate.core.state.matching import pods_in
+from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 DRIVER = "csi.example.com"
@@ -68,9 +70,9 @@ def a_bit_of_everything() -> Cluster:
     cluster.add_pod(pod("web3", node_name="b", cpu="1", deletion_timestamp="2026-01-01T00:00:00Z", **web))
     cluster.add_pod(pod("lost", node_name="gone"))
     view = View(cluster)
-    view.tally(pods_in("default", parse_selector(selector(app="web"))), "zone", counts_leaving=True)
-    view.carried(cluster.class_of(pod("new", labels={"app": "web"})), TermKind.REQUIRED_ANTI_AFFINITY)
-    view.volume_room(DRIVER)
+    count_pods(view, pods_in("default", parse_selector(selector(app="web"))), "zone", counts_leaving=True)
+    carried_terms(view, cluster.class_of(pod("new", labels={"app": "web"})), TermKind.REQUIRED_ANTI_AFFINITY)
+    volume_room(view, DRIVER)
     return cluster
 
 
@@ -82,7 +84,7 @@ def test_nothing_is_wrong_with_a_cluster_that_nobody_tampered_with() -> None:
     cluster = a_bit_of_everything()
     assert audit(cluster) == []
     web1 = View(cluster).pods_on(0)[0]
-    assert View(cluster).volume_problems() == {0: View(cluster).volumes_on(0).problem}
+    assert volume_problems(View(cluster)) == {0: volumes_on(View(cluster), 0).problem}
     assert (web1.name, len(cluster.pods)) == ("web1", 3)
 
 

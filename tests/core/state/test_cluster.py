@@ -20,9 +20,11 @@ from situate.core.state import cluster as cluster_module
 from situate.core.state.audit import audit
 from situate.core.state.classes import CPU, MEMORY, PODS, HostPort, TermKind
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import claim_users, port_holders
 from situate.core.state.matching import Matcher, PodTerm, pods_in
 from situate.core.state.pods import BoundPod
 from situate.core.state.topology import TopologyTally
+from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 START = "2026-01-01T00:00:00Z"
@@ -63,7 +65,7 @@ def load_of(cluster: Cluster, name: str) -> tuple[int, int]:
 def tally_of(cluster: Cluster, namespace: str = "default", *, counts_leaving: bool = True) -> TopologyTally:
     """All pods of a namespace, counted by node."""
     view = View(cluster)
-    view.tally(pods_in(namespace, EVERYTHING), None, counts_leaving=counts_leaving)
+    count_pods(view, pods_in(namespace, EVERYTHING), None, counts_leaving=counts_leaving)
     tally = view.tallies_read[0]
     assert isinstance(tally, TopologyTally)
     return tally
@@ -311,11 +313,11 @@ def test_a_pod_takes_its_ports_and_claims_and_gives_them_back() -> None:
     for name in ("p", "q"):
         cluster.add_pod(bound(name, "a", containers=(web,), volumes=(data,)))
     port = HostPort("0.0.0.0", "TCP", 80)
-    assert View(cluster).port_holders(port) == {0: {"0.0.0.0": 2}}
-    assert [one.name for one in View(cluster).claim_users("default", "data")] == ["p", "q"]
+    assert port_holders(View(cluster), port) == {0: {"0.0.0.0": 2}}
+    assert [one.name for one in claim_users(View(cluster), "default", "data")] == ["p", "q"]
     cluster.remove_pod("default/p")
-    assert View(cluster).port_holders(port) == {0: {"0.0.0.0": 1}}
-    assert [one.name for one in View(cluster).claim_users("default", "data")] == ["q"]
+    assert port_holders(View(cluster), port) == {0: {"0.0.0.0": 1}}
+    assert [one.name for one in claim_users(View(cluster), "default", "data")] == ["q"]
     cluster.remove_pod("default/q")
     assert (cluster.ports.taken, cluster.volumes.by_node, cluster.volumes.by_claim) == ({}, {}, {})
     assert audit(cluster) == []
@@ -371,7 +373,7 @@ def test_a_namespace_that_is_labelled_anew_is_counted_anew() -> None:
     red = Matcher((PodTerm((), parse_selector(selector(team="red")), EVERYTHING),))
 
     def counted() -> list[int]:
-        counts: list[int] = View(cluster).tally(red, None, counts_leaving=True).tolist()
+        counts: list[int] = count_pods(View(cluster), red, None, counts_leaving=True).tolist()
         return counts
 
     def labelled(**labels: str) -> Namespace:
@@ -497,8 +499,8 @@ def test_terms_are_carried_from_the_first_pod_of_a_class_to_the_last() -> None:
     cluster.add_pod(bound("q", "b", affinity=affinity))
     cluster.remove_pod("default/p")
     assert cluster.terms.version == version
-    assert len(View(cluster).carried(web, TermKind.REQUIRED_ANTI_AFFINITY)) == 1
+    assert len(carried_terms(View(cluster), web, TermKind.REQUIRED_ANTI_AFFINITY)) == 1
     cluster.remove_pod("default/q")
     assert cluster.terms.version > version
-    assert View(cluster).carried(web, TermKind.REQUIRED_ANTI_AFFINITY) == []
+    assert carried_terms(View(cluster), web, TermKind.REQUIRED_ANTI_AFFINITY) == []
     assert audit(cluster) == []

@@ -14,6 +14,7 @@ from situate.core.model.pod import Pod
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import level, settle
+from situate.core.state.holders import device_users
 from situate.core.state.view import LOAD, View
 
 
@@ -131,11 +132,11 @@ def test_an_overlay_shows_devices_without_pods_and_with_others() -> None:
 
 def test_the_pods_that_use_devices_are_counted_by_class() -> None:
     cluster = cluster_of(*(share(f"p{at}", 100, node_name="n1") for at in range(3)), whole("w", node_name="n1"))
-    version, kinds = View(cluster).device_users(GPU_RESOURCE)
+    version, kinds = device_users(View(cluster), GPU_RESOURCE)
     assert sorted(kinds.values()) == [1, 3]
     for at in range(3, 5):
         cluster.add_pod(share(f"p{at}", 100, node_name="n1"))
-    assert View(cluster).device_users(GPU_RESOURCE)[0] == version + 1, (
+    assert device_users(View(cluster), GPU_RESOURCE)[0] == version + 1, (
         "four is another level than three, and five is not"
     )
 

@@ -13,6 +13,7 @@ from situate.core.state import terms
 from situate.core.state.audit import audit
 from situate.core.state.classes import TermKind
 from situate.core.state.cluster import Cluster
+from situate.core.state.topology_counts import carried_terms
 from situate.core.state.view import View
 
 REQUIRED, PREFERRED = (
@@ -39,7 +40,10 @@ def cluster(*pods: Pod) -> Cluster:
 
 
 def heard(made: Cluster, waiting: Pod, *kinds: TermKind) -> list[tuple[TermKind, list[int]]]:
-    return [(entry.term.kind, counts.tolist()) for entry, counts in View(made).carried(made.class_of(waiting), *kinds)]
+    return [
+        (entry.term.kind, counts.tolist())
+        for entry, counts in carried_terms(View(made), made.class_of(waiting), *kinds)
+    ]
 
 
 def test_terms_of_the_kinds_asked_for_are_heard_by_whom_they_speak_of() -> None:
@@ -66,7 +70,7 @@ def test_a_carrier_that_comes_moves_the_version_even_where_counts_were_let_go(mo
     monkeypatch.setattr(terms, "COUNTED_BYTES", 0)
     made = cluster(pod("one", "a"))
     view = View(made)
-    view.carried(made.class_of(pod("new")), *TermKind)
+    carried_terms(view, made.class_of(pod("new")), *TermKind)
     read = [(entry, entry.version) for entry in view.tallies_read]
     assert len(read) == 2
     made.add_pod(pod("two", "b"))

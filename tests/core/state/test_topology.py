@@ -14,6 +14,7 @@ from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.matching import Matcher, pods_in
 from situate.core.state.topology import Eligible, TopologyTally, add_up
+from situate.core.state.topology_counts import count_pods
 from situate.core.state.view import View
 
 WEB, ALL = pods_in("default", parse_selector(selector(app="web"))), pods_in("default", EVERYTHING)
@@ -34,7 +35,7 @@ def bind(cluster: Cluster, *nodes: int, app: str = "web") -> None:
 
 def read(cluster: Cluster, matcher: Matcher = WEB, key: str | None = "zone") -> TopologyTally:
     view = View(cluster)
-    view.tally(matcher, key, counts_leaving=True)
+    count_pods(view, matcher, key, counts_leaving=True)
     found = view.tallies_read[0]
     assert isinstance(found, TopologyTally)
     return found
@@ -62,10 +63,10 @@ def test_only_eligible_nodes_are_counted() -> None:
     cluster = cluster_of("a", "a", "b")
     bind(cluster, 0, 1, 2)
     eligible = Eligible(("first",), np.array([True, False, True]))
-    assert View(cluster).tally(WEB, "zone", eligible, counts_leaving=True).tolist() == [1, 1, 0]
+    assert count_pods(View(cluster), WEB, "zone", eligible, counts_leaving=True).tolist() == [1, 1, 0]
     bind(cluster, 1, 2)
-    assert View(cluster).tally(WEB, "zone", eligible, counts_leaving=True).tolist() == [1, 2, 0]
-    assert View(cluster).tally(WEB, "zone", counts_leaving=True).tolist() == [3, 2, 0]
+    assert count_pods(View(cluster), WEB, "zone", eligible, counts_leaving=True).tolist() == [1, 2, 0]
+    assert count_pods(View(cluster), WEB, "zone", counts_leaving=True).tolist() == [3, 2, 0]
     assert audit(cluster) == []
 
 
@@ -145,8 +146,8 @@ def test_a_reader_of_a_tally_that_was_dropped_while_it_still_read_can_tell(monke
     monkeypatch.setattr(topology, "TALLY_BYTES", 0)
     cluster = cluster_of("a")
     view = View(cluster)
-    view.tally(WEB, "zone", counts_leaving=True)
-    view.tally(ALL, "zone", counts_leaving=True)
+    count_pods(view, WEB, "zone", counts_leaving=True)
+    count_pods(view, ALL, "zone", counts_leaving=True)
     dropped, kept = view.tallies_read
     assert dropped.version != view.versions_read[0]
     assert kept.version == view.versions_read[1]

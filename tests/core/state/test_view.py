@@ -22,7 +22,17 @@ from situate.core.state import cluster as cluster_module
 from situate.core.state import view as view_module
 from situate.core.state.classes import CPU, MEMORY, PODS, HostPort, PodClass, TermKind
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import (
+    claim_users,
+    overlay_classes,
+    port_holders,
+    volume_holders,
+    volume_problems,
+    volume_room,
+    volumes_on,
+)
 from situate.core.state.matching import pods_in
+from situate.core.state.topology_counts import carried_terms, count_overlay, count_pods
 from situate.core.state.view import FEASIBLE, LOAD, OVERLAY, STORAGE, TERMS, WORKLOADS, View
 
 ALL = pods_in("default", EVERYTHING)
@@ -72,10 +82,10 @@ ARRAYS: dict[str, Callable[[View], Any]] = {
     "allocatable": lambda view: view.allocatable(CPU),
     "requested": lambda view: view.requested(CPU),
     "requested as scoring counts": lambda view: view.nonzero_requested(MEMORY),
-    "volumes attached": lambda view: view.volume_room(DRIVER)[0],
-    "volumes that can be": lambda view: view.volume_room(DRIVER)[1],
-    "a tally": lambda view: view.tally(ALL, "zone", counts_leaving=True),
-    "carriers of a term": lambda view: view.carried(web(view.cluster), *TermKind)[0][1],
+    "volumes attached": lambda view: volume_room(view, DRIVER)[0],
+    "volumes that can be": lambda view: volume_room(view, DRIVER)[1],
+    "a tally": lambda view: count_pods(view, ALL, "zone", counts_leaving=True),
+    "carriers of a term": lambda view: carried_terms(view, web(view.cluster), *TermKind)[0][1],
     "which rows are feasible": lambda view: view.scoring(np.ones(view.size, np.bool_)).feasible,
     "a derived column": derived,
 }
@@ -124,18 +134,17 @@ READS: dict[str, tuple[Callable[[View], Any], int]] = {
     "pods on a node": (lambda view: view.pods_on(0), LOAD),
     "their rows": (lambda view: view.pod_rows_on(0), LOAD),
     "their classes": (lambda view: view.classes_on(0), LOAD),
-    "who has volumes": (lambda view: view.volume_holders(), LOAD),
-    "who uses a claim": (lambda view: view.claim_users("default", "data"), LOAD),
-    "who holds a port": (lambda view: view.port_holders(PORT), LOAD),
-    "what an overlay changes": (lambda view: view.overlay(), LOAD),
-    "whom an overlay takes away": (lambda view: view.gone(), LOAD),
-    "room for volumes": (lambda view: view.volume_room(DRIVER), LOAD | STORAGE),
-    "volumes on a node": (lambda view: view.volumes_on(0), LOAD | STORAGE),
-    "problems with volumes": (lambda view: view.volume_problems(), LOAD | STORAGE),
+    "who has volumes": (volume_holders, LOAD),
+    "who uses a claim": (lambda view: claim_users(view, "default", "data"), LOAD),
+    "who holds a port": (lambda view: port_holders(view, PORT), LOAD),
+    "what an overlay changes": (overlay_classes, LOAD),
+    "room for volumes": (lambda view: volume_room(view, DRIVER), LOAD | STORAGE),
+    "volumes on a node": (lambda view: volumes_on(view, 0), LOAD | STORAGE),
+    "problems with volumes": (volume_problems, LOAD | STORAGE),
     "storage": (lambda view: view.storage, STORAGE),
     "services": (lambda view: view.workloads, WORKLOADS),
-    "terms": (lambda view: view.carried(web(view.cluster), TermKind.PREFERRED_AFFINITY), TERMS),
-    "what an overlay moves": (lambda view: view.moved(ALL, "zone"), OVERLAY),
+    "terms": (lambda view: carried_terms(view, web(view.cluster), TermKind.PREFERRED_AFFINITY), TERMS),
+    "what an overlay moves": (lambda view: count_overlay(view, ALL, "zone"), OVERLAY),
     "feasible nodes": (lambda view: view.feasible, FEASIBLE),
 }
 
@@ -153,8 +162,8 @@ def test_it_is_noted_what_was_read(read: Callable[[View], Any], noted: int) -> N
 def test_the_tallies_and_terms_that_were_read_are_noted_with_their_versions() -> None:
     cluster = cluster_of_three()
     view = View(cluster)
-    view.tally(ALL, "zone", counts_leaving=True)
-    ((term, _),) = view.carried(web(cluster), TermKind.REQUIRED_ANTI_AFFINITY)
+    count_pods(view, ALL, "zone", counts_leaving=True)
+    ((term, _),) = carried_terms(view, web(cluster), TermKind.REQUIRED_ANTI_AFFINITY)
     assert view.reads == TERMS
     assert view.tallies_read == [*cluster.tallies.values(), term]
     assert view.versions_read == [one.version for one in view.tallies_read]
@@ -203,11 +212,13 @@ def test_a_view_of_one_row_is_that_row_of_the_whole() -> None:
         assert here.pods_on(0) == view.pods_on(row)
         assert here.pod_rows_on(0) == view.pod_rows_on(row)
         assert here.classes_on(0) == view.classes_on(row)
-        assert here.volumes_on(0) == view.volumes_on(row)
-        assert here.port_holders(PORT) == _only(view.port_holders(PORT), row)
-        assert here.volume_holders() == _only(view.volume_holders(), row)
-        assert here.volume_problems() == _only(view.volume_problems(), row)
-        assert here.tally(ALL, "zone", counts_leaving=True).tolist() == [1, 1, 0], "tallies are those of the whole"
+        assert volumes_on(here, 0) == volumes_on(view, row)
+        assert port_holders(here, PORT) == _only(port_holders(view, PORT), row)
+        assert volume_holders(here) == _only(volume_holders(view), row)
+        assert volume_problems(here) == _only(volume_problems(view), row)
+        assert count_pods(here, ALL, "zone", counts_leaving=True).tolist() == [1, 1, 0], (
+            "tallies are those of the whole"
+        )
         assert here.whole.size == 3
     assert view.at(2).find("c") == 0
     assert view.at(2).find("a") == -1

@@ -27,8 +27,18 @@ from situate.core.model.volumes import CSISource, PersistentVolumeClaimSource, V
 from situate.core.state.audit import audit
 from situate.core.state.classes import HostPort, TermKind
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import (
+    claim_users,
+    overlay_classes,
+    port_holders,
+    volume_holders,
+    volume_problems,
+    volume_room,
+    volumes_on,
+)
 from situate.core.state.matching import pods_in
 from situate.core.state.topology import Eligible
+from situate.core.state.topology_counts import carried_terms, count_overlay, count_pods
 from situate.core.state.view import View
 
 NODES = ("a", "b", "c")
@@ -118,16 +128,18 @@ def seen(view: View) -> dict[str, Any]:
     }
     found["nonzero"] = [view.nonzero_requested(column).tolist() for column in (0, 1)]
     found["classes"] = [sorted(kind.signature for kind in view.classes_on(row)) for row in rows]
-    found["holders"] = _by_signature(view.volume_holders())
-    found["room"] = [column.tolist() for column in view.volume_room(DRIVER)]
-    found["attached"] = [view.volumes_on(row).attached for row in rows]
-    found["problems"] = view.volume_problems()
+    found["holders"] = _by_signature(volume_holders(view))
+    found["room"] = [column.tolist() for column in volume_room(view, DRIVER)]
+    found["attached"] = [volumes_on(view, row).attached for row in rows]
+    found["problems"] = volume_problems(view)
     found["derived"] = view.derived(
         "sum", lambda shown: shown.requested(0) + shown.requested(3), lambda row: _sum(cluster, row)
     ).tolist()
-    found["tallies"] = [view.tally(matcher, key, counts_leaving=True).tolist() for matcher in MATCHERS for key in KEYS]
+    found["tallies"] = [
+        count_pods(view, matcher, key, counts_leaving=True).tolist() for matcher in MATCHERS for key in KEYS
+    ]
     for app, kind in waiting.items():
-        carried = view.carried(kind, *TermKind)
+        carried = carried_terms(view, kind, *TermKind)
         found[f"terms about {app}"] = {entry.term: counts.tolist() for entry, counts in carried if counts.any()}
     return found
 
@@ -170,8 +182,8 @@ def test_an_overlay_equals_a_cluster_that_was_really_changed(
         kept = [f"default/p{at}" for at in range(len(bound)) if at not in leaving]
         assert sorted(one.key for row in range(view.size) for one in overlay.pods_on(row)) == kept
         _claims_are_used(overlay, bound, leaving)
-        assert [one.key for one in overlay.gone()] == [one.key for one in removed]
-        assert sorted((kind.signature, sign) for kind, sign in overlay.overlay()) == sorted(
+        assert list(overlay.removed) == [one.row for one in removed]
+        assert sorted((kind.signature, sign) for kind, sign in overlay_classes(overlay)) == sorted(
             [(one.kind.signature, -1) for one in removed] + [(kind.signature, 1) for kind, _ in placements]
         )
     assert seen(view) == before, "the cluster was left alone"
@@ -197,7 +209,7 @@ def _each_row_equals_that_of_the_whole(overlay: View) -> None:
 def _claims_are_used(overlay: View, bound: list[dict[str, Any]], leaving: set[int]) -> None:
     for claim in ("data", "logs", "lost"):
         users = [f"default/p{at}" for at, one in enumerate(bound) if one["claim"] == claim and at not in leaving]
-        assert [one.key for one in overlay.claim_users("default", claim)] == users
+        assert [one.key for one in claim_users(overlay, "default", claim)] == users
 
 
 @settings(max_examples=80)
@@ -225,10 +237,10 @@ def test_ports_are_held_by_who_is_left_and_who_is_added(
             if port is not None and (port.protocol, port.port) == (asked.protocol, asked.port):
                 addresses = expected.setdefault(NODES.index(shape["node"]), {})
                 addresses[port.ip] = addresses.get(port.ip, 0) + 1
-        assert overlay.port_holders(asked) == expected
+        assert port_holders(overlay, asked) == expected
         for row in range(view.size):
             narrowed = {0: expected[row]} if row in expected else {}
-            assert overlay.at(row).port_holders(asked) == narrowed
+            assert port_holders(overlay.at(row), asked) == narrowed
 
 
 @settings(max_examples=60)
@@ -243,7 +255,7 @@ def test_a_tally_without_leaving_pods_loses_whoever_is_taken_away(
         cluster.add_pod(make_pod(f"p{at}", shape, leaving=shape["leaving"]))
     view = View(cluster)
     removed = [cluster.pods.bound(cluster.pods.rows[f"default/p{at}"]) for at in sorted(going)]
-    counts = view.without(removed).tally(MATCHERS[0], "zone", counts_leaving=False)
+    counts = count_pods(view.without(removed), MATCHERS[0], "zone", counts_leaving=False)
     expected = [0, 0, 0]
     for at, shape in enumerate(bound):
         if shape["app"] == "web":
@@ -266,7 +278,7 @@ def test_an_overlay_counts_on_eligible_nodes_alone() -> None:
     eligible = Eligible(("not c",), view.label("node")[0] != 2)
     web = cluster.class_of(pod("w", labels={"app": "web"}))
     overlay = view.without([*view.pods_on(0), *view.pods_on(2)]).plus([(web, 1), (web, 2), (web, 2)])
-    assert overlay.tally(MATCHERS[0], "zone", eligible, counts_leaving=True).tolist() == [0, 1, 0]
-    assert overlay.moved(MATCHERS[0], "zone", eligible).tolist() == [-1, 1, 0]
-    assert overlay.moved(MATCHERS[0], "zone").tolist() == [0, 1, 0]
-    assert view.moved(MATCHERS[0], "zone", eligible).tolist() == [0, 0, 0]
+    assert count_pods(overlay, MATCHERS[0], "zone", eligible, counts_leaving=True).tolist() == [0, 1, 0]
+    assert count_overlay(overlay, MATCHERS[0], "zone", eligible).tolist() == [-1, 1, 0]
+    assert count_overlay(overlay, MATCHERS[0], "zone").tolist() == [0, 1, 0]
+    assert count_overlay(view, MATCHERS[0], "zone", eligible).tolist() == [0, 0, 0]

@@ -3,6 +3,7 @@
 from builders import node, pod
 from situate.core.model.volumes import Ephemeral, GCEPersistentDisk, PersistentVolumeClaimSource, Volume
 from situate.core.state.cluster import Cluster
+from situate.core.state.holders import claim_users, volume_holders
 from situate.core.state.view import View
 from situate.core.state.volumes import claims_of
 
@@ -23,9 +24,9 @@ def test_a_claim_has_users_in_its_own_namespace_alone() -> None:
     cluster.add_pod(pod("p", node_name="a", volumes=(CLAIM, CLAIM)))
     cluster.add_pod(pod("p", namespace="other", node_name="a", volumes=(CLAIM,)))
     view = View(cluster)
-    assert [one.key for one in view.claim_users("default", "data")] == ["default/p"]
-    assert [one.key for one in view.claim_users("other", "data")] == ["other/p"]
-    assert view.claim_users("default", "unheard of") == []
+    assert [one.key for one in claim_users(view, "default", "data")] == ["default/p"]
+    assert [one.key for one in claim_users(view, "other", "data")] == ["other/p"]
+    assert claim_users(view, "default", "unheard of") == []
     cluster.remove_pod("default/p")
     assert list(cluster.volumes.by_claim) == [("other", "data")]
 
@@ -34,6 +35,6 @@ def test_a_pod_without_volumes_that_matter_is_not_there() -> None:
     cluster = Cluster()
     cluster.add_node(node("a"))
     cluster.add_pod(pod("p", node_name="a", volumes=(Volume(name="token"),)))
-    assert View(cluster).volume_holders() == {}
+    assert volume_holders(View(cluster)) == {}
     cluster.add_pod(pod("q", node_name="a", volumes=(DISK,)))
-    assert [[kind.spec.volumes for kind in kinds] for kinds in View(cluster).volume_holders().values()] == [[(DISK,)]]
+    assert [[kind.spec.volumes for kind in kinds] for kinds in volume_holders(View(cluster)).values()] == [[(DISK,)]]

@@ -28,8 +28,10 @@ from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.plugins.support.affinity_hints import spoken_of
 from situate.core.state.classes import PODS, AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import Mask
+from situate.core.state.holders import port_holders
 from situate.core.state.matching import Matcher
 from situate.core.state.ports import conflicts
+from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
@@ -160,7 +162,7 @@ def free_ports(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     taken = [
         port
         for port in target.kind(draft).host_ports
-        if conflicts(port.ip, target.view.port_holders(port).get(target.row, ()))
+        if conflicts(port.ip, port_holders(target.view, port).get(target.row, ()))
     ]
     actions = [
         Action(
@@ -299,7 +301,7 @@ def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
         for at in places
     ]
     draft = _with_pod(draft, edits.without_pod_terms(draft.pod, near, apart), *actions)
-    for carried, counts in view.carried(kind, TermKind.REQUIRED_ANTI_AFFINITY):
+    for carried, counts in carried_terms(view, kind, TermKind.REQUIRED_ANTI_AFFINITY):
         ids, _ = view.label(carried.term.topology_key)
         domain = int(ids[target.row])
         if domain < 0 or counts[domain] <= 0:
@@ -316,7 +318,7 @@ def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
 def _alone(target: TargetNode, term: AffinityTerm) -> bool:
     """Whether no pod that the term speaks of is in the node's domain."""
     domain = int(target.view.label(term.topology_key)[0][target.row])
-    counts = target.view.tally(Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
+    counts = count_pods(target.view, Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
     return domain < 0 or int(counts[domain]) <= 0
 
 

@@ -13,8 +13,10 @@ from situate.core.plugins.inter_pod_affinity import AFFINITY, ANTI_AFFINITY, Int
 from situate.core.plugins.pod_topology_spread import HardConstraint, own_plan
 from situate.core.state.classes import PodClass, TermKind
 from situate.core.state.columns import IdColumn, IntColumn
+from situate.core.state.holders import port_holders
 from situate.core.state.matching import Matcher
 from situate.core.state.ports import conflicts
+from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 LOOKED_AT: Final = 2_000
@@ -63,13 +65,13 @@ def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> li
     found: list[VerdictDetail] = []
     if text == InterPodAffinity.reasons[ANTI_AFFINITY - 1].text:
         for key, matcher in own.apart:
-            counts = view.tally(matcher, key, counts_leaving=True)
+            counts = count_pods(view, matcher, key, counts_leaving=True)
             found += _crowded(view, rows, key, counts, f"anti-affinity to {matcher_text(matcher)}", _matching(matcher))
     elif text == InterPodAffinity.reasons[AFFINITY - 1].text:
         for key in own.near_keys if own.near is not None else ():
             found += _lonely(view, rows, key, own.near)
     else:
-        for carried, counts in view.carried(pod, TermKind.REQUIRED_ANTI_AFFINITY):
+        for carried, counts in carried_terms(view, pod, TermKind.REQUIRED_ANTI_AFFINITY):
             term = carried.term
             who = f"pods there have anti-affinity to {term_text(term.pods)}, which this pod matches"
             found += _crowded(view, rows, term.topology_key, counts, who, _one_of(carried.classes))
@@ -109,7 +111,7 @@ def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[
     if near is None:
         return []
     ids, values = view.label(key)
-    counts = view.tally(near, key, counts_leaving=True)
+    counts = count_pods(view, near, key, counts_leaving=True)
     alone = rows[counts.take(ids[rows]) <= 0]
     if not len(alone):
         return []
@@ -143,7 +145,7 @@ def port_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetai
     """By port: the nodes where it is taken, and by whom on the first."""
     found = []
     for port in pod.host_ports:
-        holders = view.port_holders(port)
+        holders = port_holders(view, port)
         taken = np.array([row for row in rows.tolist() if conflicts(port.ip, holders.get(row, ()))], np.intp)
         if not len(taken):
             continue

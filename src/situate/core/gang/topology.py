@@ -59,7 +59,7 @@ class Confined(View):
     __slots__ = ("_rows",)
 
     def __init__(self, view: View, rows: Mask) -> None:
-        super().__init__(view.cluster, removed=view._removed, added=view._added, given=view._given)
+        super().__init__(view.cluster, removed=view.removed, added=view.added, given=view.given)
         self._rows = rows
 
     @property

@@ -36,6 +36,7 @@ from situate.core.plugins.support.typical_pods import MAX_MILLI, TypicalPodsArgs
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
 from situate.core.state.devices import need_of
+from situate.core.state.holders import device_users
 from situate.core.state.view import View
 
 
@@ -118,7 +119,7 @@ class Fragmentation:
         if self.mix:
             key = (self.name, self, "given")
             return 0, view.memo(key, lambda whole: given_mix(self.mix, self.weight_exponent, whole))
-        stamp, kinds = view.device_users(self.resource)
+        stamp, kinds = device_users(view, self.resource)
         kept: dict[Hashable, Mix] = view.memo((self.name, self, "bound"), lambda _: {})
         which: Hashable = stamp if kinds else (stamp, pod)
         if which not in kept:

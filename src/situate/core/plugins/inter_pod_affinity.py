@@ -22,6 +22,7 @@ from situate.core.plugins.support.arguments import PluginArgs, range_problems
 from situate.core.state.classes import AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.matching import Matcher
+from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 EXISTING_ANTI_AFFINITY: Final = 1
@@ -93,7 +94,7 @@ class InterPodAffinity:
         return affinity_wakes(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
-        existing = view.carried(pod, TermKind.REQUIRED_ANTI_AFFINITY)
+        existing = carried_terms(view, pod, TermKind.REQUIRED_ANTI_AFFINITY)
         own = own_terms(pod, view)
         if not existing and not own.apart and own.near is None:
             return None
@@ -101,7 +102,7 @@ class InterPodAffinity:
         for carried, counts in existing:
             codes = _refuse(codes, _at_rows(view, carried.term.topology_key, counts) > 0, EXISTING_ANTI_AFFINITY)
         for key, matcher in own.apart:
-            counts = view.tally(matcher, key, counts_leaving=True)
+            counts = count_pods(view, matcher, key, counts_leaving=True)
             codes = _refuse(codes, _at_rows(view, key, counts) > 0, ANTI_AFFINITY)
         if own.near is not None:
             codes = _refuse(codes, _not_near(pod, view, own.near, own.near_keys), AFFINITY)
@@ -112,9 +113,9 @@ class InterPodAffinity:
         if self.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return None
         weighed = [
-            (key, view.tally(matcher, key, counts_leaving=True), weight) for key, matcher, weight in own.preferred
+            (key, count_pods(view, matcher, key, counts_leaving=True), weight) for key, matcher, weight in own.preferred
         ]
-        for carried, counts in view.carried(pod, *self._scored_kinds()):
+        for carried, counts in carried_terms(view, pod, *self._scored_kinds()):
             weighed.append((carried.term.topology_key, counts, self._weight(carried.term)))
         if not weighed:
             return None
@@ -194,7 +195,7 @@ def _refuse(codes: Codes | None, refused: Mask, code: int) -> Codes:
 
 def _not_near(pod: PodClass, view: View, near: Matcher, keys: tuple[str, ...]) -> Mask:
     """The rows where some key's domain has no matching pod, or that lack one of the labels."""
-    tallies = [(key, view.tally(near, key, counts_leaving=True)) for key in keys]
+    tallies = [(key, count_pods(view, near, key, counts_leaving=True)) for key in keys]
     if not any(counts.any() for _, counts in tallies) and near.matches(
         pod.namespace, pod.labels, view.namespace_labels
     ):

@@ -9,6 +9,7 @@ import numpy as np
 
 from situate.core.contract import FITS, Codes, Reason, Wake, WakeEvent
 from situate.core.state.classes import PodClass
+from situate.core.state.holders import port_holders
 from situate.core.state.ports import EVERY_ADDRESS, conflicts
 from situate.core.state.view import View
 
@@ -40,7 +41,7 @@ class NodePorts:
             return None
         codes = np.zeros(view.size, np.uint8)
         for port in pod.host_ports:
-            holders = view.port_holders(port)
+            holders = port_holders(view, port)
             if port.ip == EVERY_ADDRESS:
                 codes[np.fromiter(holders, np.intp, len(holders))] = TAKEN
                 continue
@@ -51,6 +52,6 @@ class NodePorts:
 
     def check_at(self, pod: PodClass, view: View, row: int) -> int:
         for port in pod.host_ports:
-            if conflicts(port.ip, view.port_holders(port).get(row, ())):
+            if conflicts(port.ip, port_holders(view, port).get(row, ())):
                 return TAKEN
         return FITS

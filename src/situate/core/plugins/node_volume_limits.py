@@ -14,6 +14,7 @@ from situate.core.plugins.support.volume_limit_hints import is_attached, limits_
 from situate.core.state.attached import NodeVolumes, attachable
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
+from situate.core.state.holders import volume_problems, volume_room, volumes_on
 from situate.core.state.view import View
 
 UNCOUNTABLE: Final = 2
@@ -73,11 +74,11 @@ class NodeVolumeLimits:
         if wanted.problem:
             return [(TOO_MANY_VOLUMES, exceeded), *_uncountable(_own_problems(pod, wanted.problem, view), view)]
         for driver, count in _by_driver(wanted.volumes).items():
-            used, limit = view.volume_room(driver)
+            used, limit = volume_room(view, driver)
             exceeded |= (limit >= 0) & (used + count > limit)
-        problems = view.volume_problems() if wanted.volumes else {}
+        problems = volume_problems(view) if wanted.volumes else {}
         for row in np.flatnonzero(exceeded).tolist():
-            exceeded[row] = row not in problems and _exceeds(wanted.volumes, view.volumes_on(row))
+            exceeded[row] = row not in problems and _exceeds(wanted.volumes, volumes_on(view, row))
         return [(TOO_MANY_VOLUMES, exceeded), *_uncountable(problems, view)]
 
 

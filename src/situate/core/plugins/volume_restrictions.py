@@ -17,6 +17,7 @@ from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.model.volumes import Volume
 from situate.core.plugins.support.claims import named_claims, names_claim
 from situate.core.state.classes import PodClass
+from situate.core.state.holders import claim_users, overlay_classes, volume_holders
 from situate.core.state.view import View
 
 DISK_TAKEN: Final = 1
@@ -84,10 +85,10 @@ def _exclusive_claims(pod: PodClass, view: View) -> tuple[str, ...] | Refusal:
 
 def _in_use(exclusive: Sequence[str], pod: PodClass, view: View) -> int:
     """How many of the claims bound pods name, including pods that an overlay removed."""
-    gone = [kind for kind, sign in view.overlay() if sign < 0 and kind.namespace == pod.namespace]
+    gone = [kind for kind, sign in overlay_classes(view) if sign < 0 and kind.namespace == pod.namespace]
     in_use = 0
     for claim in exclusive:
-        users = [user.kind for user in view.claim_users(pod.namespace, claim)]
+        users = [user.kind for user in claim_users(view, pod.namespace, claim)]
         in_use += any(claim in named_claims(kind) for kind in (*users, *gone))
     return in_use
 
@@ -98,7 +99,7 @@ def _moved(exclusive: Sequence[str], view: View) -> int:
     As in Kubernetes, this counts each reference by the claim's bare name, whatever the pod's namespace; `_in_use`
     counts a claim once however many pods name it.
     """
-    return sum(sign * sum(name in exclusive for name in named_claims(kind)) for kind, sign in view.overlay())
+    return sum(sign * sum(name in exclusive for name in named_claims(kind)) for kind, sign in overlay_classes(view))
 
 
 def _conflicting_rows(disks: Sequence[Volume], view: View) -> list[int]:
@@ -109,7 +110,7 @@ def _conflicting_rows(disks: Sequence[Volume], view: View) -> list[int]:
             answers[kind.id] = any(_conflict(disk, other) for disk in disks for other in kind.spec.volumes)
         return answers[kind.id]
 
-    return [row for row, kinds in view.volume_holders().items() if any(map(conflicts, kinds))]
+    return [row for row, kinds in volume_holders(view).items() if any(map(conflicts, kinds))]
 
 
 def _modes(item: Model | None) -> tuple[str, ...]:

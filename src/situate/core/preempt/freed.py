@@ -26,7 +26,8 @@ def freed(view: View, priority: int, columns: Iterable[int]) -> dict[int, IntCol
         amounts = np.array([take.get(column, 0) for take in takes], np.int64)
         found[column] = np.zeros(view.size, np.int64)
         np.add.at(found[column], at, amounts[which] * times)
-        for pod in view.gone():
-            if pod.kind.priority < priority:
-                found[column][pod.node_row] -= dict(pod.kind.takes).get(column, 0)
+        for pod in view.removed:
+            kind = view.cluster.pods.kind(pod)
+            if kind.priority < priority:
+                found[column][view.cluster.pods.node_rows[pod]] -= dict(kind.takes).get(column, 0)
     return found

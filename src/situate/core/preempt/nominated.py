@@ -105,7 +105,7 @@ class WithNominated(View):
 
     def __init__(self, view: View, nominated: NominatedPods, freed: Mapping[int, IntColumn] | None = None) -> None:
         super().__init__(
-            view.cluster, removed=view._removed, added=(*view._added, *nominated.holders()), given=view._given
+            view.cluster, removed=view.removed, added=(*view.added, *nominated.holders()), given=view.given
         )
         self._under = view
         self._nominated = nominated

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn, sealed
 from situate.core.state.nodes import NodeTable
 from situate.core.state.pods import PodTable
+
+if TYPE_CHECKING:
+    from situate.core.state.view import View
 
 Holder: TypeAlias = tuple[GpuNeed, str]
 """What a pod needs, and what its annotation says that it has."""
@@ -238,3 +241,23 @@ def level(count: int) -> int:
     """A count rounded down to its leading binary digits: it moves seldom, and follows from the count alone."""
     spare = max(0, count.bit_length() - LEVEL_BITS)
     return count >> spare << spare
+
+
+def with_overlay(view: View, table: DeviceTable, resource: str, found: Devices) -> Devices:
+    """The devices of a view, counted again on the rows where its overlay adds or removes a pod that needs some."""
+    moved = (row for kind, row, _, _ in view.delta() if need_of(kind, resource).devices)
+    rows = [row for row in dict.fromkeys(moved) if view.relative(row) >= 0]
+    if not rows:
+        return found
+    free, memory, largest, whole = (column.copy() for column in (found.free, found.memory, found.largest, found.whole))
+    for row in rows:
+        at = view.relative(row)
+        count, each = int(found.count[at]), int(found.each[at])
+        holders = table.holders(row, view.removed)
+        for place, (kind, node_row) in enumerate(view.added):
+            need = need_of(kind, resource)
+            if node_row == row and need.devices:
+                holders.append((need, view.given[place] if place < len(view.given) else ""))
+        free[at, :count], memory[at, :count] = left(*settle(count, each, holders), each)
+        largest[at], whole[at] = free[at].max(), np.count_nonzero(free[at] == DEVICE_MILLI)
+    return Devices(found.count, found.each, *map(sealed, (free, memory, largest, whole)))

@@ -15,22 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from situate.core.model.base import INT64_MAX
-from situate.core.model.gpu import DEVICE_MILLI
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.node import Node
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.model.tolerations import Taint
-from situate.core.state.attached import NOTHING_ATTACHED, NodeVolumes, node_volumes
-from situate.core.state.classes import HostPort, LabelGroup, PodClass, TermKind
+from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
-from situate.core.state.devices import Devices, left, need_of, settle
-from situate.core.state.matching import Matcher
+from situate.core.state.devices import Devices, with_overlay
 from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY
 from situate.core.state.objects import StorageObjects, WorkloadObjects
 from situate.core.state.pods import BoundPod
 from situate.core.state.terms import CarriedTerm
-from situate.core.state.topology import Eligible, TopologyTally
+from situate.core.state.topology import TopologyTally
 from situate.core.state.vocab import Vocab
 
 T = TypeVar("T")
@@ -62,7 +59,16 @@ class View:
     """Columns of the nodes, counts of the pods on them, and the objects around them, as of now."""
 
     __slots__ = (
-        "_added", "_feasible", "_given", "_removed", "_row", "cluster", "reads", "rows", "size", "tallies_read",
+        "_feasible",
+        "added",
+        "cluster",
+        "given",
+        "reads",
+        "removed",
+        "row",
+        "rows",
+        "size",
+        "tallies_read",
         "versions_read",
     )  # fmt: skip
 
@@ -77,10 +83,10 @@ class View:
         feasible: Mask | None = None,
     ) -> None:
         self.cluster = cluster
-        self._row = row
-        self._removed: Mapping[int, None] = removed or {}
-        self._added = added
-        self._given = given
+        self.row = row
+        self.removed: Mapping[int, None] = removed or {}
+        self.added = added
+        self.given = given
         """The devices that the added pods were given, in their order, as an annotation says it; empty: it is not known.
         Those at the end may be left out."""
         self._feasible = None if feasible is None else sealed(feasible)
@@ -96,20 +102,20 @@ class View:
 
     def without(self, pods: Sequence[OnARow]) -> View:
         """The same cluster with these bound pods gone."""
-        removed = {**self._removed, **{pod.row: None for pod in pods}}
-        return self._like(row=self._row, removed=removed, feasible=self._feasible)
+        removed = {**self.removed, **{pod.row: None for pod in pods}}
+        return self._like(row=self.row, removed=removed, feasible=self._feasible)
 
     def plus(self, placements: Sequence[tuple[PodClass, int]], given: Sequence[str] = ()) -> View:
         """The same cluster with these pods bound as well: (class, node row); and the devices that they were given."""
-        added = (*self._added, *placements)
+        added = (*self.added, *placements)
         if given:
-            given = (*self._given, *[""] * (len(self._added) - len(self._given)), *given)
+            given = (*self.given, *[""] * (len(self.added) - len(self.given)), *given)
         return View(
             self.cluster,
-            row=self._row,
-            removed=self._removed,
+            row=self.row,
+            removed=self.removed,
             added=added,
-            given=given or self._given,
+            given=given or self.given,
             feasible=self._feasible,
         )
 
@@ -117,8 +123,8 @@ class View:
         self, *, row: int | None, removed: Mapping[int, None] | None = None, feasible: Mask | None = None
     ) -> View:
         """The same overlay, otherwise narrowed."""
-        removed = self._removed if removed is None else removed
-        return View(self.cluster, row=row, removed=removed, added=self._added, given=self._given, feasible=feasible)
+        removed = self.removed if removed is None else removed
+        return View(self.cluster, row=row, removed=removed, added=self.added, given=self.given, feasible=feasible)
 
     def at(self, row: int) -> View:
         """One row of the same cluster: every array has one entry. Domains and tallies are those of the whole."""
@@ -126,12 +132,12 @@ class View:
 
     def scoring(self, feasible: Mask) -> View:
         """The same view for scoring, once it is known which nodes are feasible."""
-        return self._like(row=self._row, feasible=feasible)
+        return self._like(row=self.row, feasible=feasible)
 
     @property
     def whole(self) -> View:
         """All rows, where this view is narrowed to one."""
-        return self if self._row is None else self._like(row=None)
+        return self if self.row is None else self._like(row=None)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -156,14 +162,14 @@ class View:
 
     def node(self, row: int) -> Node | None:
         """The node at a row of this view."""
-        return self.cluster.nodes.objects[self._absolute(row)]
+        return self.cluster.nodes.objects[self.absolute(row)]
 
     def find(self, name: str) -> int:
         """The row of a node in this view, or -1."""
         found = self.cluster.nodes.rows.get(name, -1)
-        if self._row is None:
+        if self.row is None:
             return found
-        return 0 if found == self._row else -1
+        return 0 if found == self.row else -1
 
     def label(self, key: str) -> tuple[IdColumn, Vocab]:
         """A label over all rows as ids (-1 where absent) and the values those ids stand for.
@@ -212,7 +218,7 @@ class View:
         It is kept, and only the rows where a pod came or went since are worked out again.
         """
         self.reads |= LOAD
-        if self._removed or self._added:
+        if self.removed or self.added:
             return compute(self)
         cluster = self.cluster
         position = cluster.touched_base + len(cluster.touched)
@@ -250,9 +256,9 @@ class View:
                 rows = np.fromiter(dict.fromkeys(touched), np.intp)
                 column[rows] = compute(View(cluster), rows)
         cluster.stamped[key] = (column, position, stamp)
-        if self._removed or self._added:
+        if self.removed or self.added:
             column = column.copy()
-            rows = np.fromiter(dict.fromkeys(row for _, row, _, _ in self._delta()), np.intp)
+            rows = np.fromiter(dict.fromkeys(row for _, row, _, _ in self.delta()), np.intp)
             column[rows] = compute(self.whole, rows)
         shown: npt.NDArray[D] = sealed(column[self.rows])
         return shown
@@ -270,7 +276,7 @@ class View:
         """What is taken of a resource, `pods` being a resource too."""
         self.reads |= LOAD
         base = self.cluster.nodes.shown_requested[column][self.rows]
-        if not (self._removed or self._added):
+        if not (self.removed or self.added):
             return base
         return self._changed(base, lambda kind: next((amount for at, amount in kind.takes if at == column), 0))
 
@@ -279,56 +285,46 @@ class View:
         self.reads |= LOAD
         which = NONZERO_CPU if column == 0 else NONZERO_MEMORY
         base = self.cluster.nodes.shown_nonzero[which][self.rows]
-        if not (self._removed or self._added):
+        if not (self.removed or self.added):
             return base
         return self._changed(base, lambda kind: kind.nonzero[which])
 
     def _changed(self, base: IntColumn, amount: Callable[[PodClass], int]) -> IntColumn:
         column = base.copy()
-        for kind, row, sign, _ in self._delta():
-            at = self._relative(row)
+        for kind, row, sign, _ in self.delta():
+            at = self.relative(row)
             if at >= 0:
                 column[at] = min(int(column[at]) + sign * amount(kind), INT64_MAX)
         return column
 
-    def _delta(self) -> Iterator[tuple[PodClass, int, int, bool]]:
+    def delta(self) -> Iterator[tuple[PodClass, int, int, bool]]:
         """What the overlay changes: (class, cluster row, +1 or -1, whether it was being deleted)."""
         pods = self.cluster.pods
-        for row in self._removed:
+        for row in self.removed:
             yield pods.kind(row), pods.node_rows[row], -1, bool(pods.leaving[row])
-        for kind, node_row in self._added:
+        for kind, node_row in self.added:
             yield kind, node_row, 1, False
-
-    def overlay(self) -> list[tuple[PodClass, int]]:
-        """What this view changes of the cluster: the class of each pod, with -1 if it was taken away, 1 if added."""
-        self.reads |= LOAD
-        return [(kind, sign) for kind, _, sign, _ in self._delta()]
-
-    def gone(self) -> list[BoundPod]:
-        """The bound pods that an overlay takes away, on whatever row."""
-        self.reads |= LOAD
-        return [self.cluster.pods.bound(pod) for pod in self._removed]
 
     def pod_rows_on(self, row: int) -> list[int]:
         """The rows of the pods that `pods_on` gives, for who reads little of each of many."""
         self.reads |= LOAD
-        here = self.cluster.nodes.pods[self._absolute(row)]
-        return [pod for pod in here if pod not in self._removed] if self._removed else list(here)
+        here = self.cluster.nodes.pods[self.absolute(row)]
+        return [pod for pod in here if pod not in self.removed] if self.removed else list(here)
 
     def pods_on(self, row: int) -> list[BoundPod]:
         """The pods bound to the node at a row of this view, in order of arrival, without those an overlay adds."""
         self.reads |= LOAD
         pods = self.cluster.pods
-        here = self.cluster.nodes.pods[self._absolute(row)]
-        return [pods.bound(pod) for pod in here if pod not in self._removed]
+        here = self.cluster.nodes.pods[self.absolute(row)]
+        return [pods.bound(pod) for pod in here if pod not in self.removed]
 
     def classes_on(self, row: int) -> list[PodClass]:
         """The classes of the pods on the node at a row of this view, one entry a pod, overlays included."""
         self.reads |= LOAD
-        absolute = self._absolute(row)
+        absolute = self.absolute(row)
         pods = self.cluster.pods
-        here = [pods.kind(pod) for pod in self.cluster.nodes.pods[absolute] if pod not in self._removed]
-        return here + [kind for kind, node_row in self._added if node_row == absolute]
+        here = [pods.kind(pod) for pod in self.cluster.nodes.pods[absolute] if pod not in self.removed]
+        return here + [kind for kind, node_row in self.added if node_row == absolute]
 
     def devices(self, resource: str) -> Devices:
         """The devices that a resource stands for, and what is free of each, overlays included."""
@@ -343,216 +339,9 @@ class View:
             shown.largest[rows],
             shown.whole[rows],
         )
-        return self._devices_changed(resource, found) if self._removed or self._added else found
-
-    def _devices_changed(self, resource: str, found: Devices) -> Devices:
-        """The same with the rows counted again where an overlay adds or takes away a pod that needs devices."""
-        moved = (row for kind, row, _, _ in self._delta() if need_of(kind, resource).devices)
-        rows = [row for row in dict.fromkeys(moved) if self._relative(row) >= 0]
-        if not rows:
-            return found
-        table = self.cluster.devices_of(resource)
-        free, memory, largest, whole = (
-            column.copy() for column in (found.free, found.memory, found.largest, found.whole)
-        )
-        for row in rows:
-            at = self._relative(row)
-            count, each = int(found.count[at]), int(found.each[at])
-            holders = table.holders(row, self._removed)
-            for place, (kind, node_row) in enumerate(self._added):
-                need = need_of(kind, resource)
-                if node_row == row and need.devices:
-                    holders.append((need, self._given[place] if place < len(self._given) else ""))
-            free[at, :count], memory[at, :count] = left(*settle(count, each, holders), each)
-            largest[at], whole[at] = free[at].max(), np.count_nonzero(free[at] == DEVICE_MILLI)
-        return Devices(found.count, found.each, *map(sealed, (free, memory, largest, whole)))
-
-    def device_users(self, resource: str) -> tuple[int, Mapping[PodClass, int]]:
-        """The classes of bound pods that need devices, and how many there are; and a number that moves when their
-        shares do, counted roughly (see `level`). Overlays are not counted: they are about single nodes."""
-        self.reads |= LOAD
-        table = self.cluster.devices_of(resource)
-        return table.mix_version, table.kinds
-
-    def volume_holders(self) -> dict[int, list[PodClass]]:
-        """Row of this view -> classes of the pods there that have volumes, overlays included; no other rows."""
-        self.reads |= LOAD
-        found: dict[int, list[PodClass]] = {}
-        table = self.cluster.volumes.by_node
-        rows = table.keys() if self._row is None else [row for row in (self._row,) if row in table]
-        for row in rows:
-            here = [kind for pod, kind in table[row].items() if pod not in self._removed]
-            if here:
-                found[self._relative(row)] = here
-        for kind, row in self._added:
-            if kind.holds_volumes and self._relative(row) >= 0:
-                found.setdefault(self._relative(row), []).append(kind)
-        return found
-
-    def volume_room(self, driver: str) -> tuple[IntColumn, IntColumn]:
-        """How many volumes a driver has attached, overlays included, and how many it can attach, by row.
-
-        Where it sets itself no limit that is NO_LIMIT, and its volumes are not counted.
-        """
-        self.reads |= LOAD | STORAGE
-        table = self.cluster.attached
-        table.refresh()
-        used, limit = table.used(driver)[self.rows], table.limit(driver)[self.rows]
-        moved = self._volumes_moved()
-        if moved:
-            used = used.copy()
-            for row in moved:
-                used[row] = self.volumes_on(row).used.get(driver, 0)
-        return sealed(used), sealed(limit)
-
-    def volumes_on(self, row: int) -> NodeVolumes:
-        """What is attached to the node at a row of this view, overlays included."""
-        self.reads |= LOAD | STORAGE
-        if row in self._volumes_moved():
-            absolute = self._absolute(row)
-            kinds = self.at(absolute).volume_holders().get(0, [])
-            return node_volumes(self.cluster.nodes.names[absolute], kinds, self.cluster.objects.storage)
-        self.cluster.attached.refresh()
-        return self.cluster.attached.rows.get(self._absolute(row), NOTHING_ATTACHED)
-
-    def volume_problems(self) -> dict[int, str]:
-        """Row of this view -> why the volumes of some pod there cannot be counted, overlays included; no other rows."""
-        self.reads |= LOAD | STORAGE
-        self.cluster.attached.refresh()
-        kept = self.cluster.attached.problems
-        found = {self._relative(row): text for row, text in kept.items() if self._relative(row) >= 0}
-        for row in self._volumes_moved():
-            found.pop(row, None)
-            if problem := self.volumes_on(row).problem:
-                found[row] = problem
-        return found
-
-    def _volumes_moved(self) -> dict[int, None]:
-        """The rows of this view where an overlay adds or takes away a pod with volumes."""
-        if not (self._removed or self._added):
-            return {}
-        rows = (self._relative(row) for kind, row, _, _ in self._delta() if kind.holds_volumes)
-        return {row: None for row in rows if row >= 0}
-
-    def claim_users(self, namespace: str, claim: str) -> list[BoundPod]:
-        """The bound pods, on any node, that use a claim."""
-        self.reads |= LOAD
-        users = self.cluster.volumes.by_claim.get((namespace, claim), {})
-        return [self.cluster.pods.bound(pod) for pod in users if pod not in self._removed]
-
-    def port_holders(self, port: HostPort) -> Mapping[int, Mapping[str, int]]:
-        """Row of this view -> address -> pods, where a host port is taken at some address; overlays included."""
-        self.reads |= LOAD
-        table = self.cluster.ports.holders(port)
-        if self._row is not None:
-            table = {0: table[self._row]} if self._row in table else {}
-        if not (self._removed or self._added):
-            return table
-        found = {row: dict(addresses) for row, addresses in table.items()}
-        for kind, row, sign, _ in self._delta():
-            at = self._relative(row)
-            for taken in kind.host_ports if at >= 0 else ():
-                if (taken.protocol, taken.port) == (port.protocol, port.port):
-                    addresses = found.setdefault(at, {})
-                    # Kubernetes does not count who holds a port: when one of two goes, it is free.
-                    addresses[taken.ip] = 0 if sign < 0 else addresses.get(taken.ip, 0) + 1
-        return {at: held for at, held in ((at, _positive(addresses)) for at, addresses in found.items()) if held}
+        return with_overlay(self, table, resource, found) if self.removed or self.added else found
 
     # -- topology ------------------------------------------------------------------------------------------------
-
-    def tally(
-        self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None = None, *, counts_leaving: bool
-    ) -> IntColumn:
-        """Matching pods by domain of a topology key, over all eligible nodes, with a last slot for nodes without it.
-
-        `eligible` is a mask over all rows (`memo` makes it), None for all nodes. The domains are the ids of
-        `label(topology_key)`, so `tally[ids]` is the count at each row. Without a key each row is its own domain.
-        """
-        tally = self._tally(matcher, topology_key, eligible, counts_leaving)
-        self.tallies_read.append(tally)
-        self.versions_read.append(tally.version)
-        if not (self._removed or self._added):
-            return sealed(tally.counts)
-        return tally.counts + self.moved(matcher, topology_key, eligible, counted=tally.groups)
-
-    def moved(
-        self,
-        matcher: Matcher,
-        topology_key: str | None,
-        eligible: Eligible | None = None,
-        counted: Mapping[LabelGroup, None] | None = None,
-    ) -> IntColumn:
-        """What an overlay takes off a tally and adds to it, by domain; zeros where this view is no overlay.
-
-        `counted` are the groups of bound pods that match, where that is known.
-        """
-        self.reads |= OVERLAY
-        domains, size = self._domains(topology_key)
-        counts = np.zeros(size + 1, np.int64)
-        names = self.cluster.objects.namespace_labels
-        for kind, row, sign, _ in self._delta():
-            # Kubernetes takes a removed pod off the count even if it was leaving and so had not been counted.
-            domain = domains[row]
-            if domain < 0 or not (eligible is None or eligible.mask[row]):
-                continue
-            if counted is not None and sign < 0:
-                matches = kind.group in counted
-            else:
-                matches = matcher.matches(kind.namespace, kind.labels, names)
-            if matches:
-                counts[domain] += sign
-        return counts
-
-    def _tally(
-        self, matcher: Matcher, topology_key: str | None, eligible: Eligible | None, leaving: bool
-    ) -> TopologyTally:
-        cluster = self.cluster
-        key = (matcher, topology_key, None if eligible is None else eligible.key, leaving)
-        tally = cluster.tallies.get(key)
-        if tally is None:
-            domains, size = self._domains(topology_key)
-            tally = TopologyTally(matcher, topology_key, domains, eligible, leaving, np.zeros(size + 1, np.int64))
-            cluster.tallies.add(key, tally, cluster.classes, cluster.objects.namespace_labels)
-        return tally
-
-    def carried(self, pod: PodClass, *kinds: TermKind) -> list[tuple[CarriedTerm, IntColumn]]:
-        """The terms that bound pods carry and that speak of this pod; each with its carriers by domain.
-
-        The counts are by domain of the term's topology key, as in `tally`.
-        """
-        self.reads |= TERMS
-        found: list[tuple[CarriedTerm, IntColumn]] = []
-        terms = self.cluster.terms
-        if terms:
-            for entry in terms.speaking_of(pod.group, kinds, self.cluster.objects.namespace_labels):
-                found.append((entry, terms.counts(entry, self._domains)))
-                self.tallies_read.append(entry)
-                self.versions_read.append(entry.version)
-        if not (self._removed or self._added):
-            return found
-        return self._carried_overlay(pod, kinds, found)
-
-    def _carried_overlay(
-        self, pod: PodClass, kinds: tuple[TermKind, ...], found: list[tuple[CarriedTerm, IntColumn]]
-    ) -> list[tuple[CarriedTerm, IntColumn]]:
-        copies = {entry.term: (entry, counts.copy()) for entry, counts in found}
-        names = self.cluster.objects.namespace_labels
-        for kind, row, sign, _ in self._delta():
-            for term in kind.terms:
-                if term.kind not in kinds or not term.pods.matches(pod.namespace, pod.labels, names):
-                    continue
-                domains, size = self._domains(term.topology_key)
-                if term not in copies:
-                    copies[term] = (CarriedTerm(term), np.zeros(size + 1, np.int64))
-                if domains[row] >= 0:
-                    copies[term][1][domains[row]] += sign
-        return list(copies.values())
-
-    def _domains(self, topology_key: str | None) -> tuple[IdColumn, int]:
-        if topology_key is None:
-            return self.memo(("rows",), lambda whole: np.arange(whole.size)), self.cluster.nodes.size
-        column = self.cluster.nodes.label(topology_key)
-        return column.ids, len(column.values)
 
     # -- objects -------------------------------------------------------------------------------------------------
 
@@ -591,14 +380,14 @@ class View:
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def _absolute(self, row: int) -> int:
-        return row if self._row is None else self._row + row
+    def absolute(self, row: int) -> int:
+        return row if self.row is None else self.row + row
 
-    def _relative(self, row: int) -> int:
+    def relative(self, row: int) -> int:
         """A cluster row as a row of this view, or -1 if it is not shown."""
-        if self._row is None:
+        if self.row is None:
             return row
-        return 0 if row == self._row else -1
+        return 0 if row == self.row else -1
 
 
 def _by_domain(ids: IdColumn, values: Vocab) -> tuple[IdColumn, list[int]]:
@@ -606,7 +395,3 @@ def _by_domain(ids: IdColumn, values: Vocab) -> tuple[IdColumn, list[int]]:
     domains = np.where(ids < 0, len(values), ids)
     order = np.argsort(domains, kind="stable")
     return sealed(order), np.searchsorted(domains[order], np.arange(len(values) + 2)).tolist()
-
-
-def _positive(addresses: dict[str, int]) -> dict[str, int]:
-    return {ip: count for ip, count in addresses.items() if count > 0}

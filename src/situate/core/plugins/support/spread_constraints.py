@@ -21,6 +21,7 @@ from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, IntColumn, Mask, sealed
 from situate.core.state.matching import Matcher, pods_in
 from situate.core.state.topology import Eligible
+from situate.core.state.topology_counts import count_overlay, count_pods
 from situate.core.state.view import View
 
 NAME: Final = "PodTopologySpread"
@@ -91,14 +92,14 @@ class Counted:
         """Matching pods by domain, over the eligible nodes."""
         if self.counts_nobody:
             # But it matches every pod, so Kubernetes subtracts evicted pods from a count that does not include them.
-            return view.moved(self.matcher, self.topology_key, self.eligible)
-        return view.tally(self.matcher, self.topology_key, self.eligible, counts_leaving=False)
+            return count_overlay(view, self.matcher, self.topology_key, self.eligible)
+        return count_pods(view, self.matcher, self.topology_key, self.eligible, counts_leaving=False)
 
     def counts_by_row(self, view: View, eligible: Eligible | None) -> IntColumn:
         """Matching pods on each node of these."""
         if self.counts_nobody:
             return np.zeros(view.size, np.int64)
-        return view.tally(self.matcher, None, eligible, counts_leaving=False)[:-1]
+        return count_pods(view, self.matcher, None, eligible, counts_leaving=False)[:-1]
 
 
 def counted(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> Counted:
