@@ -89,9 +89,10 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, SUMMARIES))
         for title, group in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl(list(group.items()), col_max=max(map(len, SUMMARIES)))
+                formatter.write_dl([(name.ljust(widest), summary) for name, summary in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from situate.kube.errors import ApiError
+
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
@@ -52,8 +54,6 @@ async def list_objects(
 
 async def unless_refused(request: Awaitable[T], refused: T, *, forbidden: bool = True) -> T:
     """The response; `refused` where the server does not have the object, or (`forbidden`) does not let us read it."""
-    from situate.kube.errors import ApiError
-
     try:
         return await request
     except ApiError as error:

@@ -8,6 +8,9 @@ import click
 import msgspec
 
 from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.discovery import read_resources
+from situate.cli.cluster.objects import get_object, unless_refused
+from situate.cli.input.manifests import read_manifests
 from situate.cli.options import cluster_options
 
 if TYPE_CHECKING:
@@ -34,8 +37,6 @@ def apply(
     context: str | None,
 ) -> None:
     """Create or update the objects in FILEs. All files are read before anything is changed."""
-    from situate.cli.input.manifests import read_manifests
-
     manifests = read_manifests(files)
     params = {
         "fieldManager": MANAGER,
@@ -45,9 +46,6 @@ def apply(
     }
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_resources
-        from situate.cli.cluster.objects import get_object, unless_refused
-
         resources = await read_resources(client)
         targets = [(resources.of_object(one.body, one.file), one) for one in manifests]
         for resource, manifest in targets:

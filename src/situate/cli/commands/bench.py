@@ -12,21 +12,26 @@ import json
 import mmap
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from situate.cli.input.profiles import read_profiles
+from situate.core.model.base import Model
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
+from situate.core.place.placer import Placer
+from situate.core.state.cluster import Cluster
+from situate.wire.errors import InputError
+from situate.wire.objects import decode_checked
+from situate.wire.workload import decode_workload
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import msgspec
-
-    from situate.core.model.base import Model
-    from situate.core.model.pod import Pod
-    from situate.core.place.placer import Placer
-    from situate.core.state.cluster import Cluster
 
     T = TypeVar("T", bound=Model)
 
@@ -40,9 +45,6 @@ PROGRESS_EVERY = 100_000
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Scheduler configuration.")
 def bench(file: Path, cache: str, config: Path | None) -> None:
     """Place the pending pods of FILE in order, and print one line of JSON: how many, how fast, on how many nodes."""
-    from situate.cli.input.profiles import read_profiles
-    from situate.core.place.placer import Placer
-
     profiles = read_profiles(config)
     cluster, pending = _read(file)
     placers = {name: Placer(cluster, deciding.profile, cache=cache == "on") for name, deciding in profiles.items()}
@@ -80,11 +82,6 @@ def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> 
 
 def _read(file: Path) -> tuple[Cluster, list[Pod]]:
     """The cluster with its bound pods, and the pods that wait."""
-    from situate.core.model.node import Node
-    from situate.core.state.cluster import Cluster
-    from situate.wire.errors import InputError
-    from situate.wire.workload import decode_workload
-
     with file.open("rb") as opened:
         try:
             data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
@@ -129,10 +126,6 @@ def _subject(pod: Pod) -> str:
 
 def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
     """Pods with their priorities. The file has no priority classes, so there are only those of every cluster."""
-    from situate.core.model.pod import Pod
-    from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
-    from situate.wire.errors import InputError
-
     classes = priority_classes(())
     for pod in _decoded(Pod, items, file, path):
         try:
@@ -144,8 +137,6 @@ def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
 
 def _decoded(kind: type[T], items: list[msgspec.Raw], file: Path, path: str) -> Iterator[T]:
     """The items one by one, checked and with defaults. Each is let go of as the next is asked for."""
-    from situate.wire.objects import decode_checked
-
     items.reverse()
     for at in range(len(items)):
         yield decode_checked(kind, items.pop(), file=str(file), within=f"{path}[{at}]")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from situate.cli import BAD_INPUT, one_line
 from situate.cli.input.profiles import installed, read_config
-
-if TYPE_CHECKING:
-    from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, default_configuration, enabled_names
+from situate.core.config.resolve import complete
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.wire.config import ConfigInputError, dump_config, profiles_of
 
 
 @click.group()
@@ -29,8 +29,6 @@ def validate(file: str) -> None:
     are not imported: those that an installed package offers, and those that the file names by where they are
     (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
     """
-    from situate.wire.config import ConfigInputError, profiles_of
-
     try:
         loaded = read_config(file)
         profiles = profiles_of(loaded, _known(loaded), file)
@@ -46,17 +44,11 @@ def validate(file: str) -> None:
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def default(output: str) -> None:
     """Print the configuration that holds where no other is given, with every default set."""
-    from situate.core.config.defaults import default_configuration
-    from situate.core.config.resolve import complete
-    from situate.wire.config import dump_config
-
     click.echo(dump_config(complete(default_configuration()), output), nl=False)
 
 
 def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:
     """kube-scheduler's own plugins, and those of others that the file enables, whatever they turn out to implement."""
-    from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, enabled_names
-
     enabled = (name for profile in loaded.profiles if profile.plugins for name in enabled_names(profile.plugins))
     others = [name for name in enabled if name not in BUILT_IN_POINTS]
     offered = installed() if others else {}

@@ -10,10 +10,13 @@ import click
 import msgspec
 
 from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.discovery import ApiResource, read_resources, split_names
+from situate.cli.cluster.objects import list_objects
+from situate.cli.input.manifests import read_manifests
 from situate.cli.options import cluster_options, namespace_option
+from situate.kube.errors import ApiError
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import ApiResource
     from situate.kube.client import Client
 
 POLL_S: Final = 0.2
@@ -47,8 +50,6 @@ def delete(
     context: str | None,
 ) -> None:
     """Delete objects: RESOURCE NAME..., RESOURCE/NAME, or those of FILEs."""
-    from situate.cli.cluster.discovery import read_resources, split_names
-
     word, named = split_names(resource or "", names)
     if bool(files) == bool(resource) or (resource and sum((bool(named), bool(selector), everything)) != 1):
         raise click.UsageError("say what to delete: RESOURCE and names, RESOURCE with -l or --all, or -f FILE")
@@ -57,8 +58,6 @@ def delete(
         resources = await read_resources(client)
         space = namespace or client.access.namespace
         if files:
-            from situate.cli.input.manifests import read_manifests
-
             found = [
                 (resources.of_object(one.body, one.file), one.namespace or space, one.required_name())
                 for one in reversed(read_manifests(files))
@@ -74,8 +73,6 @@ def delete(
 
 
 async def _listed(client: Client, resource: ApiResource, space: str, selector: str | None) -> list[str]:
-    from situate.cli.cluster.objects import list_objects
-
     params = {"labelSelector": selector} if selector else None
     return [item["metadata"]["name"] for item in await list_objects(client, resource.path(space), params)]
 
@@ -83,8 +80,6 @@ async def _listed(client: Client, resource: ApiResource, space: str, selector: s
 async def _delete(
     client: Client, resource: ApiResource, space: str, name: str, grace_period: int | None, *, ignore_not_found: bool
 ) -> bool:
-    from situate.kube.errors import ApiError
-
     options: dict[str, Any] = {"propagationPolicy": "Background"}
     if grace_period is not None:
         options["gracePeriodSeconds"] = grace_period
@@ -100,8 +95,6 @@ async def _delete(
 
 
 async def _until_gone(client: Client, deleted: list[tuple[ApiResource, str, str]]) -> None:
-    from situate.kube.errors import ApiError
-
     deadline = time.monotonic() + WAIT_S
     for resource, space, name in deleted:
         while time.monotonic() < deadline:

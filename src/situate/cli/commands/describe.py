@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.discovery import ApiResource, ApiResources, read_resources, split_names
+from situate.cli.cluster.objects import get_object, list_objects, unless_refused
 from situate.cli.options import cluster_options, namespace_option
 from situate.cli.output.text import columns
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import ApiResource, ApiResources
     from situate.kube.client import Client
 
 INDENT: Final = "  "
@@ -31,9 +32,6 @@ def describe(
     """Describe objects: RESOURCE NAME..., or RESOURCE/NAME; without a name, all in the namespace."""
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_resources, split_names
-        from situate.cli.cluster.objects import list_objects
-
         word, named = split_names(resource, names)
         resources = await read_resources(client)
         kind = resources.find(word)
@@ -51,8 +49,6 @@ def describe(
 async def _described(
     client: Client, resources: ApiResources, resource: ApiResource, space: str, name: str
 ) -> list[str]:
-    from situate.cli.cluster.objects import get_object
-
     found = await get_object(client, resource.path(space, name))
     lines = list(_object_lines(found, resource))
     if resource.kind == "Pod":
@@ -62,8 +58,6 @@ async def _described(
 
 async def _placement(client: Client, resources: ApiResources, space: str, name: str) -> list[str]:
     """The pod's PlacementDecision, which only situate's own server has."""
-    from situate.cli.cluster.objects import get_object, unless_refused
-
     for one in resources.all:
         if (one.group, one.plural) == ("situate.dev", "placementdecisions"):
             decision = await unless_refused(get_object(client, one.path(space, name)), {})
@@ -126,8 +120,6 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
 
 
 async def _events(client: Client, found: Mapping[str, Any]) -> list[str]:
-    from situate.cli.cluster.objects import list_objects
-
     meta = found["metadata"]
     selector = f"involvedObject.name={meta['name']},involvedObject.uid={meta.get('uid', '')}"
     space = meta.get("namespace")

@@ -22,10 +22,10 @@ import msgspec
 from situate.cli import BadInput
 from situate.cli.cluster.connection import access_to
 from situate.cli.options import cluster_options
+from situate.kube.errors import ApiError
 
 if TYPE_CHECKING:
     from situate.kube.client import Client
-    from situate.kube.errors import ApiError
 
 GROUP: Final = "/apis/situate.dev/v1alpha1"
 PLURAL: Final = "placementevents"
@@ -110,8 +110,6 @@ class Telling:
 
     async def run(self) -> int:
         """The exit code."""
-        from situate.kube.errors import ApiError
-
         failures = 0
         while not self._done:
             try:
@@ -164,8 +162,6 @@ class Telling:
         return self._write(_plain(found))
 
     def _failed(self, status: dict[str, Any]) -> str:
-        from situate.kube.errors import ApiError
-
         if status.get("code") != 410:
             raise ApiError(int(status.get("code") or 0), str(status.get("reason")), str(status.get("message")))
         if not self._asked.gaps:

@@ -9,11 +9,12 @@ import click
 import msgspec
 
 from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.discovery import ApiResource, ApiResources, read_resources, split_names
+from situate.cli.cluster.objects import get_object, list_objects
 from situate.cli.options import cluster_options, namespace_option
 from situate.cli.output.text import columns
 
 if TYPE_CHECKING:
-    from situate.cli.cluster.discovery import ApiResource, ApiResources
     from situate.kube.client import Client
 
 AS_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -50,8 +51,6 @@ def get(
         raise click.UsageError("--watch shows a table of one resource")
 
     async def work(client: Client) -> None:
-        from situate.cli.cluster.discovery import read_resources, split_names
-
         resources = await read_resources(client)
         if resource is None:
             _show_resources(resources)
@@ -176,8 +175,6 @@ async def _watch(
 async def _objects(
     client: Client, kinds: Sequence[ApiResource], space: str, names: Sequence[str], params: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    from situate.cli.cluster.objects import get_object, list_objects
-
     found: list[dict[str, Any]] = []
     for kind in kinds:
         if names:

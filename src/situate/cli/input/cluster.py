@@ -9,20 +9,19 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from situate.cli.input.files import MappedFile
 from situate.cli.input.json_items import KIND, objects_containing, raw_items
-
-if TYPE_CHECKING:
-    from situate.core.model.named import NamedObject
-    from situate.core.model.node import Node
-    from situate.core.model.pod import Pod
-    from situate.core.model.policy import PriorityClass
-    from situate.core.state.cluster import Cluster
-    from situate.wire.objects import Source
+from situate.core.model.named import NamedObject
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
+from situate.core.model.validate import first_problem
+from situate.core.state.cluster import Cluster
+from situate.wire.objects import KINDS, Source, read_objects
 
 __all__ = ["NO_POD", "ClusterObjects", "read_files"]
 
@@ -52,8 +51,6 @@ class ClusterObjects:
     priority_classes: list[PriorityClass] = field(default_factory=list)
 
     def cluster(self) -> Cluster:
-        from situate.core.state.cluster import Cluster
-
         made = Cluster()
         made.load(self.nodes, self.named, self.pods)
         return made
@@ -74,8 +71,6 @@ def read_files(sources: Sequence[Source | MappedFile], name: str = NO_POD) -> tu
 
 
 def _read(given: Sequence[Source | MappedFile], name: str) -> tuple[ClusterObjects, Cluster]:
-    from situate.wire.objects import read_objects
-
     split = [raw_items(source) for source in given]
     if None not in split:
         try:
@@ -101,9 +96,6 @@ def _read(given: Sequence[Source | MappedFile], name: str) -> tuple[ClusterObjec
 
 def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
     """Raises _UnusualError, or what decoding raises. The pod that the command asks about is validated all the same."""
-    from situate.core.model.validate import first_problem
-    from situate.wire.objects import KINDS
-
     decoders = {kind: (group, msgspec.json.Decoder(model).decode) for kind, (group, model) in KINDS.items()}
     found: dict[str, list[Any]] = {}
     ignored: dict[str, int] = {}

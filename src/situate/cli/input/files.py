@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from io import BufferedReader
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
-if TYPE_CHECKING:
-    from situate.wire.objects import Source
+from situate.wire.errors import InputError
+from situate.wire.objects import Source
+from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES
 
 STDIN: Final = "-"
 BOM: Final = b"\xef\xbb\xbf"
@@ -31,9 +32,6 @@ def read_file(path: Path | str) -> bytes:
 
 
 def _read(file: BinaryIO, name: str) -> bytes:
-    from situate.wire.errors import InputError
-    from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES
-
     most = MAX_JSON_BYTES if _looks_like_json(file) else MAX_BYTES
     data = file.read(most + 1)  # not all of it: a device may never end
     if len(data) > most:
@@ -49,8 +47,6 @@ class MappedFile:
     data: mmap
 
     def read(self) -> Source:
-        from situate.wire.objects import Source
-
         return Source(self.name, self.data[:])
 
 
@@ -62,8 +58,6 @@ def mapped_sources(names: Iterable[str]) -> Iterator[Source | MappedFile]:
 
 
 def _mapped(name: str) -> MappedFile | None:
-    from situate.wire.yaml import MAX_JSON_BYTES
-
     with Path(name).open("rb") as file:
         if not MAP_FROM <= os.fstat(file.fileno()).st_size <= MAX_JSON_BYTES or not _looks_like_json(file):
             return None
@@ -77,9 +71,6 @@ def _looks_like_json(file: BinaryIO) -> bool:
 
 def read_sources(names: Iterable[str]) -> Iterator[Source]:
     """Files of objects, in the order given; a folder stands for its YAML and JSON files, by name."""
-    from situate.wire.errors import InputError
-    from situate.wire.objects import Source
-
     for name in names:
         for path in [name] if name == STDIN or not Path(name).is_dir() else _files_in(Path(name)):
             source = Source("standard input" if path == STDIN else str(path), read_file(path))
@@ -89,8 +80,6 @@ def read_sources(names: Iterable[str]) -> Iterator[Source]:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    from situate.wire.errors import InputError
-
     found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
     if not found:
         raise InputError(f"no {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} files in this folder", file=str(folder))

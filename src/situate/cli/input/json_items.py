@@ -9,11 +9,10 @@ import msgspec
 
 from situate.cli.input.files import BOM, MappedFile
 from situate.cli.input.manifests import NOT_JSON, manifests_in
+from situate.wire.objects import Source
 
 if TYPE_CHECKING:
     from mmap import mmap
-
-    from situate.wire.objects import Source
 
 __all__ = ["KIND", "objects_containing", "raw_items"]
 

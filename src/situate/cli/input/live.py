@@ -6,16 +6,21 @@ import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
 from situate.cli.cluster.objects import PAGE, get_object, list_objects
 from situate.cli.input.cluster import ClusterObjects
+from situate.core.model.policy import PriorityClass
+from situate.kube.discovery import served_version
+from situate.kube.errors import ApiError
+from situate.kube.kinds import Kind
+from situate.wire.objects import decode_checked
+from situate.wire.watch import Reader
 
 if TYPE_CHECKING:
-    from situate.core.model.policy import PriorityClass
     from situate.kube.client import Client
-    from situate.kube.kinds import Kind
 
 __all__ = ["read_live", "read_pod_records"]
 
@@ -43,9 +48,6 @@ async def read_live(client: Client, kinds: Sequence[Kind], *, priority_classes: 
 
 
 async def _list(client: Client, kind: Kind, found: ClusterObjects) -> None:
-    from situate.kube.discovery import served_version
-    from situate.kube.errors import ApiError
-
     try:
         version = await served_version(client, kind) if kind.optional else kind.versions[0]
         if version is not None:
@@ -61,10 +63,6 @@ async def _list(client: Client, kind: Kind, found: ClusterObjects) -> None:
 
 
 async def _list_classes(client: Client, found: ClusterObjects) -> None:
-    from situate.core.model.policy import PriorityClass
-    from situate.kube.errors import ApiError
-    from situate.wire.objects import decode_checked
-
     def decoded(item: Mapping[str, Any]) -> PriorityClass:
         return decode_checked(PriorityClass, msgspec.json.encode(item), file=client.access.server)
 
@@ -79,8 +77,6 @@ async def _list_classes(client: Client, found: ClusterObjects) -> None:
 async def _pages(client: Client, kind: Kind, version: str) -> list[Any]:
     """All pages; the request for the next one is under way while one is decoded."""
     import asyncio
-
-    from situate.wire.watch import Reader
 
     params = {**kind.params, "limit": str(PAGE)}
     found: list[Any] = []
@@ -123,10 +119,6 @@ def _more(data: bytes) -> str:
 
 async def read_pod_records(client: Client, namespace: str, name: str) -> list[Mapping[str, Any]]:
     """The pod as it is stored, its events, and its PlacementDecision, if the server has one. Raises ApiError."""
-    from urllib.parse import quote
-
-    from situate.kube.errors import ApiError
-
     space, quoted = quote(namespace, safe=""), quote(name, safe="")
     pod = await get_object(client, f"/api/v1/namespaces/{space}/pods/{quoted}")
     found: list[Mapping[str, Any]] = [{**pod, "kind": "Pod"}]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from situate.cli.input.files import BOM, read_sources
 from situate.wire.errors import InputError
+from situate.wire.objects import Source
 from situate.wire.yaml import load_yaml
-
-if TYPE_CHECKING:
-    from situate.wire.objects import Source
 
 __all__ = ["Manifest", "at_path", "manifests_in", "read_manifests", "unique"]
 

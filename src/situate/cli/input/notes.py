@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from situate.cli.input.cluster import ClusterObjects
 from situate.cli.output.text import plural
-
-if TYPE_CHECKING:
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.core.model.pod import Pod, PodSpec
+from situate.core.model.pod import Pod, PodSpec
+from situate.core.state.cluster import FINISHED_PHASES
 
 __all__ = ["ignored_note", "notes_on", "pod_affinity_selects_namespaces", "refused_notes", "uses_claims"]
 
@@ -34,8 +32,6 @@ def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: 
 
 
 def _running(pods: Sequence[Pod]) -> Iterable[Pod]:
-    from situate.core.state.cluster import FINISHED_PHASES
-
     return (pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
 
 

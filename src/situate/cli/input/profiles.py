@@ -10,34 +10,36 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from situate.cli.input.files import read_file
+from situate.core.config.defaults import BUILT_IN_POINTS, default_configuration, enabled_names
+from situate.core.config.errors import ConfigError
+from situate.core.config.types import KubeSchedulerConfiguration, Plugins
+from situate.core.engine.framework import Framework, build_frameworks, points_of
+from situate.core.plugins.latency import LatencyArgs
+from situate.core.plugins.support.errors import PluginError, describe
+from situate.wire.config import ConfigInputError, load_config
+from situate.wire.errors import InputError
+from situate.wire.latency import load_latencies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from importlib.metadata import EntryPoint
-
-    from situate.core.config.types import KubeSchedulerConfiguration
-    from situate.core.engine.framework import Framework
 
 ENTRY_POINT_GROUP = "situate.plugins"
 
 
 def read_config(path: Path | str) -> KubeSchedulerConfiguration:
     """The configuration of a file, with the content of other files that it names. Raises InputError, OSError."""
-    from situate.wire.config import load_config
-
     return _with_tables(load_config(read_file(path), str(path)), Path(path).parent)
 
 
 def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedulerConfiguration:
     """Fill in latency tables from their files, and make the file names absolute, so that they can be read again."""
-    from msgspec.structs import replace
-
-    from situate.core.plugins.latency import LatencyArgs
-    from situate.wire.latency import load_latencies
 
     def filled(args: Any) -> Any:
         if not isinstance(args, LatencyArgs) or not args.table_file:
@@ -56,13 +58,6 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
 
 def read_profiles(file: Path | str | None) -> dict[str, Framework]:
     """Profiles by scheduler name: the file's, or without one the default. Raises InputError."""
-    from situate.core.config.defaults import default_configuration
-    from situate.core.config.errors import ConfigError
-    from situate.core.engine.framework import build_frameworks
-    from situate.core.plugins.support.errors import PluginError
-    from situate.wire.config import ConfigInputError
-    from situate.wire.errors import InputError
-
     if file is None:
         return build_frameworks(default_configuration())
     path = Path(file)
@@ -77,9 +72,6 @@ def read_profiles(file: Path | str | None) -> dict[str, Framework]:
 
 def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[str, type]:
     """The classes of the third-party plugins that the configuration enables. Raises InputError."""
-    from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
-    from situate.core.config.types import Plugins
-
     found: dict[str, type] = {}
     for profile in config.profiles:
         for name in enabled_names(profile.plugins or Plugins()):
@@ -124,8 +116,6 @@ def _file_module(file: Path, name: str, path: Path) -> Any:
 
 def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
     """The result of running third-party code. Whatever it raises becomes an InputError."""
-    from situate.core.plugins.support.errors import describe
-
     try:
         return load()
     except (Exception, SystemExit) as error:
@@ -133,8 +123,6 @@ def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
 
 
 def _class(found: object, name: str, path: Path) -> type:
-    from situate.core.engine.framework import points_of
-
     if not isinstance(found, type):
         raise _unusable(name, path, "there is no class of that name")
     if not points_of(found):
@@ -143,6 +131,4 @@ def _class(found: object, name: str, path: Path) -> type:
 
 
 def _unusable(name: str, path: Path, problem: str) -> Exception:
-    from situate.wire.errors import InputError
-
     return InputError(problem, file=str(path), subject=f'plugin "{name}"')

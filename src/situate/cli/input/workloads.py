@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from situate.cli.cluster.objects import list_objects
 from situate.cli.input.manifests import Manifest, at_path
 from situate.core.model.defaults import DEFAULT_NAMESPACE
 from situate.core.model.pod import Pod
@@ -139,8 +140,6 @@ async def list_manifests(
     client: Client, group: str, kind: str, path: str, params: Mapping[str, str] | None = None
 ) -> list[Manifest]:
     """The items of a list, which do not say their kind themselves. Raises ApiError."""
-    from situate.cli.cluster.objects import list_objects
-
     what = {"kind": kind, "apiVersion": f"{group}/v1" if group else "v1"}
     return [Manifest(client.access.server, "", {**item, **what}) for item in await list_objects(client, path, params)]
 

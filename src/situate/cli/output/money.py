@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from situate.core.engine.framework import Framework
 from situate.core.plugins.cost import Cost
 from situate.core.plugins.support.prices import Bill, PriceList, money
-
-if TYPE_CHECKING:
-    from situate.core.engine.framework import Framework
 
 __all__ = ["as_values", "before_and_after", "price_list"]
 

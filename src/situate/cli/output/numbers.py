@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from situate.core.changes import Millis
-    from situate.sim.whatif.figures import Money
+from situate.core.changes import Millis
+from situate.sim.whatif.figures import Money
 
 __all__ = ["NONE", "count", "money_text", "quantity", "share", "span"]
 

@@ -10,6 +10,14 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
+from situate.cli.commands.check.budgets import check_budgets
+from situate.cli.commands.check.input import CheckInput, read_files, read_live
+from situate.cli.commands.check.nodes import check_nodes
+from situate.cli.commands.check.pods import check_pods
+from situate.cli.commands.check.rules import RULES, Finding, Severity
+from situate.cli.input.files import read_sources
+from situate.cli.input.notes import refused_notes
+from situate.cli.input.profiles import read_profiles
 from situate.cli.options import (
     cluster_options,
     config_option,
@@ -18,11 +26,10 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
+from situate.cli.output.text import plural, printable, show, uses_colour
+from situate.core.place.profile import Profile
 
 if TYPE_CHECKING:
-    from situate.cli.commands.check.input import CheckInput
-    from situate.cli.commands.check.rules import Finding
-    from situate.core.place.profile import Profile
     from situate.kube.client import Client
 
 FOUND: Final = 1
@@ -61,14 +68,9 @@ def check(
     Checks the workloads of some files against the nodes, budgets and priority classes in them; without -f, those of a
     cluster. Exits with 1 if there are errors.
     """
-    from situate.cli.commands.check.rules import RULES, Severity
-
     require_one_source(names, kubeconfig, context)
     require_one_scope(namespace, all_namespaces)
     ignored = _codes(ignore, [rule.code for rule in RULES])
-    from situate.cli.input.profiles import read_profiles
-    from situate.cli.output.text import show
-
     profile = next(iter(read_profiles(config).values())).profile
     read, space = _read(names, namespace, kubeconfig, context, everything=all_namespaces)
     found = [one for one in _findings(read, profile) if one.rule.code not in ignored and _in(one, space)]
@@ -94,9 +96,6 @@ def _read(
     names: tuple[str, ...], namespace: str | None, kubeconfig: str | None, context: str | None, *, everything: bool
 ) -> tuple[CheckInput, str | None]:
     """What to check, and the only namespace whose findings count, if any."""
-    from situate.cli.commands.check.input import read_files, read_live
-    from situate.cli.input.files import read_sources
-
     if names:
         read = read_files(read_sources(names))
         if not read.count:
@@ -111,16 +110,10 @@ def _read(
 
 
 def _findings(read: CheckInput, profile: Profile) -> list[Finding]:
-    from situate.cli.commands.check.budgets import check_budgets
-    from situate.cli.commands.check.nodes import check_nodes
-    from situate.cli.commands.check.pods import check_pods
-
     return [*check_pods(read), *check_nodes(read, profile), *check_budgets(read)]
 
 
 def _notes(read: CheckInput) -> list[str]:
-    from situate.cli.input.notes import refused_notes
-
     notes = refused_notes(read.refused)
     if read.workloads and not read.nodes:
         notes.append("the input has no Node: SIT003, SIT006, SIT009, SIT011 and part of SIT007 are not checked")
@@ -157,14 +150,10 @@ def _values(found: Sequence[Finding], read: CheckInput) -> dict[str, Any]:
 
 
 def _counts(found: Sequence[Finding]) -> dict[str, int]:
-    from situate.cli.commands.check.rules import Severity
-
     return {f"{one.word}s": sum(finding.rule.severity is one for finding in found) for one in reversed(Severity)}
 
 
 def _lines(found: Sequence[Finding], read: CheckInput) -> list[str]:
-    from situate.cli.output.text import plural, printable, uses_colour
-
     lines = []
     for one in found:
         word = one.rule.severity.word

@@ -12,11 +12,11 @@ from situate.cli.input.manifests import Manifest, manifests_in, unique
 from situate.cli.input.workloads import WORKLOADS, PodWorkload, list_manifests, workload_of
 from situate.core.model.node import Node
 from situate.core.model.policy import Namespace, PriorityClass
-from situate.wire.objects import decode_checked
+from situate.kube.errors import ApiError
+from situate.wire.objects import Source, decode_checked
 
 if TYPE_CHECKING:
     from situate.kube.client import Client
-    from situate.wire.objects import Source
 
 __all__ = ["CheckInput", "read_files", "read_live"]
 
@@ -102,8 +102,6 @@ def _without_owned(workloads: Iterable[PodWorkload]) -> list[PodWorkload]:
 async def read_live(client: Client) -> CheckInput:
     """All that we may list. Raises ApiError if that is nothing at all."""
     import asyncio
-
-    from situate.kube.errors import ApiError
 
     read = CheckInput()
 

@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from situate.cli.commands.conformance.comparison import Comparison
+from situate.cli.commands.conformance.comparison import Comparison, compare, profiles_of
+from situate.wire.errors import InputError
+from situate.wire.scenarios import decode_scenario
 
 SCENARIOS = re.compile(r"(?P<family>.+)\.scenarios\.jsonl(?P<zipped>\.gz)?")
 
@@ -62,8 +63,6 @@ def counted(explained: Counter[str]) -> str:
 
 def _pairs(paths: tuple[Path, ...]) -> list[tuple[Path, Path]]:
     """The families that are named, each as its two files, in the order given; a folder stands for all in it."""
-    from situate.wire.errors import InputError
-
     found: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
@@ -78,8 +77,6 @@ def _pairs(paths: tuple[Path, ...]) -> list[tuple[Path, Path]]:
 
 
 def _verdicts_of(scenarios: Path) -> Path:
-    from situate.wire.errors import InputError
-
     plain = scenarios.name.removesuffix(".gz").replace(".scenarios.", ".verdicts.")
     for name in (plain, f"{plain}.gz"):
         if (verdicts := scenarios.with_name(name)).exists():
@@ -88,8 +85,6 @@ def _verdicts_of(scenarios: Path) -> Path:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    from situate.wire.errors import InputError
-
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
@@ -103,10 +98,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, str, Comparison]]:
     import msgspec
-
-    from situate.cli.commands.conformance.comparison import compare, profiles_of
-    from situate.wire.errors import InputError
-    from situate.wire.scenarios import decode_scenario
 
     pairs = zip_longest(_lines(scenarios), _lines(verdicts))
     for number, (scenario_line, verdict_line) in enumerate(pairs, 1):
@@ -127,8 +118,6 @@ def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, str, 
 
 def _expected(scenario: Any, verdict: Any, file: str) -> list[dict[str, Any]]:
     """The verdict on each waiting pod. Raises InputError if it is on others."""
-    from situate.wire.errors import InputError
-
     pods = verdict.get("pods") if isinstance(verdict, dict) and verdict.get("id") == scenario.id else None
     if isinstance(pods, list) and len(pods) == len(scenario.pending) and all(isinstance(one, dict) for one in pods):
         return pods

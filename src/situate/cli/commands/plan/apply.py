@@ -19,21 +19,20 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from situate.cli.commands.plan.input import read_live_input
+from situate.cli.commands.plan.input import PlanInput, PlanOptions, read_live_input
 from situate.cli.output.text import plural
 from situate.core.model.meta import controller_of, key_of
+from situate.core.model.pod import Pod
 from situate.core.plan.defrag import DefragPlan, defrag, rehearsed
-from situate.core.plan.eviction_rules import node_pod_verdict
+from situate.core.plan.eviction_rules import DrainRules, node_pod_verdict
 from situate.core.plan.goals import DefragTarget, Goal, ShapeGoal
 from situate.core.plan.repack import Move
+from situate.core.plan.sandbox import Sandbox
 from situate.kube.errors import ApiError
+from situate.wire.objects import decode_pod
 from situate.wire.patches import MERGE
 
 if TYPE_CHECKING:
-    from situate.cli.commands.plan.input import PlanInput, PlanOptions
-    from situate.core.model.pod import Pod
-    from situate.core.plan.eviction_rules import DrainRules
-    from situate.core.plan.sandbox import Sandbox
     from situate.kube.client import Client
 
 POLL_S: Final = 0.25
@@ -149,8 +148,6 @@ class PlanExecution:
 
     async def _wait(self, pod: Pod, before: Mapping[str, None], deadline: float) -> Pod:
         """Wait until the pod is gone and its replacement is ready."""
-        from situate.wire.objects import decode_pod
-
         path = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/pods"
         new: list[Pod] = []
         while asyncio.get_running_loop().time() < deadline:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
@@ -22,11 +23,13 @@ from situate.cli.commands.plan.input import (
     workload_file_option,
 )
 from situate.cli.output.text import headline, plan_columns, plural, show
+from situate.core.plan.defrag import DefragPlan
+from situate.core.plan.defrag import defrag as search
+from situate.core.plan.eviction_rules import DrainRules
+from situate.core.plan.goals import Goal, NodeGoal, ShapeGoal
+from situate.core.plan.sandbox import recreated
 
 if TYPE_CHECKING:
-    from situate.core.plan.defrag import DefragPlan
-    from situate.core.plan.eviction_rules import DrainRules
-    from situate.core.plan.goals import Goal
     from situate.kube.client import Client
 
 NO_PLAN: Final = 1
@@ -72,9 +75,6 @@ def defrag(
     named = parse_workload(workload, asked) if workload else None
     read = read_input(asked, named, local=True)
     goal, subject = _goal(read, asked, named, files, node)
-    from situate.core.plan.defrag import defrag as search
-    from situate.core.plan.eviction_rules import DrainRules
-
     rules = DrainRules(read.local, delete_emptydir_data=delete_emptydir_data, honours_annotation=True)
     found = search(read.sandbox(), goal, rules)
     price = read.hourly_price([found.node] if found.node else [])
@@ -91,9 +91,6 @@ def defrag(
 def _goal(
     read: PlanInput, asked: PlanOptions, named: WorkloadName | None, files: tuple[str, ...], node: str | None
 ) -> tuple[Goal, str]:
-    from situate.core.plan.goals import NodeGoal, ShapeGoal
-    from situate.core.plan.sandbox import recreated
-
     if node is not None:
         read.node(node)
         return NodeGoal(node), f"node {node}"
@@ -102,8 +99,6 @@ def _goal(
     one, subject = one_workload(read, asked, named, files)
     made = recreated(copied_pod(one.pod)[0])
     if made.metadata.name in {pod.metadata.name for pod in read.objects.pods if pod.spec.node_name}:
-        from msgspec.structs import replace
-
         made = replace(made, metadata=replace(made.metadata, name=f"{made.metadata.name}-one-more"))
     return ShapeGoal(made), f"{ROOM} {subject}"
 
@@ -111,7 +106,7 @@ def _goal(
 def _carry_out(
     asked: PlanOptions, read: PlanInput, goal: Goal, plan: DefragPlan, rules: DrainRules, timeout: int
 ) -> None:
-    from situate.cli.commands.plan.apply import PlanExecution, StoppedError
+    from situate.cli.commands.plan.apply import PlanExecution, StoppedError  # asyncio is slow to import
 
     async def work(client: Client) -> None:
         await PlanExecution(client, asked, read, plan, goal, rules, timeout).run()

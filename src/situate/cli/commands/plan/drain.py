@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from situate.cli import BadInput
 from situate.cli.commands.plan.input import PlanInput, PlanOptions, plan_notes, plan_options, read_input
 from situate.cli.output.text import headline, plan_columns, plural, show
-
-if TYPE_CHECKING:
-    from situate.core.plan.drain import DrainResult, SkippedPod
+from situate.core.plan.drain import DrainResult, SkippedPod
+from situate.core.plan.drain import drain as drained
+from situate.core.plan.eviction_rules import DrainRules
 
 NOT_ALL: Final = 1
 
@@ -38,9 +38,6 @@ def drain(
     names = list(dict.fromkeys(nodes)) if nodes else _selected(read, selector or "")
     for name in names:
         read.node(name)
-    from situate.core.plan.drain import drain as drained
-    from situate.core.plan.eviction_rules import DrainRules
-
     rules = DrainRules(read.local, force=force, delete_emptydir_data=delete_emptydir_data)
     found = drained(read.sandbox(), names, rules)
     price = read.hourly_price(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -19,13 +19,15 @@ from situate.cli.commands.plan.input import (
     read_input,
     workload_file_option,
 )
+from situate.cli.output.money import as_values, before_and_after
 from situate.cli.output.text import headline, plan_columns, plural, show
-
-if TYPE_CHECKING:
-    from situate.core.model.pod import Pod
-    from situate.core.plan.fit import FitResult
-    from situate.core.plan.sandbox import Sandbox
-    from situate.core.plugins.support.prices import Bill
+from situate.core.model.meta import key_of
+from situate.core.model.pod import Pod
+from situate.core.plan.fit import FitResult
+from situate.core.plan.rescheduling import Rescheduler
+from situate.core.plan.sandbox import Sandbox
+from situate.core.plugins.support.prices import Bill, hourly
+from situate.core.state.view import View
 
 TOO_FEW: Final = 1
 MOST: Final = 100_000
@@ -72,17 +74,11 @@ def fit(
 
 def _place_pending(read: PlanInput, sandbox: Sandbox) -> list[tuple[str, str]]:
     """The pending pods, and where they went; an empty name if nowhere."""
-    from situate.core.model.meta import key_of
-    from situate.core.plan.rescheduling import Rescheduler
-
     pods = [pod for pod in read.pending_pods() if key_of(pod.metadata) not in sandbox.pods]
     return [(one.key, one.node) for one in Rescheduler(sandbox).reschedule(pods) if not one.before]
 
 
 def _bill(read: PlanInput) -> Bill | None:
-    from situate.core.plugins.support.prices import hourly
-    from situate.core.state.view import View
-
     prices = read.prices
     return None if prices is None else hourly(prices, View(read.cluster))
 
@@ -118,8 +114,6 @@ def _lines(
         evicting = f"would fit only by evicting {', '.join(found.evicts)} from {found.node}"
         lines += ["", f"the next one: {found.message or evicting}"]
     if money is not None:
-        from situate.cli.output.money import before_and_after
-
         lines += ["", before_and_after(*money)]
     return lines
 
@@ -127,8 +121,6 @@ def _lines(
 def _values(
     found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[Bill, Bill] | None
 ) -> dict[str, Any]:
-    from situate.cli.output.money import as_values
-
     return {
         "workload": subject,
         "fits": found.count,

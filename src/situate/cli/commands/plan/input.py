@@ -13,6 +13,15 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.objects import list_objects
+from situate.cli.input.cluster import ClusterObjects, read_files
+from situate.cli.input.files import read_sources
+from situate.cli.input.json_items import objects_containing
+from situate.cli.input.live import read_live
+from situate.cli.input.manifests import Manifest, at_path, read_manifests, unique
+from situate.cli.input.notes import notes_on
+from situate.cli.input.profiles import read_profiles
+from situate.cli.input.workloads import KIND_NAMES, WORKLOADS, PodWorkload, list_workloads, pod_workload, workload_of
 from situate.cli.options import (
     cluster_options,
     combined,
@@ -23,18 +32,22 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
+from situate.cli.output.money import price_list
+from situate.core.config.defaults import default_configuration
+from situate.core.engine.framework import Framework
+from situate.core.model.meta import ObjectMeta, controller_of, key_of
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.model.policy import PriorityClass
+from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
+from situate.core.model.volumes import Volume
+from situate.core.plan.sandbox import Sandbox
+from situate.core.plugins.support.prices import UNKNOWN, PriceList, money
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.kube.kinds import ALL_KINDS, needed_kinds
+from situate.wire.errors import InputError
 
 if TYPE_CHECKING:
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.cli.input.manifests import Manifest
-    from situate.cli.input.workloads import PodWorkload
-    from situate.core.engine.framework import Framework
-    from situate.core.model.node import Node
-    from situate.core.model.pod import Pod
-    from situate.core.model.volumes import Volume
-    from situate.core.plan.sandbox import Sandbox
-    from situate.core.plugins.support.prices import PriceList
-    from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
 
 DEFAULT: Final = "default"
@@ -81,14 +94,10 @@ class PlanInput:
     """The named workload, if it is not a pod."""
 
     def sandbox(self) -> Sandbox:
-        from situate.core.plan.sandbox import Sandbox
-
         return Sandbox(self.cluster, self.profiles, self.objects.pods)
 
     @property
     def prices(self) -> PriceList | None:
-        from situate.cli.output.money import price_list
-
         return price_list(self.profiles)
 
     def node(self, name: str) -> Node:
@@ -100,8 +109,6 @@ class PlanInput:
 
     def hourly_price(self, names: Sequence[str]) -> dict[str, str] | None:
         """What these nodes cost an hour; None if the price of one is unknown."""
-        from situate.core.plugins.support.prices import UNKNOWN, money
-
         if self.prices is None or not names:
             return None
         found = [self.prices.of(self.node(name)) for name in names]
@@ -109,8 +116,6 @@ class PlanInput:
 
     def pending_pods(self) -> list[Pod]:
         """Pods that wait for a node, and could be placed."""
-        from situate.core.state.cluster import FINISHED_PHASES
-
         return [
             pod
             for pod in self.objects.pods
@@ -152,8 +157,6 @@ def workload_file_option(command: F) -> F:
 
 def parse_workload(text: str, asked: PlanOptions) -> WorkloadName:
     """Parse `web-0`, `pod/web-0`, `shop/web-0` or `deploy/web`."""
-    from situate.cli.input.workloads import KIND_NAMES
-
     before, _, name = text.rpartition("/")
     kind = KIND_NAMES.get(before.lower(), "")
     if kind:
@@ -170,8 +173,6 @@ def parse_workload(text: str, asked: PlanOptions) -> WorkloadName:
 
 def read_input(asked: PlanOptions, named: WorkloadName | None = None, *, local: bool = False) -> PlanInput:
     """`local`: find out which pods have local storage, too. Raises InputError."""
-    from situate.cli.input.profiles import read_profiles
-
     profiles = read_profiles(asked.config)
     if not asked.names:
 
@@ -179,11 +180,6 @@ def read_input(asked: PlanOptions, named: WorkloadName | None = None, *, local: 
             return await read_live_input(client, asked, profiles, named, local=local)
 
         return with_client(asked.kubeconfig, asked.context, work)
-    from situate.cli.input.cluster import read_files
-    from situate.cli.input.files import read_sources
-    from situate.cli.input.json_items import objects_containing
-    from situate.cli.input.manifests import Manifest
-
     sources = list(read_sources(asked.names))
     objects, cluster = read_files(sources)
     where = ", ".join(asked.names)
@@ -211,12 +207,6 @@ async def read_live_input(
     local: bool = False,
 ) -> PlanInput:
     """A live cluster as it is now. Raises ApiError."""
-    from situate.cli.cluster.objects import list_objects
-    from situate.cli.input.live import read_live
-    from situate.cli.input.workloads import list_workloads
-    from situate.core.config.defaults import default_configuration
-    from situate.kube.kinds import ALL_KINDS, needed_kinds
-
     kinds = list(ALL_KINDS) if asked.config is not None else list(needed_kinds(default_configuration()))
     kinds += [kind for kind in ALL_KINDS if kind.resource == "poddisruptionbudgets" and kind not in kinds]
     objects = await read_live(client, kinds, priority_classes=True)
@@ -234,8 +224,6 @@ async def read_live_input(
 
 def _with_empty_dirs(objects: Iterable[Mapping[str, Any]]) -> dict[str, None]:
     """The pods among these objects with local storage."""
-    from situate.cli.input.manifests import at_path
-
     found: dict[str, None] = {}
     for one in objects:
         volumes = at_path(one, "spec", "volumes") if one.get("kind") == "Pod" else None
@@ -263,8 +251,6 @@ def one_workload(
 
 def named_workload(read: PlanInput, named: WorkloadName, asked: PlanOptions) -> tuple[PodWorkload, str]:
     """Raises BadInput if there is none, or more than one."""
-    from situate.cli.input.workloads import pod_workload
-
     space = None if asked.all_namespaces and named.namespace is None else named.namespace or read.space
     if named.kind:
         found = [one for one in read.manifests if space in (None, one.namespace or DEFAULT)]
@@ -289,9 +275,6 @@ def _require_one(read: PlanInput, what: str, spaces: Sequence[str], space: str |
 
 def workloads_in(files: Sequence[str], read: PlanInput) -> list[PodWorkload]:
     """All workloads of some files. Raises BadInput, InputError."""
-    from situate.cli.input.manifests import read_manifests, unique
-    from situate.cli.input.workloads import WORKLOADS
-
     found = [_workload(one, read) for one in unique(read_manifests(files)) if one.group_and_kind in WORKLOADS]
     if not found:
         raise BadInput(f"{', '.join(files)}: no Pod and no workload found")
@@ -299,8 +282,6 @@ def workloads_in(files: Sequence[str], read: PlanInput) -> list[PodWorkload]:
 
 
 def _workload(manifest: Manifest, read: PlanInput) -> PodWorkload:
-    from situate.cli.input.workloads import workload_of
-
     body = {**manifest.body, "metadata": {"namespace": read.space, **manifest.metadata}}
     made = workload_of(replace(manifest, body=body))
     if made.kind == "ReplicaSet":
@@ -310,11 +291,6 @@ def _workload(manifest: Manifest, read: PlanInput) -> PodWorkload:
 
 def _with_priority(pod: Pod, read: PlanInput, file: str) -> Pod:
     """As the API server would: by the classes that were read, else by those of existing pods."""
-    from situate.core.model.meta import ObjectMeta, key_of
-    from situate.core.model.policy import PriorityClass
-    from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
-    from situate.wire.errors import InputError
-
     known = {one.metadata.name: one for one in read.objects.priority_classes}
     wanted = pod.spec.priority_class_name
     if wanted and wanted not in known:
@@ -345,8 +321,6 @@ def copied_pod(pod: Pod) -> tuple[Pod, list[str]]:
 
 def _is_own_claim(pod: Pod, volume: Volume) -> bool:
     """Whether each pod has its own: of an ephemeral volume, or of a StatefulSet's template."""
-    from situate.core.model.meta import controller_of
-
     if volume.ephemeral is not None:
         return True
     owner, claim = controller_of(pod.metadata), volume.persistent_volume_claim
@@ -355,8 +329,6 @@ def _is_own_claim(pod: Pod, volume: Volume) -> bool:
 
 
 def plan_notes(read: PlanInput, *, budgets: bool) -> list[str]:
-    from situate.cli.input.notes import notes_on
-
     needed = [("Node", "pods have nowhere to go")]
     if budgets:
         needed.append(("PodDisruptionBudget", "which pods budgets protect is unknown"))

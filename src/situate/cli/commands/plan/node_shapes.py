@@ -6,22 +6,23 @@ A file has Node objects, or a list `shapes` of name, allocatable, and optionally
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.cli import BadInput
+from situate.cli.commands.plan.input import PlanInput
 from situate.cli.input.files import read_file
+from situate.core.explain.node_shapes import shapes
+from situate.core.model.node import Node
+from situate.core.plan.sizing import NodeTemplate
+from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, PriceList, millionths
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
 from situate.wire.yaml import load_yaml
-
-if TYPE_CHECKING:
-    from situate.cli.commands.plan.input import PlanInput
-    from situate.core.model.node import Node
-    from situate.core.plan.sizing import NodeTemplate
-    from situate.core.plugins.support.prices import PriceList
 
 ZONE: Final = "topology.kubernetes.io/zone"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
@@ -53,10 +54,6 @@ def shapes_for(
 
 
 def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
-    from dataclasses import replace as changed
-
-    from msgspec.structs import replace
-
     made = []
     for zone in dict.fromkeys(zones):
         meta = replace(shape.node.metadata, labels={**shape.node.metadata.labels, ZONE: zone})
@@ -83,24 +80,17 @@ def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
 
 
 def _all(read: PlanInput) -> list[NodeTemplate]:
-    from situate.core.explain.node_shapes import shapes
-
     nodes = {node.metadata.name: node for node in read.objects.nodes}
     return [_shape_of(f"{like}-like", nodes[like], read.prices) for _, like in shapes(read.objects.nodes)]
 
 
 def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
     """A new node like this one: not cordoned, and healthy."""
-    from situate.core.explain.node_shapes import shapes
-    from situate.core.plan.sizing import NodeTemplate
-
     made = shapes([node])[0][0]
     return NodeTemplate(name, made, _price(node, prices))
 
 
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:
-    from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN
-
     found = UNKNOWN if prices is None else prices.of(node)
     return None if found == UNKNOWN else Fraction(found, MILLIONTHS)
 
@@ -131,8 +121,6 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
 
 
 def _node(value: Any, file: str, prices: PriceList | None) -> NodeTemplate:
-    from situate.core.model.node import Node
-
     if not isinstance(value, dict) or value.get("kind") != "Node":
         raise InputError("expected a list `shapes`, or Node objects", file=file)
     node = decode_checked(Node, msgspec.json.encode(value), file=file)
@@ -140,10 +128,6 @@ def _node(value: Any, file: str, prices: PriceList | None) -> NodeTemplate:
 
 
 def _written(value: Any, number: int, file: str, prices: PriceList | None) -> NodeTemplate:
-    from situate.core.model.node import Node
-    from situate.core.plan.sizing import NodeTemplate
-    from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, millionths
-
     path = f"shapes[{number}]"
     if not isinstance(value, dict):
         raise InputError("expected an object", file=file, path=path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from situate.cli import BadInput
 from situate.cli.commands.plan.input import (
@@ -19,13 +20,19 @@ from situate.cli.commands.plan.input import (
     read_input,
     workloads_in,
 )
+from situate.cli.commands.plan.node_shapes import shapes_for
+from situate.cli.input.cluster import ClusterObjects
+from situate.cli.input.profiles import read_profiles
+from situate.cli.input.workloads import PodWorkload
 from situate.cli.output.text import headline, plan_columns, plural, show
-
-if TYPE_CHECKING:
-    from situate.cli.input.workloads import PodWorkload
-    from situate.core.model.pod import Pod
-    from situate.core.plan.sandbox import Sandbox
-    from situate.core.plan.sizing import NodesNeeded, NodeTemplate
+from situate.core.explain.formatting import roughly
+from situate.core.model.meta import controller_of
+from situate.core.model.pod import Pod
+from situate.core.plan.eviction_rules import DAEMON, node_pod_verdict
+from situate.core.plan.sandbox import Sandbox, recreated
+from situate.core.plan.sizing import NodesNeeded, NodeTemplate, nodes_needed
+from situate.core.plugins.support.prices import MILLIONTHS, money
+from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
 NOT_ALL: Final = 1
 MOST_PODS: Final = 100_000
@@ -67,16 +74,12 @@ def nodes(
     if files and all_pods:
         raise BadInput("-w and --all-pods: give one or the other")
     read = _read(asked, needed=not (files and file))
-    from situate.cli.commands.plan.node_shapes import shapes_for
-
     shapes = shapes_for(read, file, like, group_by, zones)
     pods, daemons = _pods(read, files, all_pods=all_pods)
     if not pods:
         raise BadInput(f"{read.where}: no pod is pending: give a workload with -w, or --all-pods")
     if len(pods) > MOST_PODS:
         raise BadInput(f"{len(pods)} pods are too many: the limit is {MOST_PODS}")
-    from situate.core.plan.sizing import nodes_needed
-
     sandbox = _empty(read) if from_empty or all_pods else read.sandbox()
     found = nodes_needed(sandbox, pods, shapes, daemons)
     notes = [] if files and not read.objects.nodes else plan_notes(read, budgets=False)
@@ -93,19 +96,12 @@ def _read(asked: PlanOptions, *, needed: bool) -> PlanInput:
     """An empty cluster, if -w and --shapes are enough and nobody names a cluster."""
     if asked.names or needed or asked.kubeconfig or asked.context:
         return read_input(asked)
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.cli.input.profiles import read_profiles
-    from situate.core.state.cluster import Cluster
-
     profiles = read_profiles(asked.config)
     return PlanInput(ClusterObjects(), Cluster(), profiles, "the workload", asked.namespace or "default")
 
 
 def _empty(read: PlanInput) -> Sandbox:
     """The same cluster without nodes and pods."""
-    from situate.core.plan.sandbox import Sandbox
-    from situate.core.state.cluster import Cluster
-
     cluster = Cluster()
     cluster.load((), read.objects.named, ())
     return Sandbox(cluster, read.profiles, ())
@@ -113,10 +109,6 @@ def _empty(read: PlanInput) -> Sandbox:
 
 def _pods(read: PlanInput, files: Sequence[str], *, all_pods: bool) -> tuple[list[Pod], list[Pod]]:
     """The pods to place, and the DaemonSet pods that every node gets."""
-    from situate.core.plan.eviction_rules import DAEMON, node_pod_verdict
-    from situate.core.plan.sandbox import recreated
-    from situate.core.state.cluster import FINISHED_PHASES
-
     if files:
         found = workloads_in(files, read)
         pods = [pod for one in found if one.kind != "DaemonSet" for pod in _copies(one)]
@@ -134,11 +126,6 @@ def _pods(read: PlanInput, files: Sequence[str], *, all_pods: bool) -> tuple[lis
 
 def _daemons(pods: Sequence[Pod]) -> list[Pod]:
     """One pod of each DaemonSet, without the node affinity that the controller gave it."""
-    from msgspec.structs import replace
-
-    from situate.core.model.meta import controller_of
-    from situate.core.plan.sandbox import recreated
-
     found: dict[tuple[str, str], Pod] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)
@@ -152,8 +139,6 @@ def _daemons(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _copies(one: PodWorkload) -> list[Pod]:
-    from msgspec.structs import replace
-
     if one.kind == "Pod":
         return [copied_pod(one.pod)[0]]
     if one.at_once > MOST_PODS:
@@ -179,8 +164,6 @@ def _lines(
     lines.append(f"no scheduler could do with fewer than {found.bound}")
     if found.cost is not None:
         lines.append(f"{_money(found.cost)} {currency} an hour; at least {_money(found.cost_bound)}")
-    from situate.core.explain.formatting import roughly
-
     rows = [
         (shape.name, count, "-" if shape.price is None else _money(shape.price))
         for shape, count in zip(shapes, found.counts, strict=True)
@@ -202,8 +185,6 @@ def _share(want: int, have: int) -> str:
 
 def _money(amount: Fraction | None) -> str:
     """Rounded down: a lower bound must not be rounded up."""
-    from situate.core.plugins.support.prices import MILLIONTHS, money
-
     return "-" if amount is None else money(int(amount * MILLIONTHS))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -20,9 +20,8 @@ from situate.cli.commands.plan.input import (
     read_input,
 )
 from situate.cli.output.text import headline, plan_columns, show
-
-if TYPE_CHECKING:
-    from situate.core.plan.survive import Loss
+from situate.core.model.meta import controller_of, key_of
+from situate.core.plan.survive import Loss, losses
 
 LOST: Final = 1
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -63,8 +62,6 @@ def survive(asked: PlanOptions, workload: str | None, by: tuple[str, ...], nodes
 
 def _members(read: PlanInput, named: WorkloadName, asked: PlanOptions) -> dict[str, None]:
     """The pods of a workload, by namespace/name."""
-    from situate.core.model.meta import controller_of, key_of
-
     one, _ = named_workload(read, named, asked)
     if one.kind == "Pod":
         return {key_of(one.pod.metadata): None}
@@ -84,8 +81,6 @@ def _members(read: PlanInput, named: WorkloadName, asked: PlanOptions) -> dict[s
 
 
 def _losses(read: PlanInput, by: Sequence[str], nodes_stay: bool) -> list[Loss]:
-    from situate.core.plan.survive import losses
-
     sandbox = read.sandbox()
     found = []
     for key in by:

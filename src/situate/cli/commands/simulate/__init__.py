@@ -15,18 +15,36 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
+from situate.cli.commands.simulate.input import (
+    NamedConfiguration,
+    read_configurations,
+    read_trace_file,
+    read_workloads,
+    require_free_names,
+    simulation_notes,
+    snapshot_of,
+    taken_names,
+)
+from situate.cli.commands.simulate.progress import Bar
+from situate.cli.commands.simulate.table import table
+from situate.cli.commands.simulate.values import Simulated, as_values
+from situate.cli.input.cluster import ClusterObjects, read_files
+from situate.cli.input.files import mapped_sources
+from situate.cli.input.live import read_live
 from situate.cli.options import cluster_options, output_option, require_one_source
+from situate.cli.output.money import price_list
+from situate.cli.output.text import show
+from situate.core.model.pod import Pod
+from situate.core.model.timestamp import epoch_ms
+from situate.kube.kinds import ALL_KINDS
+from situate.sim.whatif.arrivals import ArrivalOptions, add_trace, script_of, with_duration
+from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
+from situate.sim.whatif.figures import Prices, figures_of
+from situate.sim.whatif.script import ClusterSnapshot, Script
+from situate.sim.whatif.world import Remade, SimulationSettings, run
 
 if TYPE_CHECKING:
-    from situate.cli.commands.simulate.input import NamedConfiguration
-    from situate.cli.commands.simulate.values import Simulated
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.core.model.pod import Pod
     from situate.kube.client import Client
-    from situate.sim.whatif.arrivals import ArrivalOptions
-    from situate.sim.whatif.figures import Prices
-    from situate.sim.whatif.script import ClusterSnapshot, Script
-    from situate.sim.whatif.world import SimulationSettings
 
 MOST_PODS: Final = 10_000_000
 SLOW_S: Final = 2.0
@@ -84,14 +102,6 @@ def simulate(
         raise BadInput("--pods needs --arrivals")
     if report is not None and not Path(report).parent.is_dir():
         raise BadInput(f"--report {report}: there is no such folder")
-    from situate.cli.commands.simulate.input import read_configurations
-    from situate.cli.commands.simulate.table import table
-    from situate.cli.commands.simulate.values import as_values
-    from situate.cli.output.text import show
-    from situate.sim.whatif.arrivals import ArrivalOptions
-    from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
-    from situate.sim.whatif.world import Remade, SimulationSettings
-
     run_time, rate = _parsed("--duration", duration, parse_distribution), _parsed("--arrivals", arrivals, parse_rate)
     until_ms, grace_ms = _parsed("--until", until, parse_span), _parsed("--grace", grace, parse_span) or 0
     configurations = read_configurations(configs)
@@ -121,16 +131,6 @@ def _script(
     configurations: Sequence[NamedConfiguration],
 ) -> tuple[ClusterSnapshot, Script, list[str]]:
     """The cluster at the beginning, what happens then, and notes."""
-    from situate.cli.commands.simulate.input import (
-        read_trace_file,
-        read_workloads,
-        require_free_names,
-        simulation_notes,
-        snapshot_of,
-        taken_names,
-    )
-    from situate.sim.whatif.arrivals import add_trace, script_of, with_duration
-
     found, classes = read_workloads(workloads, objects)
     snapshot, waiting = snapshot_of(objects)
     groups = [with_duration(group, coming.duration) for group in found.groups]
@@ -172,15 +172,9 @@ def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | Non
 
 def _read(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> ClusterObjects:
     if names:
-        from situate.cli.input.cluster import read_files
-        from situate.cli.input.files import mapped_sources
-
         return read_files(list(mapped_sources(names)))[0]
 
     async def work(client: Client) -> ClusterObjects:
-        from situate.cli.input.live import read_live
-        from situate.kube.kinds import ALL_KINDS
-
         return await read_live(client, ALL_KINDS, priority_classes=True)
 
     return with_client(kubeconfig, context, work)
@@ -188,8 +182,6 @@ def _read(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -
 
 def _begins(objects: ClusterObjects) -> int:
     """The latest time in the snapshot: the simulation begins then."""
-    from situate.core.model.timestamp import epoch_ms
-
     texts = [
         text
         for pod in objects.pods
@@ -212,11 +204,6 @@ def _simulate(
 ) -> list[Simulated]:
     import gc
 
-    from situate.cli.commands.simulate.progress import Bar
-    from situate.cli.commands.simulate.values import Simulated
-    from situate.sim.whatif.figures import figures_of
-    from situate.sim.whatif.world import run
-
     went = []
     gc.collect()
     gc.freeze()  # what was read stays: collecting would only take time
@@ -233,9 +220,6 @@ def _simulate(
 
 def _prices(snapshot: ClusterSnapshot, configurations: Sequence[NamedConfiguration]) -> Prices | None:
     """Of the first configuration that has prices, for all: the nodes are the same."""
-    from situate.cli.output.money import price_list
-    from situate.sim.whatif.figures import Prices
-
     lists = [found for one in configurations if (found := price_list(one.profiles)) is not None]
     if not lists:
         return None

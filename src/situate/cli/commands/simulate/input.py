@@ -5,36 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from situate.cli import BadInput
+from situate.cli.commands.place.rehearsal import in_order
+from situate.cli.input.cluster import ClusterObjects
 from situate.cli.input.files import read_file
 from situate.cli.input.manifests import at_path, read_manifests, unique
 from situate.cli.input.notes import ignored_note, notes_on, pod_affinity_selects_namespaces, uses_claims
 from situate.cli.input.profiles import plugins_of_others, read_profiles
 from situate.core.config.defaults import default_configuration
+from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.engine.framework import Framework
 from situate.core.model.meta import key_of
+from situate.core.model.named import NamedObject
+from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
-from situate.core.model.priority import priority_classes
+from situate.core.model.priority import PriorityClasses, priority_classes
 from situate.core.state.cluster import FINISHED_PHASES
+from situate.sim.whatif.distributions import Distribution
 from situate.sim.whatif.expansion import WORKLOADS, SourceLocation, WorkloadExpander
-from situate.sim.whatif.script import ClusterSnapshot
+from situate.sim.whatif.script import ClusterSnapshot, PodSet
 from situate.sim.whatif.trace import Trace, read_trace
 from situate.wire.config import load_config
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked, objects_of
-
-if TYPE_CHECKING:
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.core.config.types import KubeSchedulerConfiguration
-    from situate.core.engine.framework import Framework
-    from situate.core.model.named import NamedObject
-    from situate.core.model.pod import Pod
-    from situate.core.model.priority import PriorityClasses
-    from situate.sim.whatif.distributions import Distribution
-    from situate.sim.whatif.script import PodSet
 
 DEFAULT: Final = "default"
 CLASS: Final = ("scheduling.k8s.io", "PriorityClass")
@@ -62,8 +59,6 @@ class NamedConfiguration:
 
 def snapshot_of(objects: ClusterObjects) -> tuple[ClusterSnapshot, list[Pod]]:
     """The cluster without its pending pods; and those, in the order in which they would be decided."""
-    from situate.cli.commands.place.rehearsal import in_order
-
     alive = [pod for pod in objects.pods if pod.status.phase not in FINISHED_PHASES]
     bound = [pod for pod in alive if pod.spec.node_name]
     waiting = [pod for pod in in_order(alive) if pod.metadata.deletion_timestamp is None]

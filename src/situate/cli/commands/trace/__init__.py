@@ -15,6 +15,7 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.commands.sim import read_seeds
+from situate.cli.commands.trace.output import as_json, as_table
 from situate.cli.input.files import read_file
 from situate.cli.input.profiles import read_profiles
 from situate.cli.options import output_option
@@ -86,8 +87,6 @@ def openb(
     DIR has openb_node_list_gpu_node.csv and openb_pod_list_NAME.csv, from cluster-trace-gpu-v2023 of
     github.com/alibaba/clusterdata.
     """
-    from situate.cli.commands.trace.output import as_json, as_table
-
     read = _read(folder, workload)
     if print_config is not None:
         click.echo(dump_yaml(configuration(_known(print_config, "--print-config"), read.pods)), nl=False)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from situate.cli.commands.trace import OpenbTrace
 from situate.cli.output.text import columns, printable
-
-if TYPE_CHECKING:
-    from situate.cli.commands.trace import OpenbTrace
-    from situate.sim.openb.figures import AllocationFigure, PolicyFigures
+from situate.sim.openb.figures import AllocationFigure, PolicyFigures
 
 NONE: Final = "-"
 GAP: Final = 3

@@ -9,6 +9,14 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
+from situate.cli.commands.why.text import text
+from situate.cli.commands.why.values import as_values
+from situate.cli.commands.why.waiting import waiting_of
+from situate.cli.input.cluster import ClusterObjects, read_files
+from situate.cli.input.files import mapped_sources
+from situate.cli.input.live import read_live, read_pod_records
+from situate.cli.input.notes import notes_on, pod_affinity_selects_namespaces, uses_claims
+from situate.cli.input.profiles import read_profiles
 from situate.cli.options import (
     cluster_options,
     config_option,
@@ -18,12 +26,17 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
+from situate.cli.output.text import show
+from situate.core.config.defaults import default_configuration
+from situate.core.engine.framework import Framework
+from situate.core.explain.explanation import explain
+from situate.core.model.pod import Pod
+from situate.core.state.cluster import Cluster
+from situate.kube.errors import ApiError
+from situate.kube.kinds import ALL_KINDS, needed_kinds
+from situate.wire.objects import decode_pod
 
 if TYPE_CHECKING:
-    from situate.cli.input.cluster import ClusterObjects
-    from situate.core.engine.framework import Framework
-    from situate.core.model.pod import Pod
-    from situate.core.state.cluster import Cluster
     from situate.kube.client import Client
 
 DEFAULT: Final = "default"
@@ -58,13 +71,8 @@ def why(
     require_one_source(names, kubeconfig, context)
     require_one_scope(namespace, all_namespaces)
     space, name = _parse_name(pod, namespace)
-    from situate.cli.input.profiles import read_profiles
-
     profiles = read_profiles(config)
     if names:
-        from situate.cli.input.cluster import read_files
-        from situate.cli.input.files import mapped_sources
-
         objects, cluster = read_files(list(mapped_sources(names)), name)
         found = _find(objects, space or (None if all_namespaces else DEFAULT), name, ", ".join(names))
     else:
@@ -87,13 +95,6 @@ def _explain(
     *,
     suggestions: bool,
 ) -> None:
-    from situate.cli.commands.why.text import text
-    from situate.cli.commands.why.values import as_values
-    from situate.cli.commands.why.waiting import waiting_of
-    from situate.cli.input.notes import notes_on
-    from situate.cli.output.text import show
-    from situate.core.explain.explanation import explain
-
     deciding = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
     told = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
     waiting = waiting_of(objects.records, pod.metadata.namespace, pod.metadata.name)
@@ -103,8 +104,6 @@ def _explain(
 
 def _needed(pod: Pod) -> list[tuple[str, str]]:
     """Kinds that this pod's answer depends on, and what follows if they are missing."""
-    from situate.cli.input.notes import pod_affinity_selects_namespaces, uses_claims
-
     needed = [("Node", "the pod has nowhere to go")]
     if uses_claims(pod.spec):
         volumes = "its claims count as missing, and which nodes reach its volumes is unknown"
@@ -155,12 +154,6 @@ def _read_live(
     import asyncio  # slow to import, and not needed for files
 
     import msgspec
-
-    from situate.cli.input.live import read_live, read_pod_records
-    from situate.core.config.defaults import default_configuration
-    from situate.kube.errors import ApiError
-    from situate.kube.kinds import ALL_KINDS, needed_kinds
-    from situate.wire.objects import decode_pod
 
     kinds = ALL_KINDS if all_kinds else needed_kinds(default_configuration())
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from situate.cli.commands.why.waiting import Waiting
-
-if TYPE_CHECKING:
-    from situate.core.explain.detail import VerdictDetail
-    from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, Verdict
-    from situate.core.explain.suggestions import Suggestion
+from situate.core.explain.detail import VerdictDetail
+from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, Verdict
+from situate.core.explain.suggestions import Suggestion
 
 
 def as_values(told: Explanation, waiting: Waiting) -> dict[str, Any]:
