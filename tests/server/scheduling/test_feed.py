@@ -9,7 +9,7 @@ from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectS
 from situate.server.placing.bind_transaction import NODES
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.feed import KINDS, EngineFeed
+from situate.server.scheduling.feed import EngineFeed, engine_kinds
 from situate.store.transactions import Put
 
 SERVICES = BY_KIND["v1", "Service"]
@@ -55,9 +55,9 @@ def test_what_is_there_is_told_with_pods_last() -> None:
         told = Told(world)
         told.feed.begin()
         assert told.names() == [
-            ("NodeSeen", "n1"),
             ("ObjectSeen", "Namespace default"),
             ("ObjectSeen", "Namespace kube-system"),
+            ("NodeSeen", "n1"),
             ("PodSeen", "a"),
         ]
         assert told.feed.revision == world.registry.cache.revision
@@ -114,5 +114,8 @@ def test_an_object_that_does_not_decode_is_not_there_and_an_earlier_version_stan
     tell(story)
 
 
-def test_every_kind_that_an_engine_reads_is_served() -> None:
-    assert all(kind in BY_KIND for kind in KINDS)
+def test_every_kind_that_an_engine_reads_is_served_and_pods_come_last() -> None:
+    kinds = [f"{resource.group}/{resource.kind}" for resource, _ in engine_kinds()]
+    assert len(set(kinds)) == len(kinds) == 17
+    assert kinds[-1] == "/Pod"
+    assert {"scheduling.k8s.io/PodGroup", "scheduling.x-k8s.io/PodGroup", "policy/PodDisruptionBudget"} < set(kinds)

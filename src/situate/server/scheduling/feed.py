@@ -1,13 +1,13 @@
-"""What is stored, as changes for an engine: all that there is, then what each revision does, in order.
+"""Feeds an engine from the store: all objects first, then the changes of each revision, in order.
 
-Reads the store's own bytes, once. What an engine is told is never newer than what the registry's cache has, so that
-whoever decides on it finds it there. An object that does not decode is not there; if an earlier version of it did, that
-one stands: a pod that we cannot read any more still holds its room.
+The engine never knows more than the registry's cache, so that its binds find there what they were decided on. An object
+that does not decode is left out; if an earlier version did decode, the engine keeps that one: a pod that cannot be read
+any more still takes room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -15,52 +15,22 @@ import msgspec
 
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
 from situate.core.model.base import Model
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.model.policy import Namespace, PodDisruptionBudget
-from situate.core.model.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from situate.server.registry.cache import Cache
 from situate.server.registry.keys import OBJECTS, prefix_of
-from situate.server.resources import BY_KIND, Resource
+from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.wire.errors import InputError
-from situate.wire.objects import decode, decode_node, decode_pod
+from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
 
-__all__ = ["KINDS", "EngineFeed"]
+__all__ = ["EngineFeed", "engine_kinds"]
 
-KINDS: Final[Mapping[tuple[str, str], type[Model]]] = {
-    ("v1", "Node"): Node,
-    ("v1", "Namespace"): Namespace,
-    ("v1", "Service"): Service,
-    ("v1", "ReplicationController"): ReplicationController,
-    ("apps/v1", "ReplicaSet"): ReplicaSet,
-    ("apps/v1", "StatefulSet"): StatefulSet,
-    ("v1", "PersistentVolume"): PersistentVolume,
-    ("v1", "PersistentVolumeClaim"): PersistentVolumeClaim,
-    ("storage.k8s.io/v1", "StorageClass"): StorageClass,
-    ("storage.k8s.io/v1", "CSINode"): CSINode,
-    ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,
-    ("storage.k8s.io/v1", "CSIStorageCapacity"): CSIStorageCapacity,
-    ("storage.k8s.io/v1", "VolumeAttachment"): VolumeAttachment,
-    ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
-    ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroup,
-    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"): CoschedulingPodGroup,
-    ("v1", "Pod"): Pod,
-}
-"""All that an engine reads, pods last: those it decides on find everything else there."""
+NOT_READ: Final = ("scheduling.k8s.io", "PriorityClass")
+"""Admission has put a pod's priority into its spec."""
 AT_ONCE: Final = 4_096
-"""How many changes are told together while everything is read for the first time."""
+"""How many changes to tell together at first."""
 
 
 class _Meta(msgspec.Struct):
@@ -77,31 +47,32 @@ _identified: Final = msgspec.json.Decoder(_Identified).decode
 
 
 class EngineFeed:
-    """Tells of one store. `unreadable` counts objects that did not decode."""
+    """Feeds one engine from one store. `unreadable` counts objects that did not decode."""
 
     def __init__(self, store: Store, cache: Cache, tell: Callable[[Sequence[Change]], None]) -> None:
         self._store = store
         self._cache = cache
         self._tell = tell
-        self._models = {_folder(BY_KIND[kind]): model for kind, model in KINDS.items()}
+        self._kinds = engine_kinds()
+        self._models = {_folder(resource): model for resource, model in self._kinds}
         self.unreadable = 0
         self.revision = 0
-        """Up to here, everything has been told."""
+        """The last revision that was told."""
 
     def begin(self) -> None:
-        """Tell all that there is, as of one revision. Does not wait, so that nothing happens meanwhile."""
-        told: list[Change] = []
-        for kind, model in KINDS.items():
-            for held in self._cache.all(BY_KIND[kind]):
-                self._come(model, held.value, told)
-                if len(told) >= AT_ONCE:
-                    self._tell(told)
-                    told = []
-        self._tell(told)
+        """Tell all objects, as of one revision. Does not await, so that nothing changes meanwhile."""
+        changes: list[Change] = []
+        for resource, model in self._kinds:
+            for stored in self._cache.all(resource):
+                self._add(model, stored.value, changes)
+                if len(changes) >= AT_ONCE:
+                    self._tell(changes)
+                    changes = []
+        self._tell(changes)
         self.revision = self._cache.revision
 
     async def follow(self) -> None:
-        """Tell what happens after that. Until cancelled; raises StoreError if the store cannot tell any more."""
+        """Tell later changes, until cancelled. Raises StoreError if the store cannot be followed."""
         async with aclosing(self._store.watch(OBJECTS, Revision(self.revision))) as watch:
             async for batch in watch:
                 changes = self._changes(batch)
@@ -118,12 +89,12 @@ class EngineFeed:
             if model is None:
                 continue
             if event.entry is not None:
-                self._come(model, event.entry.value, changes)
+                self._add(model, event.entry.value, changes)
             elif event.before is not None:
-                self._go(model, event.before.value, changes)
+                self._remove(model, event.before.value, changes)
         return changes
 
-    def _come(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
+    def _add(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
         try:
             if model is Pod:
                 changes.append(PodSeen(decode_pod(value)))
@@ -135,7 +106,7 @@ class EngineFeed:
         except InputError:
             self.unreadable += 1
 
-    def _go(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
+    def _remove(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
         meta = _identified(value).metadata
         if model is Pod:
             changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
@@ -145,11 +116,19 @@ class EngineFeed:
             try:
                 gone: Any = decode(model, value)
             except InputError:
-                return  # nobody was told of it in this form; an earlier one stands until it comes back readable
+                return  # the engine was not told of this version, and keeps the one before
             changes.append(ObjectGone(gone))
 
 
+def engine_kinds() -> list[tuple[Resource, type[Model]]]:
+    """All that an engine reads, pods last: when it decides on them, it knows everything else."""
+    resources = {(one.group, one.kind): one for one in RESOURCES}
+    models = {(group, kind): model for kind, (group, model) in (*KINDS.items(), *NAMESAKES.items())}
+    del models[NOT_READ]
+    return sorted(((resources[key], model) for key, model in models.items()), key=lambda one: one[1] is Pod)
+
+
 def _folder(resource: Resource) -> tuple[str, str]:
-    """The two parts of a key that say which resource it is of."""
+    """The two parts of a key that name its resource."""
     _, _, group, plural, _ = prefix_of(resource).split("/", 4)
     return group, plural

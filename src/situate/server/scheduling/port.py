@@ -32,7 +32,7 @@ from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.server.scheduling.events import EVENTS, SCHEDULED, event_object, scheduled_event, series_of
-from situate.server.scheduling.explaining import Explainer
+from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.volumes import CLAIMS, VOLUMES, bind_claim, mark_bound, release, reserve, select_node
 from situate.store.transactions import Guard, Put, Write
 from situate.wire.bodies import seconds_time
@@ -142,7 +142,7 @@ class RegistrySchedulingPort:
     # -- notes -------------------------------------------------------------------------------------------------------
 
     def details(self, condition: SetCondition) -> Details | None:
-        return None if self._explainer is None else self._explainer.refused(condition)
+        return None if self._explainer is None else self._explainer.rejected(condition)
 
     async def note(self, note: values.PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
         def change(pod: Object, held: StoredObject) -> Object:

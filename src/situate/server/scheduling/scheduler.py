@@ -20,7 +20,7 @@ from situate.loop.scheduling.view import EngineView
 from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
 from situate.server.requests import Caller
-from situate.server.scheduling.explaining import Explainer
+from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort

@@ -23,8 +23,8 @@ from situate.core.place.verdict_cache import VerdictCache
 from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details
-from situate.server.scheduling import explaining
-from situate.server.scheduling.explaining import BEST, LEADERS, Explainer, Leaders, leading
+from situate.server.scheduling import explainer
+from situate.server.scheduling.explainer import BEST, TOP_NODES, Explainer, TopNodes, top_keys
 from situate.wire.config import load_config
 
 ranks = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
@@ -32,7 +32,7 @@ ranks = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
 
 @given(ranks, st.integers(1, 12))
 def test_those_that_lead_are_the_highest_and_of_equals_the_first(rank: list[int], count: int) -> None:
-    assert leading(np.array(rank, np.int64), count) == in_order(rank)[:count]
+    assert top_keys(np.array(rank, np.int64), count) == in_order(rank)[:count]
 
 
 @given(ranks, st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 6)), max_size=60))
@@ -40,31 +40,31 @@ def test_those_that_lead_are_the_highest_and_of_equals_the_first(rank: list[int]
 def test_those_that_lead_are_known_while_ranks_move_or_are_said_not_to_be(
     rank: list[int], moves: list[tuple[int, int]]
 ) -> None:
-    leaders = Leaders(np.array(rank, np.int64))
+    leaders = TopNodes(np.array(rank, np.int64))
     for row, to in moves:
         rank[row % len(rank)] = to
         leaders.moved(row % len(rank), to)
-        assert len(leaders.places) <= LEADERS
+        assert len(leaders.keys) <= TOP_NODES
         if leaders.suffice:
-            assert leaders.places[:BEST] == in_order(rank)[:BEST]
+            assert leaders.keys[:BEST] == in_order(rank)[:BEST]
 
 
 def test_most_that_happens_to_a_few_nodes_needs_no_new_look_at_all_of_them() -> None:
-    leaders = Leaders(np.full(100, 5, np.int64))
-    for row in range(LEADERS - BEST):
+    leaders = TopNodes(np.full(100, 5, np.int64))
+    for row in range(TOP_NODES - BEST):
         leaders.moved(row, 6)
         leaders.moved(row, 4)
         assert leaders.suffice
-    leaders.moved(LEADERS - BEST, 4)
+    leaders.moved(TOP_NODES - BEST, 4)
     assert not leaders.suffice
 
 
 def test_where_few_nodes_fit_those_are_all() -> None:
-    leaders = Leaders(np.array([5, -1, 5], np.int64))
+    leaders = TopNodes(np.array([5, -1, 5], np.int64))
     leaders.moved(0, -1)
     assert leaders.suffice
     leaders.moved(1, 0)
-    assert leaders.places == [(-5, 2), (0, 1)]
+    assert leaders.keys == [(-5, 2), (0, 1)]
 
 
 def in_order(rank: Sequence[int]) -> list[tuple[int, int]]:
@@ -215,7 +215,7 @@ def test_what_was_said_of_too_many_nodes_is_forgotten_and_asked_again(monkeypatc
 
     def asked_with(rows: int) -> int:
         asked.clear()
-        monkeypatch.setattr(explaining, "ROWS", rows)
+        monkeypatch.setattr(explainer, "ROWS", rows)
         told = Told([(4, False, False)] * 40)
         told.step([PodSeen(wanting(at, 3, "")) for at in range(30)])
         return len(asked)
@@ -248,7 +248,7 @@ def test_a_pod_that_fits_nowhere_is_told_the_reasons_and_what_would_wake_it() ->
     effects = engine.step(0, [*there, PodSeen(pod("p", uid="u", cpu="2"))])
     said = next(one for one in effects if isinstance(one, SetCondition))
     assert said.pod == PodRef("default", "p", "u")
-    details = explainer.refused(said)
+    details = explainer.rejected(said)
     assert details is not None
     assert (details.reason, details.nodes, details.feasible) == ("Unschedulable", 2, 0)
     assert [(one.reason, one.nodes) for one in details.refusals] == [
