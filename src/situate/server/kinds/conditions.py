@@ -37,21 +37,16 @@ def conditions(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) ->
     seen: set[str] = set()
     for index, one in enumerate(these):
         at, kind = f"{path}[{index}]", one.get("type", "")
-        if kind in seen:
-            causes.duplicate(f"{at}.type", kind)
-        seen.add(kind)
+        causes.unique(kind, seen, f"{at}.type")
         _condition(one, at, causes)
 
 
 def _condition(one: Mapping[str, Any], path: str, causes: Causes) -> None:
     causes.check(qualified_name_problems, one.get("type", ""), f"{path}.type")
-    if one.get("status") not in _STATUSES:
-        causes.not_supported(f"{path}.status", one.get("status", ""), _STATUSES)
+    causes.one_of(one.get("status", ""), _STATUSES, f"{path}.status")
     if one.get("observedGeneration", 0) < 0:
-        detail = "must be greater than or equal to zero"
-        causes.invalid(f"{path}.observedGeneration", one["observedGeneration"], detail)
-    if not one.get("lastTransitionTime"):
-        causes.required(f"{path}.lastTransitionTime")
+        causes.invalid(f"{path}.observedGeneration", one["observedGeneration"], "must be greater than or equal to zero")
+    causes.require(one.get("lastTransitionTime"), f"{path}.lastTransitionTime")
     reason = one.get("reason", "")
     if not reason:
         causes.required(f"{path}.reason")

@@ -6,7 +6,7 @@ Paths are text, as `spec.containers[0].image`. Validation builds them only where
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
@@ -118,6 +118,35 @@ class Causes(list[Cause]):
         """One error for each problem that a rule of `naming` finds with the value."""
         for problem in problems(value):
             self.invalid(path, value, problem)
+
+    def require(self, value: object, path: str, detail: str = "") -> None:
+        if not value:
+            self.required(path, detail)
+
+    def require_valid(self, problems: Callable[[Any], Iterable[str]], value: Any, path: str) -> None:
+        if value:
+            self.check(problems, value, path)
+        else:
+            self.required(path)
+
+    def one_of(self, value: Any, supported: Collection[str], path: str) -> None:
+        if value not in supported:
+            self.not_supported(path, value, supported)
+
+    def require_one_of(self, value: Any, supported: Collection[str], path: str) -> None:
+        if value:
+            self.one_of(value, supported, path)
+        else:
+            self.required(path)
+
+    def unique(self, value: Any, seen: set[Any], path: str) -> None:
+        if value in seen:
+            self.duplicate(path, value)
+        seen.add(value)
+
+    def at_most(self, limit: int, items: Sized, path: str) -> None:
+        if len(items) > limit:
+            self.too_many(path, len(items), limit)
 
     def at_least_zero(self, value: int, path: str) -> None:
         if value < 0:

@@ -79,8 +79,7 @@ def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -
 def kube_finalizer(name: str, path: str, causes: Causes) -> None:
     """Without a domain, only Kubernetes' own."""
     if "/" not in name and name not in _STANDARD_FINALIZERS:
-        detail = "name is neither a standard finalizer name nor is it fully qualified"
-        causes.invalid(path, name, detail)
+        causes.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
 
 
 def _namespace(namespace: str, namespaced: bool, path: str, causes: Causes) -> None:
@@ -144,8 +143,7 @@ def _finalizers(finalizers: Sequence[str], path: str, causes: Causes) -> None:
     for one in finalizers:
         causes.check(qualified_name_problems, one, path)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
-        detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        causes.invalid(path, list(finalizers), detail)
+        causes.invalid(path, list(finalizers), f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set")
 
 
 def _no_new_finalizers(new: Sequence[str], old: Sequence[str], path: str, causes: Causes) -> None:

@@ -262,8 +262,7 @@ def _entry(name: str, raw: Any, path: str, name_check: NameCheck, causes: Causes
     name_check(name, path, causes)
     amount(name, raw, path, causes)
     if is_huge_pages(name) and _indivisible(name, raw):
-        detail = f"{text_of(raw)} is not positive integer multiple of {name}"
-        causes.invalid(path, text_of(raw), detail)
+        causes.invalid(path, text_of(raw), f"{text_of(raw)} is not positive integer multiple of {name}")
 
 
 def _request(name: str, raw: Any, limits: ResourceList, path: str, name_check: NameCheck, causes: Causes) -> None:
@@ -272,8 +271,7 @@ def _request(name: str, raw: Any, limits: ResourceList, path: str, name_check: N
     if limit is not None:
         if limit is not raw and (asked := nanos(raw)) != (allowed := nanos(limit)):
             if not may_overcommit(name):
-                detail = f"must be equal to {name} limit of {limit}"
-                causes.invalid(f"{path}.requests", text_of(raw), detail)
+                causes.invalid(f"{path}.requests", text_of(raw), f"must be equal to {name} limit of {limit}")
             elif asked > allowed:
                 detail = f"must be less than or equal to {name} limit of {limit}"
                 causes.invalid(f"{path}.requests", text_of(raw), detail)

@@ -43,16 +43,13 @@ def node_selector_term(term: Mapping[str, Any], path: str, causes: Causes, *, va
 def _expression(one: Mapping[str, Any], path: str, check_values: bool, causes: Causes) -> None:
     operator, values = one.get("operator", ""), one.get("values", ())
     if operator in ("In", "NotIn"):
-        if not values:
-            causes.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        causes.require(values, f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.forbidden(f"{path}.values", detail)
+            causes.forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
-            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            causes.required(f"{path}.values", detail)
+            causes.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
     else:
         causes.invalid(f"{path}.operator", operator, BAD_OPERATOR)
     causes.check(qualified_name_problems, one.get("key", ""), f"{path}.key")
@@ -82,13 +79,10 @@ def topology_selector_term(term: Mapping[str, Any], path: str, causes: Causes) -
     for index, one in enumerate(term.get("matchLabelExpressions", ())):
         at = f"{path}.matchLabelExpressions[{index}]"
         key, values = one.get("key", ""), one.get("values", ())
-        if not values:
-            causes.required(f"{at}.values")
+        causes.require(values, f"{at}.values")
         seen: set[str] = set()
         for place, value in enumerate(values):
-            if value in seen:
-                causes.duplicate(f"{at}.values[{place}]", value)
-            seen.add(value)
+            causes.unique(value, seen, f"{at}.values[{place}]")
         causes.check(qualified_name_problems, key, f"{at}.key")
         if key in asked:
             causes.duplicate(f"{at}.key", key)

@@ -84,8 +84,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == RECREATE:
         if rolling is not None:
-            text = f"may not be specified when strategy `type` is '{RECREATE}'"
-            causes.forbidden(f"{path}.rollingUpdate", text)
+            causes.forbidden(f"{path}.rollingUpdate", f"may not be specified when strategy `type` is '{RECREATE}'")
     elif kind == ROLLING:
         _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
     else:

@@ -128,8 +128,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     elif not kind:
         causes.required(path)
     else:
-        text = f"must be '{ROLLING}' or '{ON_DELETE}'"
-        causes.invalid(path, {"Type": kind, "RollingUpdate": shown}, text)
+        causes.invalid(path, {"Type": kind, "RollingUpdate": shown}, f"must be '{ROLLING}' or '{ON_DELETE}'")
 
 
 def _template(spec: Mapping[str, Any], path: str, causes: Causes, *, pods: bool) -> None:

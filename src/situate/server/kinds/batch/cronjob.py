@@ -57,10 +57,7 @@ def _validate_spec(spec: Mapping[str, Any], was: Mapping[str, Any] | None, cause
     if zone is not None and (was is None or was.get("timeZone") != zone):
         _zone(zone, causes)
     policy = spec.get("concurrencyPolicy", "")
-    if not policy:
-        causes.required("spec.concurrencyPolicy")
-    elif policy not in _CONCURRENCY:
-        causes.not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY)
+    causes.require_one_of(policy, _CONCURRENCY, "spec.concurrencyPolicy")
     job = spec.get("jobTemplate", {}).get("spec", {})
     validate_spec(job, "spec.jobTemplate.spec", causes)
     if "selector" in job:
@@ -106,8 +103,7 @@ def _zone(zone: str, causes: Causes) -> None:
     elif any(part in (".", "..") or not _ZONE_PART(part) for part in zone.split("/")):
         causes.invalid(at, zone, f"unknown time zone {zone}")
     elif zone.lower() == "local":
-        text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        causes.invalid(at, zone, text)
+        causes.invalid(at, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
     elif not _is_known(zone):
         causes.invalid(at, zone, f"unknown time zone {zone}")
 

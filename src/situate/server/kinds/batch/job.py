@@ -92,16 +92,14 @@ def _validate_all(obj: Object, causes: Causes, *, prefixed: bool) -> None:
     if spec.get("completionMode") == INDEXED and completions > 0:
         last = f"{name}-{completions - 1}"
         if dns_label(last):
-            text = f"will not able to create pod with invalid DNS label: {last}"
-            causes.invalid("metadata.name", name, text)
+            causes.invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {last}")
 
 
 def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
     """That it was made as it should. Jobs of old have the labels without a prefix only."""
     meta, spec = obj.get("metadata", {}), obj.get("spec", {})
     uid, name = meta.get("uid", ""), meta.get("name", "")
-    if not uid:
-        causes.required("metadata.uid")
+    causes.require(uid, "metadata.uid")
     labels = template_labels(spec.get("template", {})) or {}
     expected = {key: uid if key in _BY_UID else name for key in (_LABELS if prefixed else _LABELS[:2])}
     for key, value in expected.items():

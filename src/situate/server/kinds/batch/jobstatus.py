@@ -100,8 +100,7 @@ def _times(change: _Change, causes: Causes) -> None:
     end, at = change.status.get("completionTime"), "status.completionTime"
     if change.turned(COMPLETE) or change.changed("completionTime"):
         if end and not change.has(COMPLETE):
-            text = "cannot set completionTime when there is no Complete=True condition"
-            causes.invalid(at, end, text)
+            causes.invalid(at, end, "cannot set completionTime when there is no Complete=True condition")
         if not end and change.has(COMPLETE):
             causes.required(at, "completionTime is required for Complete jobs")
     start = change.status.get("startTime")
@@ -119,11 +118,9 @@ def _before(one: str, other: str) -> bool:
 def _reasons(change: _Change, causes: Causes) -> None:
     looked_at = change.turned(FAILED) or change.changed("failedIndexes")
     if looked_at and change.has(FAILED) and not change.has(FAILURE_TARGET):
-        text = "cannot set Failed=True condition without the FailureTarget=true condition"
-        causes.invalid_struct(_AT, text)
+        causes.invalid_struct(_AT, "cannot set Failed=True condition without the FailureTarget=true condition")
     if change.turned(COMPLETE, CRITERIA_MET) and change.has(COMPLETE) and not change.has(CRITERIA_MET):
-        text = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        causes.invalid_struct(_AT, text)
+        causes.invalid_struct(_AT, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
 
 
 def _leftovers(change: _Change, causes: Causes) -> None:
@@ -185,8 +182,7 @@ def _criteria(change: _Change, causes: Causes) -> None:
     if change.has(CRITERIA_MET) and change.has(FAILURE_TARGET):
         causes.invalid_struct(_AT, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
     if "successPolicy" in change.spec and not change.has(CRITERIA_MET) and change.has(COMPLETE):
-        text = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        causes.invalid_struct(_AT, text)
+        causes.invalid_struct(_AT, "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
 
 
 def _no_way_back(change: _Change, causes: Causes) -> None:
@@ -202,13 +198,11 @@ def _no_way_back(change: _Change, causes: Causes) -> None:
     if status.get("completionTime") and was.get("completionTime") and change.changed("completionTime"):
         causes.invalid("status.completionTime", status["completionTime"], IMMUTABLE)
     if was.get("startTime") and change.changed("startTime") and not spec.get("suspend") and not _resumed(change):
-        text = "field is immutable for unsuspended job once set"
-        causes.invalid("status.startTime", status.get("startTime"), text)
+        causes.invalid("status.startTime", status.get("startTime"), "field is immutable for unsuspended job once set")
     if change.had(CRITERIA_MET) and not change.has(CRITERIA_MET):
         causes.invalid_struct(_AT, "cannot disable the SuccessCriteriaMet=True condition")
     if change.had(COMPLETE) and not change.had(CRITERIA_MET) and change.has(CRITERIA_MET):
-        text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        causes.invalid_struct(_AT, text)
+        causes.invalid_struct(_AT, "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
 
 
 def _resumed(change: _Change) -> bool:

@@ -27,8 +27,7 @@ def _listed(values: Sequence[str]) -> str:
 
 def failure_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     rules = spec["podFailurePolicy"].get("rules", ())
-    if len(rules) > MAX_RULES:
-        causes.too_many(f"{path}.rules", len(rules), MAX_RULES)
+    causes.at_most(MAX_RULES, rules, f"{path}.rules")
     pod = spec.get("template", {}).get("spec", {})
     names = [one.get("name", "") for one in (*pod.get("containers", ()), *pod.get("initContainers", ()))]
     for index, rule in enumerate(rules):
@@ -79,8 +78,7 @@ def _exit_codes(codes: Mapping[str, Any], path: str, names: Sequence[str], cause
 
 
 def _pod_conditions(patterns: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
-    if len(patterns) > MAX_CONDITIONS:
-        causes.too_many(path, len(patterns), MAX_CONDITIONS)
+    causes.at_most(MAX_CONDITIONS, patterns, path)
     for index, pattern in enumerate(patterns):
         causes.check(qualified_name_problems, pattern.get("type", ""), f"{path}[{index}].type")
         status = pattern.get("status", "")
@@ -94,10 +92,8 @@ def success_policy(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     """Of an Indexed Job."""
     rules = spec["successPolicy"].get("rules", ())
     if not rules:
-        text = "at least one rules must be specified when the successPolicy is specified"
-        causes.required(f"{path}.rules", text)
-    if len(rules) > MAX_RULES:
-        causes.too_many(f"{path}.rules", len(rules), MAX_RULES)
+        causes.required(f"{path}.rules", "at least one rules must be specified when the successPolicy is specified")
+    causes.at_most(MAX_RULES, rules, f"{path}.rules")
     for index, rule in enumerate(rules):
         _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]", causes)
 
@@ -119,8 +115,7 @@ def _success_rule(rule: Mapping[str, Any], completions: int, path: str, causes: 
     at = f"{path}.succeededCount"
     causes.at_least_zero(count, at)
     if count > completions:
-        text = f"must be less than or equal to {completions} (the number of specified completions)"
-        causes.invalid(at, count, text)
+        causes.invalid(at, count, f"must be less than or equal to {completions} (the number of specified completions)")
     if indexes is not None and count > total:
         text = f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
         causes.invalid(at, count, text)

@@ -17,8 +17,7 @@ def _validate(binding: Object, causes: Causes) -> None:
     kind = target.get("kind", "")
     if kind not in ("", "Node"):
         causes.not_supported("target.kind", kind, ("Node", "<empty>"))
-    if not target.get("name"):
-        causes.required("target.name")
+    causes.require(target.get("name"), "target.name")
 
 
 KIND: Final = Kind(

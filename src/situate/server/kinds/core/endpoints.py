@@ -54,8 +54,7 @@ def _port(port: Mapping[str, Any], named: bool, path: str, causes: Causes) -> No
     elif name:
         causes.check(dns_label, name, f"{path}.name")
     causes.check(port_number, port.get("port", 0), f"{path}.port")
-    if port.get("protocol") not in PROTOCOLS:
-        causes.not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
+    causes.one_of(port.get("protocol", ""), PROTOCOLS, f"{path}.protocol")
     if "appProtocol" in port:
         causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
 

@@ -77,13 +77,11 @@ def _common(obj: Object, causes: Causes, controller: str = "reportingController"
 
 def _words(obj: Object, controller: str, causes: Causes) -> None:
     reporter = _text(obj, "reportingController")
-    if not reporter:
-        causes.required(controller)
+    causes.require(reporter, controller)
     causes.check(qualified_name_problems, reporter, controller)
     for name in ("reportingInstance", "action", "reason"):
         text = obj.get(name, "")
-        if not text:
-            causes.required(name)
+        causes.require(text, name)
         _short(text, MAX_WORD, name, causes)
     _short(_text(obj, "message"), MAX_NOTE, "message", causes)
 
@@ -99,8 +97,7 @@ def _series(obj: Object, causes: Causes) -> None:
         return
     if series.get("count", 0) < 2:
         causes.invalid("series.count", "", "should be at least 2")
-    if not series.get("lastObservedTime"):
-        causes.required("series.lastObservedTime")
+    causes.require(series.get("lastObservedTime"), "series.lastObservedTime")
 
 
 def _validate(obj: Object, causes: Causes) -> None:
@@ -111,8 +108,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 def _validate_new(obj: Object, causes: Causes) -> None:
     _common(obj, causes)
     _series(obj, causes)
-    if not obj.get("eventTime"):
-        causes.required("eventTime")
+    causes.require(obj.get("eventTime"), "eventTime")
     if obj.get("type", "") not in ("Normal", "Warning"):
         causes.invalid("type", "", f"has invalid value: {obj.get('type', '')}")
     for name in ("firstTimestamp", "lastTimestamp", "count", "source"):

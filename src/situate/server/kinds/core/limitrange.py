@@ -48,9 +48,7 @@ def _validate(obj: Object, causes: Causes) -> None:
             causes.check(qualified_name_problems, kind, f"{at}.type")
         elif "/" not in kind and kind not in TYPES:
             causes.invalid(f"{at}.type", kind, "must be a standard limit type or fully qualified")
-        if kind in seen:
-            causes.duplicate(f"{at}.type", kind)
-        seen.add(kind)
+        causes.unique(kind, seen, f"{at}.type")
         _item(item, kind, at, causes)
 
 
@@ -119,8 +117,7 @@ def _ratio(ratio: Any, least: Any, most: Any, path: str, causes: Causes) -> None
     if least is not None and most is not None and nanos(least) > 0:
         limit = nanos(most) / nanos(least)
         if nanos(ratio) / NANO > limit:
-            detail = f"ratio {ratio} is greater than max/min = {limit:f}"
-            causes.invalid(path, text_of(ratio), detail)
+            causes.invalid(path, text_of(ratio), f"ratio {ratio} is greater than max/min = {limit:f}")
 
 
 KIND: Final = Kind(

@@ -59,11 +59,9 @@ def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     phase: Any = new.get("status", {}).get("phase", "")
     going = "deletionTimestamp" in new.get("metadata", {})
     if not going and phase != "Active":
-        detail = "may only be 'Active' if `deletionTimestamp` is empty"
-        causes.invalid("status.Phase", phase, detail)
+        causes.invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
     elif going and phase != "Terminating":
-        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        causes.invalid("status.Phase", phase, detail)
+        causes.invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")
 
 
 def _validate_finalize(new: Object, causes: Causes) -> None:

@@ -84,8 +84,7 @@ def _validate(node: Object, causes: Causes) -> None:
     for index, one in enumerate(ranges):
         cidr(one, f"spec.podCIDRs[{index}]", causes)
     if len(ranges) > 2 or (len(ranges) == 2 and not is_dual_stack(ranges)):
-        detail = "may specify no more than one CIDR for each IP family"
-        causes.invalid("spec.podCIDRs", ranges, detail)
+        causes.invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
 
 
 def _resources(node: Object, causes: Causes) -> None:

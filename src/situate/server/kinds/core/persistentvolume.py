@@ -100,13 +100,11 @@ def _prepare_status(new: Object, old: Object) -> None:
 def _validate(volume: Object, causes: Causes) -> None:
     spec = volume.get("spec", {})
     modes = spec.get("accessModes", [])
-    if not modes:
-        causes.required("spec.accessModes")
+    causes.require(modes, "spec.accessModes")
     access_modes(modes, "spec.accessModes", causes)
     _capacity(spec.get("capacity", {}), causes)
     policy = spec.get("persistentVolumeReclaimPolicy", "Retain")
-    if policy not in RECLAIM:
-        causes.not_supported("spec.persistentVolumeReclaimPolicy", policy, RECLAIM)
+    causes.one_of(policy, RECLAIM, "spec.persistentVolumeReclaimPolicy")
     if "nodeAffinity" in spec:
         if "required" in spec["nodeAffinity"]:
             node_selector(spec["nodeAffinity"]["required"], "spec.nodeAffinity.required", causes)
@@ -114,8 +112,7 @@ def _validate(volume: Object, causes: Causes) -> None:
             causes.required("spec.nodeAffinity.required", "must specify required node constraints")
     _source(spec, causes)
     if policy == "Recycle" and normpath(spec.get("hostPath", {}).get("path") or "x") == "/":
-        detail = "may not be 'recycle' for a hostPath mount of '/'"
-        causes.forbidden("spec.persistentVolumeReclaimPolicy", detail)
+        causes.forbidden("spec.persistentVolumeReclaimPolicy", "may not be 'recycle' for a hostPath mount of '/'")
     if name := spec.get("storageClassName"):
         causes.check(subdomain, name, "spec.storageClassName")
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
@@ -135,8 +132,7 @@ def _attributes_class(spec: Mapping[str, Any], causes: Causes) -> None:
 
 
 def _capacity(capacity: Mapping[str, Any], causes: Causes) -> None:
-    if not capacity:
-        causes.required("spec.capacity")
+    causes.require(capacity, "spec.capacity")
     if STORAGE not in capacity or len(capacity) > 1:
         causes.not_supported("spec.capacity", dict(capacity) or None, (STORAGE,))
     for name, raw in capacity.items():
@@ -162,8 +158,7 @@ def _source(spec: Mapping[str, Any], causes: Causes) -> None:
             _local(spec, where, causes)
         elif key == "csi":
             _csi(spec[key], where, causes)
-    if not count:
-        causes.required("spec", "must specify a volume type")
+    causes.require(count, "spec", "must specify a volume type")
 
 
 def _local(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -177,8 +172,7 @@ def _local(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 def _csi(source: Mapping[str, Any], path: str, causes: Causes) -> None:
     csi_driver(source.get("driver", ""), f"{path}.driver", causes)
-    if not source.get("volumeHandle"):
-        causes.required(f"{path}.volumeHandle")
+    causes.require(source.get("volumeHandle"), f"{path}.volumeHandle")
     for key in _SECRETS:
         if key in source:
             for part, rule in (("name", subdomain), ("namespace", dns_label)):
@@ -192,15 +186,13 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     _validate(new, causes)
     spec, was = new["spec"], old["spec"]
     if {key: spec[key] for key in _SOURCES if key in spec} != _with_new_secret(spec, was):
-        detail = "spec.persistentvolumesource is immutable after creation"
-        causes.forbidden("spec.persistentvolumesource", detail)
+        causes.forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     causes.immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     if "nodeAffinity" in was and _renamed(was["nodeAffinity"]) != _renamed(spec.get("nodeAffinity", {})):
         detail = "field is immutable, except for updating from beta label to GA"
         causes.invalid("nodeAffinity", _affinity_shown(spec.get("nodeAffinity")), detail)
     if "volumeAttributesClassName" in was and "volumeAttributesClassName" not in spec:
-        detail = "update from non-nil value to nil is forbidden"
-        causes.forbidden("spec.volumeAttributesClassName", detail)
+        causes.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden")
 
 
 def _with_new_secret(spec: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:

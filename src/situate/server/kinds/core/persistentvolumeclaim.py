@@ -112,8 +112,7 @@ def claim_template(template: Mapping[str, Any], path: str, causes: Causes) -> No
 
 def access_modes(modes: list[str], path: str, causes: Causes) -> None:
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            causes.not_supported(path, mode, ACCESS_MODES)
+        causes.one_of(mode, ACCESS_MODES, path)
     if "ReadWriteOncePod" in modes and any(one in ACCESS_MODES[:3] for one in modes):
         causes.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
@@ -121,8 +120,7 @@ def access_modes(modes: list[str], path: str, causes: Causes) -> None:
 def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, any_group: bool = False) -> None:
     """`any_group`: the group of a data source that was there before is not looked at again."""
     modes = spec.get("accessModes", [])
-    if not modes:
-        causes.required(f"{path}.accessModes", "at least 1 access mode is required")
+    causes.require(modes, f"{path}.accessModes", "at least 1 access mode is required")
     causes.label_selector(spec.get("selector"), f"{path}.selector")
     access_modes(modes, f"{path}.accessModes", causes)
     asked, where = spec.get("resources", {}).get("requests", {}).get(STORAGE), f"{path}.resources[{STORAGE}]"
@@ -144,12 +142,10 @@ def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, a
 
 def _source(source: Mapping[str, Any], any_group: bool, path: str, causes: Causes) -> None:
     for key in ("name", "kind"):
-        if not source.get(key):
-            causes.required(f"{path}.{key}")
+        causes.require(source.get(key), f"{path}.{key}")
     group, kind = source.get("apiGroup", ""), source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
-        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        causes.invalid(path, kind, detail)
+        causes.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
     if group and not any_group:
         causes.check(subdomain, group, f"{path}.apiGroup")
     if namespace := source.get("namespace"):
@@ -161,8 +157,7 @@ def _sources_agree(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     if source is None or ref is None:
         return
     if ref.get("namespace"):
-        detail = "may not be specified when dataSourceRef.namespace is specified"
-        causes.invalid(path, {}, detail)
+        causes.invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif any(source.get(key) != ref.get(key) for key in ("apiGroup", "kind", "name")):
         causes.invalid(path, {}, "must match dataSourceRef")
 
@@ -186,8 +181,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     if _said(mine) != _said(was):
         causes.forbidden("spec", IMMUTABLE_SPEC)
     if size < before and size <= nanos(old.get("status", {}).get("capacity", {}).get(STORAGE, 0)):
-        detail = "field can not be less than status.capacity"
-        causes.forbidden("spec.resources.requests.storage", detail)
+        causes.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     causes.immutable(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
 

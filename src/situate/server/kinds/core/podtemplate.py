@@ -34,8 +34,7 @@ def validate_template(template: Mapping[str, Any], path: str, causes: Causes) ->
         pod_annotations(annotations, spec, f"{path}.annotations", causes)
     validate_spec(spec, f"{path}.spec", causes)
     if spec.get("ephemeralContainers"):
-        detail = "ephemeral containers not allowed in pod template"
-        causes.forbidden(f"{path}.spec.ephemeralContainers", detail)
+        causes.forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def validate_template_update(new: Mapping[str, Any], old: Mapping[str, Any], path: str, causes: Causes) -> None:

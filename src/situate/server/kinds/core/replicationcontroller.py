@@ -43,8 +43,7 @@ def _validate(controller: Object, causes: Causes) -> None:
     spec = controller.get("spec", {})
     causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     selector = spec.get("selector", {})
-    if not selector:
-        causes.required("spec.selector")
+    causes.require(selector, "spec.selector")
     causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
     template = spec.get("template")
     if template is None:
@@ -56,8 +55,7 @@ def _validate(controller: Object, causes: Causes) -> None:
 def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: Causes) -> None:
     found = template.get("metadata", {}).get("labels", {})
     if any(found.get(key) != value for key, value in selector.items()):
-        detail = "`selector` does not match template `labels`"
-        causes.invalid("spec.template.metadata.labels", found or None, detail)
+        causes.invalid("spec.template.metadata.labels", found or None, "`selector` does not match template `labels`")
     validate_template(template, "spec.template", causes)
     spec = template.get("spec", {})
     if spec.get("restartPolicy") != "Always":

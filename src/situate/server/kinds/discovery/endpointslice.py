@@ -49,10 +49,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 def _all_but_endpoints(obj: Object, causes: Causes) -> None:
     kind = obj.get("addressType", "")
-    if not kind:
-        causes.required("addressType")
-    elif kind not in _TYPES:
-        causes.not_supported("addressType", kind, _TYPES)
+    causes.require_one_of(kind, _TYPES, "addressType")
     ports = obj.get("ports") or ()
     if len(ports) > MAX_PORTS:
         causes.too_many("ports", len(ports), MAX_PORTS)
@@ -66,9 +63,7 @@ def _ports(ports: Sequence[Mapping[str, Any]], causes: Causes) -> None:
         at, name = f"ports[{index}]", port.get("name", "")
         if name:
             causes.check(dns_label, name, f"{at}.name")
-        if name in seen:
-            causes.duplicate(f"{at}.name", name)
-        seen.add(name)
+        causes.unique(name, seen, f"{at}.name")
         protocol = port.get("protocol")
         if protocol is None:
             causes.required(f"{at}.protocol")
@@ -101,8 +96,7 @@ def _endpoint(one: Mapping[str, Any], kind: str, path: str, causes: Causes) -> N
     if "nodeName" in one:
         causes.check(subdomain, one["nodeName"], f"{path}.nodeName")
     topology = one.get("deprecatedTopology", {})
-    if len(topology) > MAX_TOPOLOGY:
-        causes.too_many(f"{path}.deprecatedTopology", len(topology), MAX_TOPOLOGY)
+    causes.at_most(MAX_TOPOLOGY, topology, f"{path}.deprecatedTopology")
     causes.labels(topology, f"{path}.deprecatedTopology")
     if "hostname" in one:
         causes.check(dns_label, one["hostname"], f"{path}.hostname")
@@ -146,9 +140,7 @@ def _hints(hints: Mapping[str, Any], path: str, causes: Causes) -> None:
         seen: set[str] = set()
         for index, hint in enumerate(these):
             at, name = f"{path}.{kind}[{index}].name", hint.get("name", "")
-            if name in seen:
-                causes.duplicate(at, name)
-            seen.add(name)
+            causes.unique(name, seen, at)
             causes.check(rule, name, at)
 
 

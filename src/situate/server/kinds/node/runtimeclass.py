@@ -21,10 +21,7 @@ _KEY: Final = ("key", "operator", "value", "effect")
 
 
 def _validate(obj: Object, causes: Causes) -> None:
-    if obj.get("handler"):
-        causes.check(dns_label, obj["handler"], "handler")
-    else:
-        causes.required("handler")
+    causes.require_valid(dns_label, obj.get("handler", ""), "handler")
     overhead = obj.get("overhead", {}).get("podFixed")
     if overhead:
         resources({"limits": overhead}, "overhead", causes)

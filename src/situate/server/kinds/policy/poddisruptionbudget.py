@@ -24,8 +24,7 @@ _UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        text = "minAvailable and maxUnavailable cannot be both set"
-        causes.invalid("spec", _shown(spec), text)
+        causes.invalid("spec", _shown(spec), "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
             portion(spec[name], f"spec.{name}", causes)

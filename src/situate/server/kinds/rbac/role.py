@@ -30,8 +30,7 @@ def _validate_cluster_role(obj: Object, causes: Causes) -> None:
 
 
 def _rule(rule: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
-    if not rule.get("verbs"):
-        causes.required(f"{path}.verbs", "verbs must contain at least one value")
+    causes.require(rule.get("verbs"), f"{path}.verbs", "verbs must contain at least one value")
     urls = rule.get("nonResourceURLs")
     if urls:
         at = f"{path}.nonResourceURLs"

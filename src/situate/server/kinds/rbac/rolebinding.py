@@ -34,20 +34,15 @@ def _validate_binding(obj: Object, kinds: tuple[str, ...], causes: Causes) -> No
     reference = obj.get("roleRef", {})
     if reference.get("apiGroup", "") != GROUP:
         causes.not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP])
-    if reference.get("kind", "") not in kinds:
-        causes.not_supported("roleRef.kind", reference.get("kind", ""), kinds)
-    if reference.get("name"):
-        causes.check(path_segment, reference["name"], "roleRef.name")
-    else:
-        causes.required("roleRef.name")
+    causes.one_of(reference.get("kind", ""), kinds, "roleRef.kind")
+    causes.require_valid(path_segment, reference.get("name", ""), "roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         _subject(subject, f"subjects[{index}]", causes, namespaced=len(kinds) > 1)
 
 
 def _subject(subject: Mapping[str, Any], path: str, causes: Causes, *, namespaced: bool) -> None:
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
-    if not name:
-        causes.required(f"{path}.name")
+    causes.require(name, f"{path}.name")
     if kind == ACCOUNT:
         if name:
             causes.check(subdomain, name, f"{path}.name")

@@ -33,8 +33,7 @@ def _validate_class(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     selector_problems(spec.get("selectors", ()), "spec.selectors", causes)
     configs = spec.get("config", ())
-    if len(configs) > MAX_CONFIGS:
-        causes.too_many("spec.config", len(configs), MAX_CONFIGS)
+    causes.at_most(MAX_CONFIGS, configs, "spec.config")
     for index, config in enumerate(configs):
         config_problems(config, f"spec.config[{index}]", causes)
 

@@ -71,8 +71,7 @@ def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> N
         known.update(f"{name}/{one.get('name', '')}" for one in request.get("firstAvailable", ()))
     for kind, limit in (("constraints", MAX_CONSTRAINTS), ("config", MAX_CONFIGS)):
         these = devices.get(kind, ())
-        if len(these) > limit:
-            causes.too_many(f"{path}.{kind}", len(these), limit)
+        causes.at_most(limit, these, f"{path}.{kind}")
         for index, one in enumerate(these):
             _references(one.get("requests", ()), known, f"{path}.{kind}[{index}].requests", causes)
             if kind == "config":
@@ -80,15 +79,12 @@ def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> N
 
 
 def _each_once(requests: Sequence[Mapping[str, Any]], limit: int, path: str, causes: Causes) -> None:
-    if len(requests) > limit:
-        causes.too_many(path, len(requests), limit)
+    causes.at_most(limit, requests, path)
     seen: set[str] = set()
     for index, request in enumerate(requests):
         at, name = f"{path}[{index}]", request.get("name", "")
         _request(request, at, causes)
-        if name in seen:
-            causes.duplicate(at, name)
-        seen.add(name)
+        causes.unique(name, seen, at)
 
 
 def _request(request: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -105,23 +101,17 @@ def _request(request: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def _sub_requests(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
-    if len(these) > MAX_SUB_REQUESTS:
-        causes.too_many(path, len(these), MAX_SUB_REQUESTS)
+    causes.at_most(MAX_SUB_REQUESTS, these, path)
     seen: set[str] = set()
     for index, one in enumerate(these):
         at, name = f"{path}[{index}]", one.get("name", "")
         causes.check(dns_label, name, f"{at}.name")
         _devices(one, at, causes)
-        if name in seen:
-            causes.duplicate(at, name)
-        seen.add(name)
+        causes.unique(name, seen, at)
 
 
 def _devices(request: Mapping[str, Any], path: str, causes: Causes) -> None:
-    if request.get("deviceClassName"):
-        causes.check(subdomain, request["deviceClassName"], f"{path}.deviceClassName")
-    else:
-        causes.required(f"{path}.deviceClassName")
+    causes.require_valid(subdomain, request.get("deviceClassName", ""), f"{path}.deviceClassName")
     selector_problems(request.get("selectors", ()), f"{path}.selectors", causes)
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == ALL:
@@ -135,8 +125,7 @@ def _devices(request: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def selector_problems(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
-    if len(these) > MAX_SELECTORS:
-        causes.too_many(path, len(these), MAX_SELECTORS)
+    causes.at_most(MAX_SELECTORS, these, path)
     for index, one in enumerate(these):
         if one.get("cel") is None:
             causes.required(f"{path}[{index}].cel")
@@ -171,13 +160,11 @@ def _validate_claim_update(new: Object, old: Object, causes: Causes) -> None:
 def _validate_claim_status(new: Object, old: Object, causes: Causes) -> None:
     status, was = new.get("status", {}), old.get("status", {})
     holders, at = status.get("reservedFor", ()), "status.reservedFor"
-    if len(holders) > MAX_RESERVED:
-        causes.too_many(at, len(holders), MAX_RESERVED)
+    causes.at_most(MAX_RESERVED, holders, at)
     seen: set[str] = set()
     for index, one in enumerate(holders):
         for name in ("resource", "name", "uid"):
-            if not one.get(name):
-                causes.required(f"{at}[{index}].{name}")
+            causes.require(one.get(name), f"{at}[{index}].{name}")
         if one.get("uid", "") in seen:
             causes.duplicate(f"{at}[{index}]", one.get("uid", ""))
         seen.add(one.get("uid", ""))

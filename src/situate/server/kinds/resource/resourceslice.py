@@ -64,15 +64,12 @@ def _slice(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Cause
     if "sharedCounters" in spec and "devices" in spec:
         causes.invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     devices = spec.get("devices", ())
-    if len(devices) > MAX_DEVICES:
-        causes.too_many("spec.devices", len(devices), MAX_DEVICES)
+    causes.at_most(MAX_DEVICES, devices, "spec.devices")
     seen: set[str] = set()
     for index, device in enumerate(devices):
         at, name = f"spec.devices[{index}]", device.get("name", "")
         _device(device, at, causes)
-        if name in seen:
-            causes.duplicate(at, name)
-        seen.add(name)
+        causes.unique(name, seen, at)
 
 
 def _pool(pool: Mapping[str, Any], causes: Causes) -> None:
@@ -118,8 +115,7 @@ def _device(device: Mapping[str, Any], path: str, causes: Causes) -> None:
     attributes, capacity = device.get("attributes", {}), device.get("capacity", {})
     total = len(attributes) + len(capacity)
     if total > MAX_ATTRIBUTES:
-        text = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
-        causes.invalid(path, total, text)
+        causes.invalid(path, total, f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}")
     for name, value in sorted(attributes.items()):
         causes.check(qualified_name_problems, name, f"{path}.attributes")
         _attribute(value, f"{path}.attributes[{name}]", causes)

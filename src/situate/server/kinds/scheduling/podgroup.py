@@ -97,10 +97,7 @@ def _topology(constraints: Any, causes: Causes) -> None:
         causes.too_many(at, len(constraints), MAX_TOPOLOGIES)
         return
     for index, one in enumerate(constraints):
-        if one.get("key"):
-            causes.check(qualified_name_problems, one["key"], f"{at}[{index}].key")
-        else:
-            causes.required(f"{at}[{index}].key")
+        causes.require_valid(qualified_name_problems, one.get("key", ""), f"{at}[{index}].key")
 
 
 def _claims(claims: Any, causes: Causes) -> None:

@@ -16,8 +16,7 @@ __all__ = ["KIND"]
 def _validate_snapshot(obj: Object, causes: Causes) -> None:
     for index, pod in enumerate(obj.get("spec", {}).get("pods", ())):
         for name in ("namespace", "name", "uid"):
-            if not pod.get(name):
-                causes.required(f"spec.pods[{index}].{name}")
+            causes.require(pod.get(name), f"spec.pods[{index}].{name}")
 
 
 KIND: Final = Kind(

@@ -17,8 +17,7 @@ PHASES: Final = ("pending", "reserved", "bound", "running", "failed", "evicted",
 
 def _validate_decision(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    if not spec.get("podUID"):
-        causes.required("spec.podUID")
+    causes.require(spec.get("podUID"), "spec.podUID")
     causes.at_least_zero(spec.get("bindingVersion", 0), "spec.bindingVersion")
     phase = obj.get("status", {}).get("phase")
     if phase is not None and phase not in PHASES:

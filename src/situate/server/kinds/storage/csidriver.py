@@ -48,8 +48,7 @@ def _validate_driver(obj: Object, causes: Causes) -> None:
     tokens = spec.get("tokenRequests", ())
     _tokens(tokens, causes)
     for mode in spec.get("volumeLifecycleModes", ()):
-        if mode not in _LIFECYCLE:
-            causes.not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE)
+        causes.one_of(mode, _LIFECYCLE, "spec.volumeLifecycleModes")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < LEAST_PERIOD_S:
         text = f"must be greater than or equal to {LEAST_PERIOD_S} seconds"
@@ -72,11 +71,9 @@ def _tokens(requests: Sequence[Mapping[str, Any]], causes: Causes) -> None:
         if seconds is None:
             continue
         if seconds < SHORTEST_TOKEN_S:
-            text = "may not specify a duration less than 10 minutes"
-            causes.invalid(f"{at}.expirationSeconds", seconds, text)
+            causes.invalid(f"{at}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
         if seconds > LONGEST_TOKEN_S:
-            text = "may not specify a duration larger than 2^32 seconds"
-            causes.invalid(f"{at}.expirationSeconds", seconds, text)
+            causes.invalid(f"{at}.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def _validate_driver_update(new: Object, old: Object, causes: Causes) -> None:

@@ -25,15 +25,12 @@ def _validate_node(obj: Object, causes: Causes) -> None:
         csi_driver(name, f"{at}.name", causes)
         _node_id(driver.get("nodeID", ""), f"{at}.nodeID", causes)
         causes.at_least_zero(driver.get("allocatable", {}).get("count", 0), f"{at}.allocatable.count")
-        if name in seen:
-            causes.duplicate(f"{at}.name", name)
-        seen.add(name)
+        causes.unique(name, seen, f"{at}.name")
         _topology_keys(driver.get("topologyKeys") or (), at, causes)
 
 
 def _node_id(node: str, path: str, causes: Causes) -> None:
-    if not node:
-        causes.required(path)
+    causes.require(node, path)
     if len(node) > MAX_NODE_ID:
         causes.invalid(path, node, f"must be {MAX_NODE_ID} characters or less")
 
@@ -41,11 +38,8 @@ def _node_id(node: str, path: str, causes: Causes) -> None:
 def _topology_keys(keys: Sequence[str], path: str, causes: Causes) -> None:
     seen: set[str] = set()
     for key in keys:
-        if not key:
-            causes.required(path)
-        if key in seen:
-            causes.duplicate(path, key)
-        seen.add(key)
+        causes.require(key, path)
+        causes.unique(key, seen, path)
         causes.check(qualified_name_problems, key, path)
 
 

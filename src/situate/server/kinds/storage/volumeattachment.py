@@ -52,8 +52,7 @@ def _attachment_error(error: Mapping[str, Any], path: str, causes: Causes) -> No
     if len(error.get("message", "").encode("utf-8", "surrogatepass")) > MAX_ERROR:
         causes.too_long(f"{path}.message", MAX_PARAMETERS_SIZE)
     if error.get("errorCode", 0) < 0:
-        text = f"must be between 0 and {2**31 - 1}, inclusive"
-        causes.invalid(f"{path}.errorCode", error["errorCode"], text)
+        causes.invalid(f"{path}.errorCode", error["errorCode"], f"must be between 0 and {2**31 - 1}, inclusive")
 
 
 def _validate_attachment_update(new: Object, old: Object, causes: Causes) -> None:

@@ -58,9 +58,7 @@ def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: s
         at = f"{path}[{index}]"
         _common(container, around, at, causes)
         name = container.get("name", "")
-        if name in names:
-            causes.duplicate(f"{at}.name", name)
-        names.add(name)
+        causes.unique(name, names, f"{at}.name")
         if "lifecycle" in container:
             lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
         probes(container, around.grace_s, at, causes)
@@ -111,9 +109,7 @@ def ephemeral_containers(
         at, name = f"{path}[{index}]", container.get("name", "")
         _common(container, around, at, causes)
         image_trimmed(container, at, causes)
-        if name in names:
-            causes.duplicate(f"{at}.name", name)
-        names.add(name)
+        causes.unique(name, names, f"{at}.name")
         target = container.get("targetContainerName", "")
         if target and target not in others:
             causes.not_found(f"{at}.targetContainerName", target)
@@ -142,11 +138,9 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
         causes.required(f"{path}.name")
     elif problems := dns_label(name):
         causes.extend(invalid(f"{path}.name", name, problem) for problem in problems)
-    if not container.get("image"):
-        causes.required(f"{path}.image")
+    causes.require(container.get("image"), f"{path}.image")
     policy = container.get("terminationMessagePolicy", "")
-    if policy not in MESSAGE_POLICIES:
-        causes.not_supported(f"{path}.terminationMessagePolicy", policy, MESSAGE_POLICIES)
+    causes.one_of(policy, MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
     if "ports" in container:
         _ports(container["ports"], f"{path}.ports", causes)
     if "env" in container:
@@ -158,8 +152,7 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
     if "volumeDevices" in container:
         devices(container, around.volumes, f"{path}.volumeDevices", causes)
     policy = container.get("imagePullPolicy", "")
-    if policy not in PULL_POLICIES:
-        causes.not_supported(f"{path}.imagePullPolicy", policy, PULL_POLICIES)
+    causes.one_of(policy, PULL_POLICIES, f"{path}.imagePullPolicy")
     if asked := container.get("resources"):
         resources(asked, f"{path}.resources", causes, around.claims)
     if "resizePolicy" in container:
@@ -186,36 +179,23 @@ def _ports(ports: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
         if host := port.get("hostPort"):
             causes.check(port_number, host, f"{path}[{index}].hostPort")
         protocol = port.get("protocol", "")
-        if not protocol:
-            causes.required(f"{path}[{index}].protocol")
-        elif protocol not in PROTOCOLS:
-            causes.not_supported(f"{path}[{index}].protocol", protocol, PROTOCOLS)
+        causes.require_one_of(protocol, PROTOCOLS, f"{path}[{index}].protocol")
 
 
 def _host_ports(ports: Sequence[Mapping[str, Any]], taken: set[str], path: str, causes: Causes) -> None:
     for index, port in enumerate(ports):
         if number := port.get("hostPort"):
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{number}"
-            if key in taken:
-                causes.duplicate(f"{path}[{index}].hostPort", key)
-            taken.add(key)
+            causes.unique(key, taken, f"{path}[{index}].hostPort")
 
 
 def _resizing(policies: Sequence[Mapping[str, Any]], restart: str, path: str, causes: Causes) -> None:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         name, how = policy.get("resourceName", ""), policy.get("restartPolicy", "")
-        if name in seen:
-            causes.duplicate(f"{path}[{index}]", name)
-        seen.add(name)
-        if not name:
-            causes.required(path)
-        elif name not in ("cpu", "memory"):
-            causes.not_supported(path, name, ("cpu", "memory"))
-        if not how:
-            causes.required(path)
-        elif how not in ("NotRequired", "RestartContainer"):
-            causes.not_supported(path, how, ("NotRequired", "RestartContainer"))
+        causes.unique(name, seen, f"{path}[{index}]")
+        causes.require_one_of(name, ("cpu", "memory"), path)
+        causes.require_one_of(how, ("NotRequired", "RestartContainer"), path)
         if restart == "Never" and how != "NotRequired":
             causes.invalid(path, how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
@@ -226,17 +206,14 @@ def _restarts(container: Mapping[str, Any], path: str, causes: Causes) -> None:
         causes.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in RESTARTS:
         causes.not_supported(f"{path}.restartPolicy", policy, RESTARTS)
-    if len(rules) > _MAX_RULES:
-        causes.too_many(f"{path}.restartPolicyRules", len(rules), _MAX_RULES)
+    causes.at_most(_MAX_RULES, rules, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
         at = f"{path}.restartPolicyRules[{index}]"
-        if rule.get("action") not in _ACTIONS:
-            causes.not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS)
+        causes.one_of(rule.get("action", ""), _ACTIONS, f"{at}.action")
         codes = rule.get("exitCodes")
         if codes is None:
             causes.required(f"{at}.exitCodes", "must be specified")
             continue
-        if codes.get("operator") not in ("In", "NotIn"):
-            causes.not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn"))
+        causes.one_of(codes.get("operator", ""), ("In", "NotIn"), f"{at}.exitCodes.operator")
         if len(codes.get("values", ())) > _MAX_CODES:
             causes.too_many(f"{at}.exitCodes.values", len(codes["values"]), _MAX_CODES)

@@ -119,8 +119,7 @@ def field_ref(ref: Mapping[str, Any], allowed: Sequence[str], path: str, causes:
         return
     where = f"{path}.fieldPath"
     if version != "v1":
-        detail = f"error converting fieldPath: unsupported pod version: {version}"
-        causes.invalid(where, field, detail)
+        causes.invalid(where, field, f"error converting fieldPath: unsupported pod version: {version}")
         return
     base, bracket, key = field.partition("['")
     if bracket and key.endswith("']"):
@@ -174,8 +173,7 @@ def environment_from(sources: Sequence[Mapping[str, Any]], path: str, causes: Ca
                 continue
             count += 1
             name = source[key].get("name", "")
-            if not name:
-                causes.required(f"{path}[{index}].{key}.name")
+            causes.require(name, f"{path}[{index}].{key}.name")
             for problem in prefix_problems(subdomain, name) if name else ():
                 causes.invalid(f"{path}[{index}].{key}.name", name, problem)
         if count == 0:

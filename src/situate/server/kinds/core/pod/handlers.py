@@ -58,25 +58,21 @@ def _handler(handler: Mapping[str, Any], kinds: tuple[str, ...], grace_s: int, p
             continue
         count += 1
         _action(kind, handler[kind], grace_s, f"{path}.{kind}", causes)
-    if not count:
-        causes.required(path, "must specify a handler type")
+    causes.require(count, path, "must specify a handler type")
 
 
 def _action(kind: str, action: Mapping[str, Any], grace_s: int, path: str, causes: Causes) -> None:
     if kind == "exec":
-        if not action.get("command"):
-            causes.required(f"{path}.command")
+        causes.require(action.get("command"), f"{path}.command")
     elif kind == "sleep":
         seconds = action.get("seconds", 0)
         if seconds < 0 or seconds > grace_s:
             detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
             causes.invalid(path, seconds, detail)
     elif kind == "httpGet":
-        if not action.get("path"):
-            causes.required(f"{path}.path")
+        causes.require(action.get("path"), f"{path}.path")
         port_or_name(action.get("port", 0), f"{path}.port", causes)
-        if action.get("scheme") not in ("HTTP", "HTTPS"):
-            causes.not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS"))
+        causes.one_of(action.get("scheme", ""), ("HTTP", "HTTPS"), f"{path}.scheme")
         for header in action.get("httpHeaders", ()):
             causes.check(header_name, header.get("name", ""), f"{path}.httpHeaders")
     else:

@@ -49,8 +49,7 @@ def _term(term: Mapping[str, Any], path: str, causes: Causes) -> None:
         causes.check(dns_label, name, f"{path}.namespace")
     _label_keys(term, path, causes)
     key = term.get("topologyKey", "")
-    if not key:
-        causes.required(f"{path}.topologyKey", "can not be empty")
+    causes.require(key, f"{path}.topologyKey", "can not be empty")
     causes.check(qualified_name_problems, key, f"{path}.topologyKey")
 
 
@@ -71,8 +70,7 @@ def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
         for expression in selector.get("matchExpressions", ()):
             key = expression.get("key", "")
             if key in places and key in asked:
-                detail = "exists in both matchLabelKeys and labelSelector"
-                causes.invalid(f"{path}[{places[key]}]", key, detail)
+                causes.invalid(f"{path}[{places[key]}]", key, "exists in both matchLabelKeys and labelSelector")
             asked.add(key)
     for index, key in enumerate(match):
         if key in mismatch:
@@ -85,10 +83,8 @@ def spread(constraints: Sequence[Mapping[str, Any]], path: str, causes: Causes) 
         at = f"{path}[{index}]"
         causes.positive(one.get("maxSkew", 0), f"{at}.maxSkew")
         key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
-        if not key:
-            causes.required(f"{at}.topologyKey", "can not be empty")
-        if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            causes.not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
+        causes.require(key, f"{at}.topologyKey", "can not be empty")
+        causes.one_of(action, ("DoNotSchedule", "ScheduleAnyway"), f"{at}.whenUnsatisfiable")
         for other in constraints[index + 1 :]:
             if other.get("topologyKey", "") == key and other.get("whenUnsatisfiable", "") == action:
                 causes.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
@@ -127,8 +123,7 @@ def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> N
             causes.invalid(f"{path}.operator", value, ";".join(problems))
     elif operator == "Exists":
         if value:
-            detail = "value must be empty when `operator` is 'Exists'"
-            causes.invalid(f"{path}.operator", value, detail)
+            causes.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator in ("Lt", "Gt"):
         # Known, but their feature is off, as it is on a usual cluster.
         causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
@@ -137,10 +132,7 @@ def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> N
 
 
 def taint_effect(effect: str, path: str, causes: Causes) -> None:
-    if not effect:
-        causes.required(path)
-    elif effect not in EFFECTS:
-        causes.not_supported(path, effect, EFFECTS)
+    causes.require_one_of(effect, EFFECTS, path)
 
 
 def gates(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -148,6 +140,4 @@ def gates(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None
     for index, gate in enumerate(found):
         name = gate.get("name", "")
         causes.check(qualified_name_problems, name, f"{path}[{index}]")
-        if name in seen:
-            causes.duplicate(f"{path}[{index}]", name)
-        seen.add(name)
+        causes.unique(name, seen, f"{path}[{index}]")

@@ -101,8 +101,7 @@ def _sysctls(found: list[Mapping[str, Any]], spec: Mapping[str, Any], path: str,
         if not name:
             causes.required(where)
         elif len(name) > _MAX_SYSCTL or not _is_sysctl(name):
-            detail = f"must have at most {_MAX_SYSCTL} characters and match regex {_SYSCTL_TEXT}"
-            causes.invalid(where, name, detail)
+            causes.invalid(where, name, f"must have at most {_MAX_SYSCTL} characters and match regex {_SYSCTL_TEXT}")
         elif name in names:
             causes.duplicate(where, name)
         dotted = name.replace("/", ".")
@@ -130,8 +129,7 @@ def _seccomp(context: Mapping[str, Any], path: str, causes: Causes) -> None:
             descending(local, f"{where}.localhostProfile", causes)
     elif local is not None:
         shown = {"Type": kind, "LocalhostProfile": local}
-        detail = "can only be set when seccomp type is Localhost"
-        causes.invalid(f"{where}.localhostProfile", shown, detail)
+        causes.invalid(f"{where}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
 def _app_armor(context: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -147,8 +145,7 @@ def _app_armor(context: Mapping[str, Any], path: str, causes: Causes) -> None:
     elif kind not in _PROFILES:
         causes.not_supported(f"{where}.type", kind, _PROFILES)
     elif local is not None:
-        detail = "can only be set when AppArmor type is Localhost"
-        causes.invalid(f"{where}.localhostProfile", local, detail)
+        causes.invalid(f"{where}.localhostProfile", local, "can only be set when AppArmor type is Localhost")
 
 
 def _app_armor_file(local: str | None, path: str, causes: Causes) -> None:

@@ -70,10 +70,8 @@ def validate_spec(
 
 def _policies(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
-    if restart not in RESTARTS:
-        causes.not_supported(f"{path}.restartPolicy", restart, RESTARTS)
-    if dns not in DNS_POLICIES:
-        causes.not_supported(f"{path}.dnsPolicy", dns, DNS_POLICIES)
+    causes.one_of(restart, RESTARTS, f"{path}.restartPolicy")
+    causes.one_of(dns, DNS_POLICIES, f"{path}.dnsPolicy")
 
 
 def _placing(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -157,19 +155,16 @@ def _dns(config: Mapping[str, Any] | None, policy: str, path: str, causes: Cause
             causes.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
             return
         if not config.get("nameservers"):
-            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            causes.required(f"{path}.nameservers", detail)
+            causes.required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")
             return
     config = config or {}
     servers, searches = config.get("nameservers", ()), config.get("searches", ())
     if len(servers) > _MAX_NAMESERVERS:
-        detail = f"must not have more than {_MAX_NAMESERVERS} nameservers"
-        causes.invalid(f"{path}.nameservers", servers, detail)
+        causes.invalid(f"{path}.nameservers", servers, f"must not have more than {_MAX_NAMESERVERS} nameservers")
     for index, server in enumerate(servers):
         ip(server, f"{path}.nameservers[{index}]", causes)
     if len(searches) > _MAX_SEARCHES:
-        detail = f"must not have more than {_MAX_SEARCHES} search paths"
-        causes.invalid(f"{path}.searches", searches, detail)
+        causes.invalid(f"{path}.searches", searches, f"must not have more than {_MAX_SEARCHES} search paths")
     if len(" ".join(searches)) > _MAX_SEARCH_LENGTH:
         detail = f"must not have more than {_MAX_SEARCH_LENGTH} characters (including spaces) in the search list"
         causes.invalid(f"{path}.searches", searches, detail)
@@ -177,8 +172,7 @@ def _dns(config: Mapping[str, Any] | None, policy: str, path: str, causes: Cause
         if search != ".":
             causes.check(underscored_subdomain, search.removesuffix("."), f"{path}.searches[{index}]")
     for index, option in enumerate(config.get("options", ())):
-        if not option.get("name"):
-            causes.required(f"{path}.options[{index}]", "must not be empty")
+        causes.require(option.get("name"), f"{path}.options[{index}]", "must not be empty")
 
 
 def _resource_claims(claims: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -198,8 +192,7 @@ def _resource_claims(claims: Sequence[Mapping[str, Any]], path: str, causes: Cau
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             causes.invalid(at, shown, detail)
         if own is None and template is None:
-            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            causes.invalid(at, shown, detail)
+            causes.invalid(at, shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if key in claim:
                 causes.check(subdomain, claim[key], f"{at}.{key}")

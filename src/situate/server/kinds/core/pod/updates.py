@@ -53,8 +53,7 @@ def _validate(pod: Object, spec: Mapping[str, Any], causes: Causes) -> None:
     if spec.get("ephemeralContainers"):
         causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        detail = "cannot be set until all schedulingGates have been cleared"
-        causes.forbidden("spec.nodeName", detail)
+        causes.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def _whole(pod: Object, spec: Mapping[str, Any], causes: Causes) -> None:
@@ -136,8 +135,7 @@ def _deadline(new: int | None, old: int | None, causes: Causes) -> bool:
 def _tolerations(new: Sequence[Mapping[str, Any]], old: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     now = [_but_seconds(one) for one in new]
     if not all(_but_seconds(one) in now for one in old):
-        detail = "existing toleration can not be modified except its tolerationSeconds"
-        causes.forbidden("spec.tolerations", detail)
+        causes.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
 
 
 def _but_seconds(toleration: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,13 +196,11 @@ def _narrowed(new: Mapping[str, Any], old: Mapping[str, Any], causes: Causes) ->
     now = new.get(REQUIRED, {}).get("nodeSelectorTerms", ())
     where = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if before and len(before) != len(now):
-        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        causes.invalid(where, now or None, detail)
+        causes.invalid(where, now or None, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for index, (mine, was) in enumerate(zip(now, before, strict=False)):
         if not _only_more(mine, was):
-            detail = "only additions are allowed (no mutations or deletions)"
-            causes.invalid(f"{where}[{index}]", mine, detail)
+            causes.invalid(f"{where}[{index}]", mine, "only additions are allowed (no mutations or deletions)")
 
 
 def _only_more(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -247,8 +243,7 @@ def _nominated(new: str, old: str, spec: Mapping[str, Any], causes: Causes) -> N
         return
     causes.check(subdomain, new, "status.nominatedNodeName")
     if spec.get("nodeName"):
-        detail = "may not be set on pods that are already bound to a node"
-        causes.forbidden("status.nominatedNodeName", detail)
+        causes.forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node")
 
 
 def _transitions(status: Mapping[str, Any], before: Mapping[str, Any], spec: Mapping[str, Any], causes: Causes) -> None:
@@ -272,11 +267,8 @@ def _claim_statuses(statuses: Sequence[Mapping[str, Any]], claims: Sequence[Mapp
     for index, one in enumerate(statuses):
         at, name = f"status.resourceClaimStatuses[{index}]", one.get("name", "")
         if name not in known:
-            detail = "must match the name of an entry in `spec.resourceClaims`"
-            causes.invalid(f"{at}.name", name, detail)
-        if name in seen:
-            causes.duplicate(f"{at}.name", name)
-        seen.add(name)
+            causes.invalid(f"{at}.name", name, "must match the name of an entry in `spec.resourceClaims`")
+        causes.unique(name, seen, f"{at}.name")
         if "resourceClaimName" in one:
             causes.check(subdomain, one["resourceClaimName"], f"{at}.resourceClaimName")
 
@@ -294,5 +286,4 @@ def _addresses(status: Mapping[str, Any], before: Mapping[str, Any], causes: Cau
             ip(one, f"status.{key}[{index}]", causes, known)
         if len(found) > 2 or (len(found) == 2 and not is_dual_stack(found)):
             shown = [{"IP": one} for one in found]
-            detail = "may specify no more than one IP for each IP family"
-            causes.invalid(f"status.{key}", shown, detail)
+            causes.invalid(f"status.{key}", shown, "may specify no more than one IP for each IP family")

@@ -48,10 +48,7 @@ def volumes(found: Sequence[Source], pod_name: str, is_pod: bool, path: str, cau
         if pod_name and name and "ephemeral" in volume:
             for problem in subdomain(f"{pod_name}-{name}"):
                 causes.invalid(f"{at}.name", name, f"PVC name {quoted(f'{pod_name}-{name}')}: {problem}")
-        if not name:
-            causes.required(f"{at}.name")
-        else:
-            causes.check(dns_label, name, f"{at}.name")
+        causes.require_valid(dns_label, name, f"{at}.name")
         if name in right:
             causes.duplicate(f"{at}.name", name)
         if len(causes) == before:
@@ -74,8 +71,7 @@ def _volume(volume: Source, path: str, causes: Causes) -> None:
         count += 1
         if check_source := _SOURCES.get(key):
             check_source(volume[key], f"{path}.{key}", causes)
-    if not count:
-        causes.required(path, "must specify a volume type")
+    causes.require(count, path, "must specify a volume type")
 
 
 def _empty_dir(source: Source, path: str, causes: Causes) -> None:
@@ -94,23 +90,19 @@ def host_path(source: Source, path: str, causes: Causes) -> None:
 
 def nfs(source: Source, path: str, causes: Causes) -> None:
     where = source.get("path", "")
-    if not source.get("server"):
-        causes.required(f"{path}.server")
-    if not where:
-        causes.required(f"{path}.path")
+    causes.require(source.get("server"), f"{path}.server")
+    causes.require(where, f"{path}.path")
     if not where.startswith("/"):
         causes.invalid(f"{path}.path", where, "must be an absolute path")
 
 
 def _git_repo(source: Source, path: str, causes: Causes) -> None:
-    if not source.get("repository"):
-        causes.required(f"{path}.repository")
+    causes.require(source.get("repository"), f"{path}.repository")
     descending(source.get("directory", ""), f"{path}.directory", causes)
 
 
 def _claim(source: Source, path: str, causes: Causes) -> None:
-    if not source.get("claimName"):
-        causes.required(f"{path}.claimName")
+    causes.require(source.get("claimName"), f"{path}.claimName")
 
 
 def _mode(mode: int | None, path: str, causes: Causes) -> None:
@@ -120,8 +112,7 @@ def _mode(mode: int | None, path: str, causes: Causes) -> None:
 
 def _files(name_key: str) -> Callable[[Source, str, Causes], None]:
     def check_files(source: Source, path: str, causes: Causes) -> None:
-        if not source.get(name_key):
-            causes.required(f"{path}.{name_key}")
+        causes.require(source.get(name_key), f"{path}.{name_key}")
         _mode(source.get("defaultMode"), f"{path}.defaultMode", causes)
         for index, item in enumerate(source.get("items", ())):
             _item(item, f"{path}.items[{index}]", causes)
@@ -130,10 +121,8 @@ def _files(name_key: str) -> Callable[[Source, str, Causes], None]:
 
 
 def _item(item: Source, path: str, causes: Causes) -> None:
-    if not item.get("key"):
-        causes.required(f"{path}.key")
-    if not item.get("path"):
-        causes.required(f"{path}.path")
+    causes.require(item.get("key"), f"{path}.key")
+    causes.require(item.get("path"), f"{path}.path")
     not_reserved(item.get("path", ""), f"{path}.path", causes)
     _mode(item.get("mode"), f"{path}.mode", causes)
 
@@ -145,14 +134,12 @@ def _downward(source: Source, path: str, causes: Causes) -> None:
 
 
 def _downward_item(item: Source, path: str, causes: Causes) -> None:
-    if not item.get("path"):
-        causes.required(f"{path}.path")
+    causes.require(item.get("path"), f"{path}.path")
     not_reserved(item.get("path", ""), f"{path}.path", causes)
     if "fieldRef" in item:
         field_ref(item["fieldRef"], VOLUME_FIELDS, f"{path}.fieldRef", causes)
         if "resourceFieldRef" in item:
-            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            causes.invalid(path, "resource", detail)
+            causes.invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
     elif "resourceFieldRef" in item:
         resource_ref(item["resourceFieldRef"], f"{path}.resourceFieldRef", causes, volume=True)
     else:
@@ -178,8 +165,7 @@ def _projected(source: Source, path: str, causes: Causes) -> None:
 
 
 def _projected_files(source: Source, seen: set[str], whole: str, path: str, causes: Causes) -> None:
-    if not source.get("name"):
-        causes.required(f"{path}.name")
+    causes.require(source.get("name"), f"{path}.name")
     for index, item in enumerate(source.get("items", ())):
         _item(item, f"{path}.items[{index}]", causes)
         _new_path(item.get("path", ""), source.get("name", ""), seen, whole, causes)
@@ -233,8 +219,7 @@ def _ephemeral(source: Source, path: str, causes: Causes) -> None:
 
 def _image(source: Source, path: str, causes: Causes) -> None:
     policy = source.get("pullPolicy", "")
-    if policy not in ("Always", "IfNotPresent", "Never"):
-        causes.not_supported(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never"))
+    causes.one_of(policy, ("Always", "IfNotPresent", "Never"), f"{path}.pullPolicy")
 
 
 _SOURCES: Final[Mapping[str, Callable[[Source, str, Causes], None]]] = {
@@ -293,20 +278,17 @@ def mounts(container: Source, known: Volumes, path: str, causes: Causes) -> None
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
         name, where = mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            causes.required(f"{path}[{index}].name")
+        causes.require(name, f"{path}[{index}].name")
         if name not in known:
             causes.not_found(f"{path}[{index}].name", name)
-        if not where:
-            causes.required(f"{path}[{index}].mountPath")
+        causes.require(where, f"{path}[{index}].mountPath")
         if where in seen:
             causes.invalid(f"{path}[{index}].mountPath", where, "must be unique")
         seen.add(where)
         if name in at_devices:
             causes.invalid(f"{path}[{index}].name", name, "must not already exist in volumeDevices")
         if where in at_devices.values():
-            detail = "must not already exist as a path in volumeDevices"
-            causes.invalid(f"{path}[{index}].mountPath", where, detail)
+            causes.invalid(f"{path}[{index}].mountPath", where, "must not already exist as a path in volumeDevices")
         if len(mount) > 2:
             _mount_options(mount, container, index, path, causes)
 
@@ -316,8 +298,7 @@ def _mount_options(mount: Source, container: Source, index: int, path: str, caus
         descending(inside, f"{path}.subPath", causes)
     if expression := mount.get("subPathExpr"):
         if inside:
-            detail = "subPathExpr and subPath are mutually exclusive"
-            causes.invalid(f"{path}[{index}].subPathExpr", expression, detail)
+            causes.invalid(f"{path}[{index}].subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
         descending(expression, f"{path}.subPathExpr", causes)
     propagation = mount.get("mountPropagation")
     if propagation is not None:
@@ -349,8 +330,7 @@ def devices(container: Source, known: Volumes, path: str, causes: Causes) -> Non
     paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices", ())):
         at, name, where = f"{path}[{index}]", device.get("name", ""), device.get("devicePath", "")
-        if not name:
-            causes.required(f"{at}.name")
+        causes.require(name, f"{at}.name")
         if name in names:
             causes.invalid(f"{at}.name", name, "must be unique")
         if name not in known:
@@ -358,8 +338,7 @@ def devices(container: Source, known: Volumes, path: str, causes: Causes) -> Non
         elif "persistentVolumeClaim" not in known[name] and "ephemeral" not in known[name]:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             causes.invalid(f"{at}.name", name, detail)
-        if not where:
-            causes.required(f"{at}.devicePath")
+        causes.require(where, f"{at}.devicePath")
         if where in paths:
             causes.invalid(f"{at}.devicePath", where, "must be unique")
         if ".." in where.split("/"):
@@ -369,6 +348,5 @@ def devices(container: Source, known: Volumes, path: str, causes: Causes) -> Non
         if name in mounted:
             causes.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
         if where in mounted.values():
-            detail = "must not already exist as a path in volumeMounts"
-            causes.invalid(f"{at}.devicePath", where, detail)
+            causes.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
         names.add(name)

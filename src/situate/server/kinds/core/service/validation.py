@@ -59,8 +59,7 @@ def _check(service: Object, old: Object | None, causes: Causes) -> None:
         ip(one, f"spec.externalIPs[{index}]", causes, was.get("externalIPs", ()))
         if len(causes) == before:
             endpoint_ip(one, f"spec.externalIPs[{index}]", causes)
-    if kind not in TYPES:
-        causes.not_supported("spec.type", kind, TYPES)
+    causes.one_of(kind, TYPES, "spec.type")
     _port_numbers(kind, ports, causes)
     _balancer(service, spec, was, causes)
     _traffic(spec, causes)
@@ -71,10 +70,7 @@ def _external_name(spec: Mapping[str, Any], causes: Causes) -> None:
         if spec.get(key):
             causes.forbidden(f"spec.{key}", "may not be set for ExternalName services")
     name = spec.get("externalName", "").removesuffix(".")
-    if name:
-        causes.check(subdomain, name, "spec.externalName")
-    else:
-        causes.required("spec.externalName")
+    causes.require_valid(subdomain, name, "spec.externalName")
 
 
 def _port(port: Mapping[str, Any], named: bool, names: set[str], path: str, causes: Causes) -> None:
@@ -83,12 +79,9 @@ def _port(port: Mapping[str, Any], named: bool, names: set[str], path: str, caus
         causes.required(f"{path}.name")
     elif name:
         causes.check(dns_label, name, f"{path}.name")
-        if name in names:
-            causes.duplicate(f"{path}.name", name)
-        names.add(name)
+        causes.unique(name, names, f"{path}.name")
     causes.check(port_number, port.get("port", 0), f"{path}.port")
-    if port.get("protocol") not in PROTOCOLS:
-        causes.not_supported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
+    causes.one_of(port.get("protocol", ""), PROTOCOLS, f"{path}.protocol")
     port_or_name(port.get("targetPort", 0), f"{path}.targetPort", causes)
     if "appProtocol" in port:
         causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
@@ -142,8 +135,7 @@ def _addresses(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) 
     elif every and not own:
         causes.invalid("spec.clusterIPs", every, "must be empty when `clusterIP` is not specified")
     for index, family in enumerate(families):
-        if family not in ("IPv4", "IPv6"):
-            causes.not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+        causes.one_of(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]")
         if family in families[:index]:
             causes.duplicate(f"spec.ipFamilies[{index}]", family)
     policy, policies = spec.get("ipFamilyPolicy"), ("PreferDualStack", "RequireDualStack", "SingleStack")
