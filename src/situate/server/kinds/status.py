@@ -6,13 +6,15 @@ A kind whose status has fields that are always written has them from the start.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.naming import dns_label
 from situate.server.objects import Object
 
-__all__ = ["counts", "name_warnings", "never_less", "not_more", "reset_status"]
+__all__ = ["MORE_THAN_ALL", "name_warnings", "never_less", "not_more", "reset_status", "within_replicas"]
+
+MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
 
 
 def reset_status(*zeros: str) -> Callable[[Object], None]:
@@ -22,11 +24,6 @@ def reset_status(*zeros: str) -> Callable[[Object], None]:
         obj["status"] = dict.fromkeys(zeros, 0)
 
     return reset
-
-
-def counts(status: Mapping[str, Any], names: Sequence[str], causes: Causes) -> None:
-    for name in names:
-        causes.at_least_zero(status.get(name, 0), f"status.{name}")
 
 
 def not_more(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
@@ -50,3 +47,10 @@ def name_warnings(obj: Object) -> list[str]:
         "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"
     )
     return [f"metadata.name: {text}: [{' '.join(problems)}]"]
+
+
+def within_replicas(status: Mapping[str, Any], causes: Causes) -> None:
+    """The counts of a ReplicaSet or a ReplicationController."""
+    within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
+    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)

@@ -17,7 +17,9 @@ After the type, words say how patches merge the field, as Kubernetes' OpenAPI do
     set                                       a list of different scalars; strategic merge adds to it if it is `merged`
     whole                                     a list or an object with one owner as a whole; `merged key`, if strategic
                                               merge merges it all the same; `replaced`, if that replaces the object
-Without them, objects are merged field by field, and a list is one value.
+Without them, objects are merged field by field, and a list is one value. Last come rules for values:
+    >=0, >=1                                  the least value that validation lets through
+    nonempty                                  validation asks for a value
 `+Message number` is a message whose fields, in JSON, are those of the message around it. `string: A B`, `A = type` and
 `enum A: value value` name types that are no messages: refusals call them so. kube-apiserver's messages list an enum's
 values in this order.
@@ -106,6 +108,8 @@ class Field(msgspec.Struct, frozen=True):
     """As OpenAPI has it: by rule what is always written, but for objects and times, which Go writes even if absent."""
     merge: str = ""
     """How patches merge it, in the words of the table."""
+    rules: tuple[str, ...] = ()
+    """What validation asks of its value; what an enum allows is in its type."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -187,8 +191,13 @@ def _field(section: str, text: str) -> Field:
         pointer="?" in kind,
         always="!" in kind,
         required="*" in kind or (by_rule and "~" not in kind),
-        merge=" ".join(words),
+        merge=" ".join(word for word in words if not _is_rule(word)),
+        rules=tuple(filter(_is_rule, words)),
     )
+
+
+def _is_rule(word: str) -> bool:
+    return word == "nonempty" or word.startswith(">=")
 
 
 @cache

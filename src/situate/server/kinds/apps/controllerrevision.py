@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -13,13 +14,15 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_FIELDS: Final = Fields("apps.v1.ControllerRevision")
+
 
 def _default(obj: Object) -> None:
     obj.setdefault("revision", 0)
 
 
 def _validate(obj: Object, causes: Causes) -> None:
-    causes.at_least_zero(obj.get("revision", 0), "revision")
+    _FIELDS.check(obj, "", causes, "revision")
     data = obj.get("data")
     if data is None:
         causes.required("data", "data is mandatory")
@@ -28,7 +31,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 
 def _validate_update(new: Object, old: Object, causes: Causes) -> None:
-    causes.at_least_zero(new.get("revision", 0), "revision")
+    _FIELDS.check(new, "", causes, "revision")
     causes.immutable(new.get("data"), old.get("data"), "data")
 
 

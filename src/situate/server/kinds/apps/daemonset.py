@@ -5,33 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
-from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
+from situate.server.kinds.core.podtemplate import that_stay, validate_template
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
-from situate.server.kinds.status import counts, never_less, reset_status
+from situate.server.kinds.status import never_less, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("apps.v1.DaemonSetSpec")
+_STATUS: Final = Fields("apps.v1.DaemonSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 HISTORY: Final = 10
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 """An annotation in place of what was a field of the spec: how often the template changed."""
 
 _ZEROS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-_COUNTS: Final = (
-    *_ZEROS,
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
-)
 
 
 def _default(obj: Object) -> None:
@@ -78,9 +73,9 @@ def _validate(obj: Object, causes: Causes) -> None:
         causes.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     validate_template(template, "spec.template", causes)
     that_stay(spec, "spec", "DaemonSet", causes)
-    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    _SPEC.check(spec, "spec", causes, "minReadySeconds")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
-    causes.at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
+    _SPEC.check(spec, "spec", causes, "revisionHistoryLimit")
 
 
 def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -112,7 +107,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _validate_status(new: Object, old: Object, causes: Causes) -> None:
-    counts(new.get("status", {}), _COUNTS, causes)
+    _STATUS.check(new.get("status", {}), "status", causes)
     never_less(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
-from situate.server.kinds.apps.replicaset import MORE_THAN_ALL, validate_pods
+from situate.server.kinds.apps.replicaset import validate_pods
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.status import counts, never_less, not_more, reset_status
+from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired, selector
@@ -18,21 +19,12 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("apps.v1.DeploymentSpec")
+_STATUS: Final = Fields("apps.v1.DeploymentStatus")
 RECREATE, ROLLING = "Recreate", "RollingUpdate"
 PROGRESS_DEADLINE_S: Final = 600
 HISTORY: Final = 10
 QUARTER: Final = "25%"
-
-_COUNTS: Final = (
-    "observedGeneration",
-    "replicas",
-    "updatedReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "unavailableReplicas",
-    "terminatingReplicas",
-    "collisionCount",
-)
 
 
 def _default(obj: Object) -> None:
@@ -67,17 +59,13 @@ def _prepare_status(new: Object, old: Object) -> None:
 
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
+    _SPEC.check(spec, "spec", causes, "replicas")
     validate_pods(spec, causes)
     _strategy(spec.get("strategy", {}), "spec.strategy", causes)
-    wait = spec.get("minReadySeconds", 0)
-    causes.at_least_zero(wait, "spec.minReadySeconds")
-    causes.at_least_zero(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
+    _SPEC.check(spec, "spec", causes, "minReadySeconds revisionHistoryLimit progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
-    if deadline is not None:
-        causes.at_least_zero(deadline, "spec.progressDeadlineSeconds")
-        if deadline <= wait:
-            causes.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        causes.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -111,7 +99,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
-    counts(status, _COUNTS, causes)
+    _STATUS.check(status, "status", causes)
     not_more(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)
     not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
     never_less(status, old.get("status", {}), "collisionCount", causes)

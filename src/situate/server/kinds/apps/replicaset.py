@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of, that_stay
-from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
+from situate.server.kinds.core.podtemplate import that_stay, validate_template
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector
-from situate.server.kinds.status import counts, not_more, reset_status
+from situate.server.kinds.status import reset_status, within_replicas
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
-__all__ = ["MORE_THAN_ALL", "KIND", "validate_pods"]
+__all__ = ["KIND", "validate_pods"]
 
-MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
-_COUNTS: Final = (
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "terminatingReplicas",
-)
+_SPEC: Final = Fields("apps.v1.ReplicaSetSpec")
+_STATUS: Final = Fields("apps.v1.ReplicaSetStatus")
 
 
 def _default(obj: Object) -> None:
@@ -43,8 +37,7 @@ def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
 
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
-    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    _SPEC.check(spec, "spec", causes)
     validate_pods(spec, causes)
 
 
@@ -55,10 +48,8 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
-    counts(status, _COUNTS, causes)
-    within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
-    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
+    _STATUS.check(status, "status", causes)
+    within_replicas(status, causes)
 
 
 def _selectable(obj: Object) -> Mapping[str, str]:

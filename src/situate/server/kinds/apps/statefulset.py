@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of, that_stay
-from situate.server.kinds.apps.replicaset import MORE_THAN_ALL
+from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec, validate_claim_spec
-from situate.server.kinds.core.podtemplate import validate_template
+from situate.server.kinds.core.podtemplate import that_stay, validate_template
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector, template_labels
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.naming import dns_label
-from situate.server.kinds.status import counts, never_less, not_more, reset_status
+from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired
@@ -22,6 +22,10 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("apps.v1.StatefulSetSpec")
+_ORDINALS: Final = Fields("apps.v1.StatefulSetOrdinals")
+_ROLLING: Final = Fields("apps.v1.RollingUpdateStatefulSetStrategy")
+_STATUS: Final = Fields("apps.v1.StatefulSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 ORDERED, PARALLEL = "OrderedReady", "Parallel"
 RETAIN, DELETE = "Retain", "Delete"
@@ -38,15 +42,6 @@ _MAY_CHANGE: Final = (
 FORBIDDEN_CHANGE: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
-_COUNTS: Final = (
-    "replicas",
-    "readyReplicas",
-    "currentReplicas",
-    "updatedReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "collisionCount",
 )
 
 
@@ -98,15 +93,12 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: 
         causes.invalid("spec.podManagementPolicy", policy, f"must be '{ORDERED}' or '{PARALLEL}'")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
     for when, what in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
-        if what not in (RETAIN, DELETE):
-            at = f"spec.persistentVolumeClaimRetentionPolicy.{when}"
-            causes.not_supported(at, what, [RETAIN, DELETE])
+        causes.one_of(what, (RETAIN, DELETE), f"spec.persistentVolumeClaimRetentionPolicy.{when}")
     if new:
         for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
             validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{index}].spec", causes)
-    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
-    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    causes.at_least_zero(spec.get("ordinals", {}).get("start", 0), "spec.ordinals.start")
+    _SPEC.check(spec, "spec", causes)
+    _ORDINALS.check(spec.get("ordinals", {}), "spec.ordinals", causes)
     if new and spec.get("serviceName"):
         causes.check(dns_label, spec["serviceName"], "spec.serviceName")
     if own_selector(spec, "spec", "statefulset", "", causes):
@@ -120,8 +112,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     if rolling is not None:
         shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
     if kind == ROLLING:
-        if rolling is not None:
-            causes.at_least_zero(rolling.get("partition", 0), f"{path}.rollingUpdate.partition")
+        _ROLLING.check(rolling or {}, f"{path}.rollingUpdate", causes)
     elif kind == ON_DELETE:
         if rolling is not None:
             causes.invalid(f"{path}.rollingUpdate", shown, f"only allowed for updateStrategy '{ROLLING}'")
@@ -162,7 +153,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
-    counts(status, _COUNTS, causes)
+    _STATUS.check(status, "status", causes)
     within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     not_more(status, within, "replicas", MORE_THAN_ALL, causes)
     not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than status.readyReplicas", causes)

@@ -12,6 +12,7 @@ from situate.core.reconcile.cron import ScheduleError, parse_schedule
 from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.batch.wording import schedule_problem
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
@@ -20,11 +21,11 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("batch.v1.CronJobSpec")
 MAX_NAME: Final = 52
 """The controller adds up to 11 characters for the name of a Job."""
 SUCCESSFUL: Final = 3
 FAILED: Final = 1
-_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}", re.ASCII).fullmatch
 
 
@@ -52,20 +53,18 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 def _validate_spec(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:
     _schedule(spec, was, causes)
-    causes.at_least_zero(spec.get("startingDeadlineSeconds", 0), "spec.startingDeadlineSeconds")
+    _SPEC.check(spec, "spec", causes, "startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (was is None or was.get("timeZone") != zone):
         _zone(zone, causes)
-    policy = spec.get("concurrencyPolicy", "")
-    causes.require_one_of(policy, _CONCURRENCY, "spec.concurrencyPolicy")
+    _SPEC.check(spec, "spec", causes, "concurrencyPolicy")
     job = spec.get("jobTemplate", {}).get("spec", {})
     validate_spec(job, "spec.jobTemplate.spec", causes)
     if "selector" in job:
         causes.invalid("spec.jobTemplate.spec.selector", job["selector"], "`selector` will be auto-generated")
     if job.get("manualSelector"):
         causes.not_supported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"])
-    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        causes.at_least_zero(spec.get(name, 0), f"spec.{name}")
+    _SPEC.check(spec, "spec", causes, "successfulJobsHistoryLimit failedJobsHistoryLimit")
 
 
 def _schedule(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Causes) -> None:

@@ -14,14 +14,14 @@ from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, o
 from situate.server.kinds.batch.spec import INDEXED
 from situate.server.kinds.conditions import is_true
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.status import counts
+from situate.server.kinds.fields import Fields
 from situate.server.objects import Object
 
 __all__ = ["validate_status"]
 
 COMPLETE, FAILED = "Complete", "Failed"
 FAILURE_TARGET, CRITERIA_MET = "FailureTarget", "SuccessCriteriaMet"
-_NUMBERS: Final = ("active", "succeeded", "failed", "ready", "terminating")
+_STATUS: Final = Fields("batch.v1.JobStatus")
 _AT: Final = "status.conditions"
 
 
@@ -60,7 +60,7 @@ class _Change:
 
 def validate_status(new: Object, old: Object, causes: Causes) -> None:
     change = _Change(new.get("spec", {}), new.get("status", {}), old.get("status", {}))
-    counts(change.status, _NUMBERS, causes)
+    _STATUS.check(change.status, "status", causes, "active succeeded failed ready terminating")
     rules: tuple[Callable[[_Change, Causes], None], ...] = (
         _uncounted,
         _endings,

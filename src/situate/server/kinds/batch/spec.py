@@ -9,11 +9,13 @@ from typing import Any, Final
 from situate.server.kinds.batch.policies import failure_policy, success_policy
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.go_structs import SUCCESS_POLICY, inside
 from situate.server.kinds.naming import pattern_text, subdomain
 
 __all__ = ["INDEXED", "NON_INDEXED", "default_pods", "spec_warnings", "validate_spec"]
 
+_SPEC: Final = Fields("batch.v1.JobSpec")
 INDEXED, NON_INDEXED = "Indexed", "NonIndexed"
 NEVER, ON_FAILURE = "Never", "OnFailure"
 MAX_PARALLEL: Final = 100_000
@@ -24,15 +26,6 @@ MAX_OF_MANY: Final = 10_000
 MAX_MANAGED_BY: Final = 63
 NOT_INDEXED: Final = "requires indexed completion mode"
 
-_NUMBERS: Final = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)
 _PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _IS_PATH = re.compile(_PATH, re.ASCII).fullmatch
 
@@ -47,15 +40,13 @@ def default_pods(spec: dict[str, Any]) -> None:
 
 def validate_spec(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     """All but the selector."""
-    for name in _NUMBERS:
-        causes.at_least_zero(spec.get(name, 0), f"{path}.{name}")
+    _SPEC.check(spec, path, causes)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if "managedBy" in spec:
         _managed_by(spec["managedBy"], f"{path}.managedBy", causes)
     mode = spec.get("completionMode")
-    if mode is not None and mode not in (NON_INDEXED, INDEXED):
-        causes.not_supported(f"{path}.completionMode", mode, [NON_INDEXED, INDEXED])
+    _SPEC.check(spec, path, causes, "completionMode")
     if mode == INDEXED:
         _indexed(spec, path, causes)
     elif mode is None or mode == NON_INDEXED:
@@ -118,10 +109,8 @@ def _many(parallelism: int, failed: int | None, path: str, causes: Causes) -> No
 
 
 def _replacement(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    policy = spec.get("podReplacementPolicy")
     allowed = ["Failed"] if "podFailurePolicy" in spec else ["Failed", "TerminatingOrFailed"]
-    if policy is not None and policy not in allowed:
-        causes.not_supported(path, policy, allowed)
+    causes.one_of(spec.get("podReplacementPolicy", "Failed"), allowed, path)
 
 
 def _restarts(spec: Mapping[str, Any], path: str, causes: Causes) -> None:

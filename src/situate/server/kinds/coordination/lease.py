@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes
+from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
@@ -12,6 +13,7 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("coordination.v1.LeaseSpec")
 _NOT_OFFERED: Final = ("strategy", "preferredHolder")
 """Elections that the API server takes part in: off by default in this release."""
 
@@ -31,11 +33,10 @@ def _prepare_update(new: Object, _old: Object) -> None:
 
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
-    if transitions is not None and transitions < 0:
-        causes.invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE)
+    _SPEC.check(spec, "spec", causes)
 
 
 KIND: Final = Kind(

@@ -10,7 +10,6 @@ from posixpath import normpath
 from typing import Any, Final
 
 from situate.server.kinds.core.persistentvolumeclaim import (
-    VOLUME_MODES,
     access_modes,
     modes_shown,
     phase_shown,
@@ -19,6 +18,7 @@ from situate.server.kinds.core.persistentvolumeclaim import (
 from situate.server.kinds.core.pod.paths import no_backsteps
 from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amount, positive_amount
@@ -29,6 +29,7 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("core.v1.PersistentVolumeSpec")
 RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _SOURCES: Final = (
     "hostPath",
@@ -115,8 +116,7 @@ def _validate(volume: Object, causes: Causes) -> None:
         causes.forbidden("spec.persistentVolumeReclaimPolicy", "may not be 'recycle' for a hostPath mount of '/'")
     if name := spec.get("storageClassName"):
         causes.check(subdomain, name, "spec.storageClassName")
-    if spec.get("volumeMode", "Block") not in VOLUME_MODES:
-        causes.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES)
+    _SPEC.check(spec, "spec", causes, "volumeMode")
     if "volumeAttributesClassName" in spec:
         _attributes_class(spec, causes)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.naming import dns_label, subdomain
@@ -36,6 +37,7 @@ __all__ = [
     "storage_class",
 ]
 
+_SPEC: Final = Fields("core.v1.PersistentVolumeClaimSpec")
 OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SHORT_MODES: Final = {
     "ReadWriteOnce": "RWO",
@@ -45,7 +47,6 @@ _SHORT_MODES: Final = {
 }
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-VOLUME_MODES: Final = ("Block", "Filesystem")
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 IMMUTABLE_SPEC: Final = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -130,8 +131,7 @@ def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, a
         positive_amount(asked, where, causes)
     if name := spec.get("storageClassName"):
         causes.check(subdomain, name, f"{path}.storageClassName")
-    if spec.get("volumeMode", "Block") not in VOLUME_MODES:
-        causes.not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
+    _SPEC.check(spec, path, causes, "volumeMode")
     for key in ("dataSource", "dataSourceRef"):
         if key in spec:
             _source(spec[key], any_group, f"{path}.{key}", causes)

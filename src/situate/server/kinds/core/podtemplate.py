@@ -13,7 +13,14 @@ from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
-__all__ = ["KIND", "default_template", "template_warnings", "validate_template", "validate_template_update"]
+__all__ = [
+    "KIND",
+    "default_template",
+    "template_warnings",
+    "validate_template",
+    "validate_template_update",
+    "that_stay",
+]
 
 
 def default_template(template: dict[str, Any]) -> None:
@@ -55,6 +62,16 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 def _warnings(obj: Object) -> list[str]:
     return template_warnings(obj.get("template", {}), "template")
+
+
+def that_stay(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> None:
+    """Their pods are never done."""
+    pod = spec.get("template", {}).get("spec", {})
+    if pod.get("restartPolicy") != "Always":
+        causes.not_supported(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"])
+    if "activeDeadlineSeconds" in pod:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        causes.forbidden(f"{path}.template.spec.activeDeadlineSeconds", text)
 
 
 KIND: Final = Kind(

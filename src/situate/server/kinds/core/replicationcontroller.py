@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import subdomain_problems
-from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
+from situate.server.kinds.core.podtemplate import default_template, template_warnings, that_stay, validate_template
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
+from situate.server.kinds.status import within_replicas
 from situate.server.kinds.strategy import Strategy, again, drop_status, keep_status
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
-_COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+_SPEC: Final = Fields("core.v1.ReplicationControllerSpec")
+_STATUS: Final = Fields("core.v1.ReplicationControllerStatus")
 
 
 def _default(controller: Object) -> None:
@@ -41,10 +44,10 @@ def _prepare_create(controller: Object) -> None:
 
 def _validate(controller: Object, causes: Causes) -> None:
     spec = controller.get("spec", {})
-    causes.at_least_zero(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    _SPEC.check(spec, "spec", causes, "minReadySeconds")
     selector = spec.get("selector", {})
     causes.require(selector, "spec.selector")
-    causes.at_least_zero(spec.get("replicas", 0), "spec.replicas")
+    _SPEC.check(spec, "spec", causes, "replicas")
     template = spec.get("template")
     if template is None:
         causes.required("spec.template")
@@ -57,26 +60,13 @@ def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: 
     if any(found.get(key) != value for key, value in selector.items()):
         causes.invalid("spec.template.metadata.labels", found or None, "`selector` does not match template `labels`")
     validate_template(template, "spec.template", causes)
-    spec = template.get("spec", {})
-    if spec.get("restartPolicy") != "Always":
-        where = "spec.template.spec.restartPolicy"
-        causes.not_supported(where, spec.get("restartPolicy", ""), ("Always",))
-    if "activeDeadlineSeconds" in spec:
-        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
-        causes.forbidden("spec.template.spec.activeDeadlineSeconds", detail)
+    that_stay({"template": template}, "spec", "ReplicationController", causes)
 
 
 def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
-    for key in _COUNTS:
-        causes.at_least_zero(status.get(key, 0), f"status.{key}")
-    total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
-    for key in _COUNTS[1:4]:
-        if status.get(key, 0) > total:
-            causes.invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas")
-    if status.get("availableReplicas", 0) > ready:
-        detail = "cannot be greater than readyReplicas"
-        causes.invalid("status.availableReplicas", status.get("availableReplicas", 0), detail)
+    _STATUS.check(status, "status", causes)
+    within_replicas(status, causes)
 
 
 def _selectable(controller: Object) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.addresses import endpoint_ip, ip, is_ipv6
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -17,9 +18,9 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_FIELDS: Final = Fields("discovery.v1.EndpointSlice")
+_PORT: Final = Fields("discovery.v1.EndpointPort")
 IPV4, IPV6, FQDN = "IPv4", "IPv6", "FQDN"
-_TYPES: Final = (FQDN, IPV4, IPV6)
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 MAX_ENDPOINTS: Final = 1_000
 MAX_ADDRESSES: Final = 100
 MAX_PORTS: Final = 20_000
@@ -48,8 +49,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 
 def _all_but_endpoints(obj: Object, causes: Causes) -> None:
-    kind = obj.get("addressType", "")
-    causes.require_one_of(kind, _TYPES, "addressType")
+    _FIELDS.check(obj, "", causes)
     ports = obj.get("ports") or ()
     if len(ports) > MAX_PORTS:
         causes.too_many("ports", len(ports), MAX_PORTS)
@@ -64,11 +64,7 @@ def _ports(ports: Sequence[Mapping[str, Any]], causes: Causes) -> None:
         if name:
             causes.check(dns_label, name, f"{at}.name")
         causes.unique(name, seen, f"{at}.name")
-        protocol = port.get("protocol")
-        if protocol is None:
-            causes.required(f"{at}.protocol")
-        elif protocol not in _PROTOCOLS:
-            causes.not_supported(f"{at}.protocol", protocol, _PROTOCOLS)
+        _PORT.check(port, at, causes)
         if "appProtocol" in port:
             causes.check(qualified_name_problems, port["appProtocol"], f"{at}.appProtocol")
 

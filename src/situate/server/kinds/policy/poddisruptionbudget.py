@@ -7,18 +7,19 @@ from typing import Any, Final
 
 from situate.server.kinds.conditions import conditions
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment
-from situate.server.kinds.status import counts, reset_status
+from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
-_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-_UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
+_SPEC: Final = Fields("policy.v1.PodDisruptionBudgetSpec")
+_STATUS: Final = Fields("policy.v1.PodDisruptionBudgetStatus")
 
 
 def _validate(obj: Object, causes: Causes) -> None:
@@ -30,9 +31,7 @@ def _validate(obj: Object, causes: Causes) -> None:
             portion(spec[name], f"spec.{name}", causes)
             at_most_all(spec[name], f"spec.{name}", causes)
     causes.label_selector(spec.get("selector"), "spec.selector")
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _UNHEALTHY:
-        causes.not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
+    _SPEC.check(spec, "spec", causes, "unhealthyPodEvictionPolicy")
 
 
 def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     conditions(status.get("conditions", ()), "status.conditions", causes)
-    counts(status, _COUNTS, causes)
+    _STATUS.check(status, "status", causes)
 
 
 KIND: Final = Kind(
@@ -52,7 +51,7 @@ KIND: Final = Kind(
     short_names=("pdb",),
     subresources=("status",),
     strategy=Strategy(
-        prepare_create=reset_status(*_COUNTS),
+        prepare_create=reset_status("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"),
         prepare_update=keep_status,
         validate=_validate,
         validate_update=again(_validate),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
@@ -12,12 +13,12 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_SPEC: Final = Fields("x.v1alpha1.PodGroupSpec")
+
 
 def _validate_plugin_group(obj: Object, causes: Causes) -> None:
     """As its CustomResourceDefinition says: types, and no more than that."""
-    spec = obj.get("spec", {})
-    for name in ("minMember", "scheduleTimeoutSeconds"):
-        causes.at_least_zero(spec.get(name, 0), f"spec.{name}")
+    _SPEC.check(obj.get("spec", {}), "spec", causes)
 
 
 KIND: Final = Kind(

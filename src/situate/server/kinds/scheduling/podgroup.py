@@ -13,6 +13,7 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.status import reset_status
@@ -23,12 +24,12 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_ALPHA_SPEC: Final = Fields("scheduling.v1alpha2.PodGroupSpec")
 HIGHEST: Final = 1_000_000_000
 
 
 MAX_TOPOLOGIES: Final = 1
 MAX_CLAIMS: Final = 4
-_MODES: Final = ("Pod", "PodGroup")
 
 
 def _default_group(obj: Object) -> None:
@@ -47,9 +48,8 @@ def _validate_group(obj: Object, causes: Causes) -> None:
     _policy(spec.get("schedulingPolicy", {}), "spec.schedulingPolicy", causes)
     _topology(spec.get("schedulingConstraints", {}).get("topology", ()), causes)
     _claims(spec.get("resourceClaims", ()), causes)
-    mode = spec.get("disruptionMode")
-    if isinstance(mode, str) and mode not in _MODES:
-        causes.not_supported("spec.disruptionMode", mode, _MODES)
+    if isinstance(spec.get("disruptionMode"), str):
+        _ALPHA_SPEC.check(spec, "spec", causes, "disruptionMode")
     if spec.get("priorityClassName"):
         causes.check(subdomain, spec["priorityClassName"], "spec.priorityClassName")
     if spec.get("priority", 0) > HIGHEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -12,7 +13,7 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
-PREEMPTS, NEVER = "PreemptLowerPriority", "Never"
+_FIELDS: Final = Fields("scheduling.v1.PriorityClass")
 HIGHEST: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"
 SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -20,7 +21,7 @@ SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical
 
 def _default_priority(obj: Object) -> None:
     obj.setdefault("value", 0)
-    obj.setdefault("preemptionPolicy", PREEMPTS)
+    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _prepare_priority(obj: Object) -> None:
@@ -38,11 +39,7 @@ def _validate_priority(obj: Object, causes: Causes) -> None:
             causes.forbidden("metadata.name", text)
     elif value > HIGHEST:
         causes.forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST}")
-    policy = obj.get("preemptionPolicy", "")
-    if not policy:
-        causes.required("preemptionPolicy")
-    elif policy not in (PREEMPTS, NEVER):
-        causes.not_supported("preemptionPolicy", policy, [PREEMPTS, NEVER])
+    _FIELDS.check(obj, "", causes)
 
 
 def _not_of_system(name: str, value: int, default: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import READ_ONLY, Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
@@ -12,11 +13,12 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_POD: Final = Fields("situate.v1alpha1.BoundPod")
+
 
 def _validate_snapshot(obj: Object, causes: Causes) -> None:
     for index, pod in enumerate(obj.get("spec", {}).get("pods", ())):
-        for name in ("namespace", "name", "uid"):
-            causes.require(pod.get(name), f"spec.pods[{index}].{name}")
+        _POD.check(pod, f"spec.pods[{index}]", causes)
 
 
 KIND: Final = Kind(

@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import READ_ONLY, Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 from situate.server.tables.columns import table
 
-__all__ = ["PHASES", "KIND"]
+__all__ = ["KIND"]
 
-PHASES: Final = ("pending", "reserved", "bound", "running", "failed", "evicted", "rebinding")
+_SPEC: Final = Fields("situate.v1alpha1.PlacementDecisionSpec")
+_STATUS: Final = Fields("situate.v1alpha1.PlacementDecisionStatus")
 
 
 def _validate_decision(obj: Object, causes: Causes) -> None:
-    spec = obj.get("spec", {})
-    causes.require(spec.get("podUID"), "spec.podUID")
-    causes.at_least_zero(spec.get("bindingVersion", 0), "spec.bindingVersion")
-    phase = obj.get("status", {}).get("phase")
-    if phase is not None and phase not in PHASES:
-        causes.not_supported("status.phase", phase, PHASES)
+    _SPEC.check(obj.get("spec", {}), "spec", causes)
+    _STATUS.check(obj.get("status", {}), "status", causes, "phase")
 
 
 KIND: Final = Kind(

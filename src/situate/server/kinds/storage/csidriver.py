@@ -19,10 +19,6 @@ LONGEST_TOKEN_S: Final = 2**32
 LEAST_PERIOD_S: Final = 10
 
 
-_FS_GROUP: Final = ("File", "None", "ReadWriteOnceWithFSType")
-_LIFECYCLE: Final = ("Persistent", "Ephemeral")
-
-
 def _default_driver(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("attachRequired", True)
@@ -42,13 +38,12 @@ def _prepare_driver_update(new: Object, old: Object) -> None:
 
 def _validate_driver(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    policy = spec.get("fsGroupPolicy")
-    if policy is not None and policy not in _FS_GROUP:
-        causes.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP)
+    groups = ("File", "None", "ReadWriteOnceWithFSType")
+    causes.one_of(spec.get("fsGroupPolicy", "None"), groups, "spec.fsGroupPolicy")
     tokens = spec.get("tokenRequests", ())
     _tokens(tokens, causes)
     for mode in spec.get("volumeLifecycleModes", ()):
-        causes.one_of(mode, _LIFECYCLE, "spec.volumeLifecycleModes")
+        causes.one_of(mode, ("Persistent", "Ephemeral"), "spec.volumeLifecycleModes")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < LEAST_PERIOD_S:
         text = f"must be greater than or equal to {LEAST_PERIOD_S} seconds"

@@ -8,6 +8,7 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.core.pod.volumes import csi_driver
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -15,6 +16,7 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
+_ALLOCATABLE: Final = Fields("storage.v1.VolumeNodeResources")
 MAX_NODE_ID: Final = 256
 
 
@@ -24,7 +26,7 @@ def _validate_node(obj: Object, causes: Causes) -> None:
         at, name = f"spec.drivers[{index}]", driver.get("name", "")
         csi_driver(name, f"{at}.name", causes)
         _node_id(driver.get("nodeID", ""), f"{at}.nodeID", causes)
-        causes.at_least_zero(driver.get("allocatable", {}).get("count", 0), f"{at}.allocatable.count")
+        _ALLOCATABLE.check(driver.get("allocatable", {}), f"{at}.allocatable", causes)
         causes.unique(name, seen, f"{at}.name")
         _topology_keys(driver.get("topologyKeys") or (), at, causes)
 

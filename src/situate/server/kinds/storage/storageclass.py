@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
@@ -15,16 +16,13 @@ from situate.server.tables.columns import table
 
 __all__ = ["KIND", "size_of"]
 
+_FIELDS: Final = Fields("storage.v1.StorageClass")
 MAX_PARAMETERS: Final = 512
 MAX_PARAMETERS_SIZE: Final = 256 * 1024
-
-
 DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-_RECLAIM: Final = ("Delete", "Retain")
-_BINDING: Final = ("Immediate", "WaitForFirstConsumer")
 
 
 def size_of(found: Mapping[str, str]) -> int:
@@ -44,13 +42,8 @@ def _validate_class(obj: Object, causes: Causes) -> None:
     else:
         causes.required("provisioner")
     _parameters(obj.get("parameters", {}), causes)
-    policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
-    if policy and policy not in _RECLAIM:
-        causes.not_supported("reclaimPolicy", policy, _RECLAIM)
-    if mode is None:
-        causes.required("volumeBindingMode")
-    elif mode not in _BINDING:
-        causes.not_supported("volumeBindingMode", mode, _BINDING)
+    causes.one_of(obj.get("reclaimPolicy") or "Delete", ("Delete", "Retain"), "reclaimPolicy")
+    _FIELDS.check(obj, "", causes, "volumeBindingMode")
     _topologies(obj.get("allowedTopologies", ()), causes)
 
 

@@ -10,27 +10,27 @@ __all__ = ["TABLE"]
 TABLE: Final = """
 [batch.v1]
 string: JobConditionType
-enum CompletionMode: Indexed NonIndexed
+enum CompletionMode: NonIndexed Indexed
 enum ConcurrencyPolicy: Allow Forbid Replace
 enum PodFailurePolicyAction: Count FailIndex FailJob Ignore
 enum PodFailurePolicyOnExitCodesOperator: In NotIn
 enum PodReplacementPolicy: Failed TerminatingOrFailed
 kind CronJob: metadata 1 meta.v1.ObjectMeta!; spec 2 CronJobSpec!*; status 3 CronJobStatus!
-CronJobSpec: schedule 1 string!; timeZone 8 string?; startingDeadlineSeconds 2 int64?; concurrencyPolicy 3
-    ConcurrencyPolicy; suspend 4 bool?; jobTemplate 5 JobTemplateSpec!*; successfulJobsHistoryLimit 6 int32?;
-    failedJobsHistoryLimit 7 int32?
+CronJobSpec: schedule 1 string!; timeZone 8 string?; startingDeadlineSeconds 2 int64? >=0; concurrencyPolicy 3
+    ConcurrencyPolicy nonempty; suspend 4 bool?; jobTemplate 5 JobTemplateSpec!*; successfulJobsHistoryLimit 6 int32?
+    >=0; failedJobsHistoryLimit 7 int32? >=0
 CronJobStatus: active 1 [core.v1.ObjectReference]; lastScheduleTime 4 Time?; lastSuccessfulTime 5 Time?
 kind Job: metadata 1 meta.v1.ObjectMeta!; spec 2 JobSpec!; status 3 JobStatus!
 JobCondition: type 1 JobConditionType!; status 2 core.v1.ConditionStatus!; lastProbeTime 3 Time!; lastTransitionTime 4
     Time!; reason 5 string; message 6 string
-JobSpec: parallelism 1 int32?; completions 2 int32?; activeDeadlineSeconds 3 int64?; podFailurePolicy 11
-    PodFailurePolicy?; successPolicy 16 SuccessPolicy?; backoffLimit 7 int32?; backoffLimitPerIndex 12 int32?;
-    maxFailedIndexes 13 int32?; selector 4 meta.v1.LabelSelector? whole; manualSelector 5 bool?; template 6
-    core.v1.PodTemplateSpec!*; ttlSecondsAfterFinished 8 int32?; completionMode 9 CompletionMode?; suspend 10 bool?;
+JobSpec: parallelism 1 int32? >=0; completions 2 int32? >=0; activeDeadlineSeconds 3 int64? >=0; podFailurePolicy 11
+    PodFailurePolicy?; successPolicy 16 SuccessPolicy?; backoffLimit 7 int32? >=0; backoffLimitPerIndex 12 int32? >=0;
+    maxFailedIndexes 13 int32? >=0; selector 4 meta.v1.LabelSelector? whole; manualSelector 5 bool?; template 6
+    core.v1.PodTemplateSpec!*; ttlSecondsAfterFinished 8 int32? >=0; completionMode 9 CompletionMode?; suspend 10 bool?;
     podReplacementPolicy 14 PodReplacementPolicy?; managedBy 15 string?
-JobStatus: conditions 1 [JobCondition] whole merged type; startTime 2 Time?; completionTime 3 Time?; active 4 int32;
-    succeeded 5 int32; failed 6 int32; terminating 11 int32?; completedIndexes 7 string; failedIndexes 10 string?;
-    uncountedTerminatedPods 8 UncountedTerminatedPods?; ready 9 int32?
+JobStatus: conditions 1 [JobCondition] whole merged type; startTime 2 Time?; completionTime 3 Time?; active 4 int32
+    >=0; succeeded 5 int32 >=0; failed 6 int32 >=0; terminating 11 int32? >=0; completedIndexes 7 string; failedIndexes
+    10 string?; uncountedTerminatedPods 8 UncountedTerminatedPods?; ready 9 int32? >=0
 JobTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 JobSpec!
 PodFailurePolicy: rules 1 [PodFailurePolicyRule]!
 PodFailurePolicyOnExitCodesRequirement: containerName 1 string?; operator 2 PodFailurePolicyOnExitCodesOperator!; values

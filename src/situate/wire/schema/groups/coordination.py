@@ -12,5 +12,5 @@ TABLE: Final = """
 string: CoordinatedLeaseStrategy
 kind Lease: metadata 1 meta.v1.ObjectMeta!; spec 2 LeaseSpec!
 LeaseSpec: holderIdentity 1 string?; leaseDurationSeconds 2 int32?; acquireTime 3 MicroTime?; renewTime 4 MicroTime?;
-    leaseTransitions 5 int32?; strategy 6 CoordinatedLeaseStrategy?; preferredHolder 7 string?
+    leaseTransitions 5 int32? >=0; strategy 6 CoordinatedLeaseStrategy?; preferredHolder 7 string?
 """

@@ -18,7 +18,7 @@ string: Capability ClaimResourceStatus ConditionStatus ContainerRestartPolicy Co
 enum AppArmorProfileType: Localhost RuntimeDefault Unconfined
 enum AzureDataDiskCachingMode: None ReadOnly ReadWrite
 enum AzureDataDiskKind: Dedicated Managed Shared
-enum DNSPolicy: ClusterFirst ClusterFirstWithHostNet Default None
+enum DNSPolicy: ClusterFirstWithHostNet ClusterFirst Default None
 enum HostPathType: "" BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket
 enum IPFamily: "" IPv4 IPv6
 enum IPFamilyPolicy: PreferDualStack RequireDualStack SingleStack
@@ -36,13 +36,13 @@ enum PersistentVolumeReclaimPolicy: Delete Recycle Retain
 enum PodFSGroupChangePolicy: Always OnRootMismatch
 enum PodPhase: Failed Pending Running Succeeded Unknown
 enum PodQOSClass: BestEffort Burstable Guaranteed
-enum PreemptionPolicy: Never PreemptLowerPriority
+enum PreemptionPolicy: PreemptLowerPriority Never
 enum ProcMountType: Default Unmasked
 enum Protocol: SCTP TCP UDP
 enum PullPolicy: Always IfNotPresent Never
 enum ResourceQuotaScope: BestEffort CrossNamespacePodAffinity NotBestEffort NotTerminating PriorityClass Terminating
     VolumeAttributesClass
-enum RestartPolicy: Always Never OnFailure
+enum RestartPolicy: Always OnFailure Never
 enum ScopeSelectorOperator: DoesNotExist Exists In NotIn
 enum SeccompProfileType: Localhost RuntimeDefault Unconfined
 enum ServiceAffinity: ClientIP None
@@ -56,8 +56,8 @@ enum Signal: SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL 
     SIGRTMIN+6 SIGRTMIN+7 SIGRTMIN+8 SIGRTMIN+9 SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU
     SIGURG SIGUSR1 SIGUSR2 SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ
 enum SupplementalGroupsPolicy: Merge Strict
-enum TaintEffect: NoExecute NoSchedule PreferNoSchedule
-enum TerminationMessagePolicy: FallbackToLogsOnError File
+enum TaintEffect: NoSchedule PreferNoSchedule NoExecute
+enum TerminationMessagePolicy: File FallbackToLogsOnError
 enum TolerationOperator: Equal Exists Gt Lt
 enum URIScheme: HTTP HTTPS
 enum UnsatisfiableConstraintAction: DoNotSchedule ScheduleAnyway
@@ -102,7 +102,7 @@ Container: name 1 string!; image 2 string; command 3 [string]; args 4 [string]; 
     imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool; stdinOnce 17 bool; tty 18 bool
 ContainerExtendedResourceRequest: containerName 1 string!; resourceName 2 string!; requestName 3 string!
 ContainerImage: names 1 [string]!~; sizeBytes 2 int64
-ContainerPort: name 1 string; hostPort 2 int32; containerPort 3 int32!; protocol 4 Protocol; hostIP 5 string
+ContainerPort: name 1 string; hostPort 2 int32; containerPort 3 int32!; protocol 4 Protocol nonempty; hostIP 5 string
 ContainerResizePolicy: resourceName 1 ResourceName!; restartPolicy 2 ResourceResizeRestartPolicy!
 ContainerRestartRule: action 1 ContainerRestartRuleAction*; exitCodes 2 ContainerRestartRuleOnExitCodes?
 ContainerRestartRuleOnExitCodes: operator 1 ContainerRestartRuleOnExitCodesOperator*; values 2 [int32] set
@@ -304,8 +304,8 @@ PodTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 PodSpec!
 PortStatus: port 1 int32!; protocol 2 Protocol!; error 3 string?
 PortworxVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool
 PreferredSchedulingTerm: weight 1 int32!; preference 2 NodeSelectorTerm!* whole
-Probe: +ProbeHandler 1; initialDelaySeconds 2 int32; timeoutSeconds 3 int32; periodSeconds 4 int32; successThreshold 5
-    int32; failureThreshold 6 int32; terminationGracePeriodSeconds 7 int64?
+Probe: +ProbeHandler 1; initialDelaySeconds 2 int32 >=0; timeoutSeconds 3 int32 >=0; periodSeconds 4 int32 >=0;
+    successThreshold 5 int32 >=0; failureThreshold 6 int32 >=0; terminationGracePeriodSeconds 7 int64?
 ProbeHandler: exec 1 ExecAction?; httpGet 2 HTTPGetAction?; tcpSocket 3 TCPSocketAction?; grpc 4 GRPCAction?
 ProjectedVolumeSource: sources 1 [VolumeProjection]!~; defaultMode 2 int32?
 QuobyteVolumeSource: registry 1 string!; volume 2 string!; readOnly 3 bool; user 4 string; group 5 string; tenant 6
@@ -318,10 +318,10 @@ kind ReplicationController: metadata 1 meta.v1.ObjectMeta!; spec 2 ReplicationCo
     ReplicationControllerStatus!
 ReplicationControllerCondition: type 1 ReplicationControllerConditionType!; status 2 ConditionStatus!;
     lastTransitionTime 3 Time!; reason 4 string; message 5 string
-ReplicationControllerSpec: replicas 1 int32?; minReadySeconds 4 int32; selector 2 {string} whole; template 3
+ReplicationControllerSpec: replicas 1 int32? >=0; minReadySeconds 4 int32 >=0; selector 2 {string} whole; template 3
     PodTemplateSpec?
-ReplicationControllerStatus: replicas 1 int32!; fullyLabeledReplicas 2 int32; readyReplicas 4 int32; availableReplicas 5
-    int32; observedGeneration 3 int64; conditions 6 [ReplicationControllerCondition] by type
+ReplicationControllerStatus: replicas 1 int32! >=0; fullyLabeledReplicas 2 int32 >=0; readyReplicas 4 int32 >=0;
+    availableReplicas 5 int32 >=0; observedGeneration 3 int64 >=0; conditions 6 [ReplicationControllerCondition] by type
 ResourceClaim: name 1 string!; request 2 string
 ResourceFieldSelector: containerName 1 string; resource 2 string!; divisor 3 Quantity!
 ResourceHealth: resourceID 1 ResourceID!; health 2 ResourceHealthStatus; message 6 string?
@@ -371,14 +371,14 @@ StorageOSVolumeSource: volumeName 1 string; volumeNamespace 2 string; fsType 3 s
     LocalObjectReference? whole
 Sysctl: name 1 string!; value 2 string!
 TCPSocketAction: port 1 IntOrString!*; host 2 string
-Taint: key 1 string!; value 2 string; effect 3 TaintEffect!; timeAdded 4 Time?
+Taint: key 1 string!; value 2 string; effect 3 TaintEffect! nonempty; timeAdded 4 Time?
 Toleration: key 1 string; operator 2 TolerationOperator; value 3 string; effect 4 TaintEffect; tolerationSeconds 5
     int64?
 TopologySelectorLabelRequirement: key 1 string!; values 2 [string]!
 TopologySelectorTerm: matchLabelExpressions 1 [TopologySelectorLabelRequirement]
-TopologySpreadConstraint: maxSkew 1 int32!; topologyKey 2 string!; whenUnsatisfiable 3 UnsatisfiableConstraintAction!;
-    labelSelector 4 meta.v1.LabelSelector? whole; minDomains 5 int32?; nodeAffinityPolicy 6 NodeInclusionPolicy?;
-    nodeTaintsPolicy 7 NodeInclusionPolicy?; matchLabelKeys 8 [string]
+TopologySpreadConstraint: maxSkew 1 int32! >=1; topologyKey 2 string!; whenUnsatisfiable 3
+    UnsatisfiableConstraintAction!; labelSelector 4 meta.v1.LabelSelector? whole; minDomains 5 int32? >=1;
+    nodeAffinityPolicy 6 NodeInclusionPolicy?; nodeTaintsPolicy 7 NodeInclusionPolicy?; matchLabelKeys 8 [string]
 TypedLocalObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!
 TypedObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!; namespace 4 string?
 Volume: name 1 string!; +VolumeSource 2

@@ -15,9 +15,9 @@ Endpoint: addresses 1 [string]! set; conditions 2 EndpointConditions!; hostname 
     EndpointHints?
 EndpointConditions: ready 1 bool?; serving 2 bool?; terminating 3 bool?
 EndpointHints: forZones 1 [ForZone]; forNodes 2 [ForNode]
-EndpointPort: name 1 string?; protocol 2 core.v1.Protocol?; port 3 int32?; appProtocol 4 string?
-kind EndpointSlice: metadata 1 meta.v1.ObjectMeta!; addressType 4 AddressType!; endpoints 2 [Endpoint]!~; ports 3
-    [EndpointPort]!~
+EndpointPort: name 1 string?; protocol 2 core.v1.Protocol? nonempty; port 3 int32?; appProtocol 4 string?
+kind EndpointSlice: metadata 1 meta.v1.ObjectMeta!; addressType 4 AddressType! nonempty; endpoints 2 [Endpoint]!~; ports
+    3 [EndpointPort]!~
 ForNode: name 1 string!
 ForZone: name 1 string!
 """

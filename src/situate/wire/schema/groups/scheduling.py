@@ -10,7 +10,7 @@ __all__ = ["TABLE"]
 TABLE: Final = """
 [scheduling.v1]
 kind PriorityClass: metadata 1 meta.v1.ObjectMeta!; value 2 int32!~; globalDefault 3 bool; description 4 string;
-    preemptionPolicy 5 core.v1.PreemptionPolicy?
+    preemptionPolicy 5 core.v1.PreemptionPolicy? nonempty
 [scheduling.v1alpha2]
 enum DisruptionMode: Pod PodGroup
 BasicSchedulingPolicy:

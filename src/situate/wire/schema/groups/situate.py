@@ -10,16 +10,17 @@ __all__ = ["TABLE"]
 
 TABLE: Final = """
 [situate.v1alpha1]
+enum BindingPhase: pending reserved bound running failed evicted rebinding
 kind NodeSnapshot: metadata - meta.v1.ObjectMeta!; spec - NodeSnapshotSpec?; status - NodeSnapshotStatus?
 NodeSnapshotSpec: pods - [BoundPod]; configuration - NodeConfiguration?
 NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewIntervalSeconds - int32?
 NodeSnapshotStatus: allocated - core.v1.ResourceList
-BoundPod: namespace - string?; name - string?; uid - string?; bindingVersion - int64?; hostPorts - [string]; gpus -
-    [string]
+BoundPod: namespace - string? nonempty; name - string? nonempty; uid - string? nonempty; bindingVersion - int64?;
+    hostPorts - [string]; gpus - [string]
 kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
-PlacementDecisionSpec: podUID - string?; node - string?; bindingVersion - int64?; scheduler - string?; snapshotVersion -
-    string?
-PlacementDecisionStatus: phase - string?; phases - [PlacementPhase]; reason - string?; message - string?; score -
+PlacementDecisionSpec: podUID - string? nonempty; node - string?; bindingVersion - int64? >=0; scheduler - string?;
+    snapshotVersion - string?
+PlacementDecisionStatus: phase - BindingPhase?; phases - [PlacementPhase]; reason - string?; message - string?; score -
     int64?; scores - [NodeScore]; alternatives - [string]; refusals - [NodeRefusals]; nodes - int64?; feasible - int64?;
     attempts - int64?; wakesOn - [string]
 PlacementPhase: phase - string?; at - Time?
@@ -41,7 +42,7 @@ NamespaceViewStatus: phase - string?; workloads - int64?; pods - int64?; waiting
     int64?; succeeded - int64?; failed - int64?; leaving - int64?; readyPods - int64?; requested - core.v1.ResourceList
 [x.v1alpha1]
 kind PodGroup: metadata - meta.v1.ObjectMeta!; spec - PodGroupSpec?*; status - PodGroupStatus?
-PodGroupSpec: minMember - int32?; minResources - core.v1.ResourceList; scheduleTimeoutSeconds - int32?
+PodGroupSpec: minMember - int32? >=0; minResources - core.v1.ResourceList; scheduleTimeoutSeconds - int32? >=0
 PodGroupStatus: phase - string?; occupiedBy - string?; running - int32?; succeeded - int32?; failed - int32?;
     scheduleStartTime - Time?
 """

@@ -23,7 +23,7 @@ kind CSIStorageCapacity: metadata 1 meta.v1.ObjectMeta!; nodeTopology 2 meta.v1.
     string!; capacity 4 Quantity?; maximumVolumeSize 5 Quantity?
 kind StorageClass: metadata 1 meta.v1.ObjectMeta!; provisioner 2 string!; parameters 3 {string}; reclaimPolicy 4
     core.v1.PersistentVolumeReclaimPolicy?; mountOptions 5 [string]; allowVolumeExpansion 6 bool?; volumeBindingMode 7
-    VolumeBindingMode?; allowedTopologies 8 [core.v1.TopologySelectorTerm]
+    VolumeBindingMode? nonempty; allowedTopologies 8 [core.v1.TopologySelectorTerm]
 TokenRequest: audience 1 string!; expirationSeconds 2 int64?
 kind VolumeAttachment: metadata 1 meta.v1.ObjectMeta!; spec 2 VolumeAttachmentSpec!*; status 3 VolumeAttachmentStatus!
 VolumeAttachmentSource: persistentVolumeName 1 string?; inlineVolumeSpec 2 core.v1.PersistentVolumeSpec?
@@ -31,5 +31,5 @@ VolumeAttachmentSpec: attacher 1 string!; source 2 VolumeAttachmentSource!*; nod
 VolumeAttachmentStatus: attached 1 bool!; attachmentMetadata 2 {string}; attachError 3 VolumeError?; detachError 4
     VolumeError?
 VolumeError: time 1 Time!; message 2 string; errorCode 3 int32?
-VolumeNodeResources: count 1 int32?
+VolumeNodeResources: count 1 int32? >=0
 """

@@ -11,14 +11,15 @@ from situate.server.kinds.core.pod.handlers import lifecycle, probes
 from situate.server.kinds.core.pod.security import container_security
 from situate.server.kinds.core.pod.volumes import Volumes, devices, mounts
 from situate.server.kinds.field_errors import Causes, forbidden, invalid
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, port_name, port_number
 from situate.server.kinds.quantities import resources
 
 __all__ = ["Surroundings", "containers", "ephemeral_containers", "init_containers", "images_trimmed"]
 
+_CONTAINER: Final = Fields("core.v1.Container")
+_PORT: Final = Fields("core.v1.ContainerPort")
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 RESTARTS: Final = ("Always", "Never", "OnFailure")
 _ACTIONS: Final = ("Restart", "RestartAllContainers")
 _MAX_RULES, _MAX_CODES = 20, 255
@@ -139,8 +140,7 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
     elif problems := dns_label(name):
         causes.extend(invalid(f"{path}.name", name, problem) for problem in problems)
     causes.require(container.get("image"), f"{path}.image")
-    policy = container.get("terminationMessagePolicy", "")
-    causes.one_of(policy, MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
+    _CONTAINER.check(container, path, causes, "terminationMessagePolicy")
     if "ports" in container:
         _ports(container["ports"], f"{path}.ports", causes)
     if "env" in container:
@@ -151,8 +151,7 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
         mounts(container, around.volumes, f"{path}.volumeMounts", causes)
     if "volumeDevices" in container:
         devices(container, around.volumes, f"{path}.volumeDevices", causes)
-    policy = container.get("imagePullPolicy", "")
-    causes.one_of(policy, PULL_POLICIES, f"{path}.imagePullPolicy")
+    _CONTAINER.check(container, path, causes, "imagePullPolicy")
     if asked := container.get("resources"):
         resources(asked, f"{path}.resources", causes, around.claims)
     if "resizePolicy" in container:
@@ -178,8 +177,7 @@ def _ports(ports: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
             causes.invalid(f"{path}[{index}].containerPort", number, problems[0])
         if host := port.get("hostPort"):
             causes.check(port_number, host, f"{path}[{index}].hostPort")
-        protocol = port.get("protocol", "")
-        causes.require_one_of(protocol, PROTOCOLS, f"{path}[{index}].protocol")
+        _PORT.check(port, f"{path}[{index}]", causes)
 
 
 def _host_ports(ports: Sequence[Mapping[str, Any]], taken: set[str], path: str, causes: Causes) -> None:

@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import header_name, port_name, port_number
 
 __all__ = ["lifecycle", "port_or_name", "probes"]
 
-_NUMBERS: Final = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
+_PROBE: Final = Fields("core.v1.Probe")
+_HTTP_GET: Final = Fields("core.v1.HTTPGetAction")
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
 
@@ -29,8 +25,7 @@ def probes(container: Mapping[str, Any], grace_s: int, path: str, causes: Causes
 
 def _probe(probe: Mapping[str, Any], readiness: bool, grace_s: int, path: str, causes: Causes) -> None:
     _handler(probe, _PROBE_HANDLERS, grace_s, path, causes)
-    for key in _NUMBERS:
-        causes.at_least_zero(probe.get(key, 0), f"{path}.{key}")
+    _PROBE.check(probe, path, causes)
     termination = probe.get("terminationGracePeriodSeconds")
     where = f"{path}.terminationGracePeriodSeconds"
     if termination is not None and termination <= 0:
@@ -72,7 +67,7 @@ def _action(kind: str, action: Mapping[str, Any], grace_s: int, path: str, cause
     elif kind == "httpGet":
         causes.require(action.get("path"), f"{path}.path")
         port_or_name(action.get("port", 0), f"{path}.port", causes)
-        causes.one_of(action.get("scheme", ""), ("HTTP", "HTTPS"), f"{path}.scheme")
+        _HTTP_GET.check(action, path, causes, "scheme")
         for header in action.get("httpHeaders", ()):
             causes.check(header_name, header.get("name", ""), f"{path}.httpHeaders")
     else:

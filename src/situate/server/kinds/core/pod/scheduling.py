@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.selectors import node_selector, preferred_terms
 
 __all__ = ["EFFECTS", "affinity", "gates", "spread", "taint_effect", "tolerations"]
 
+_SPREAD: Final = Fields("core.v1.TopologySpreadConstraint")
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
@@ -81,22 +83,19 @@ def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
 def spread(constraints: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     for index, one in enumerate(constraints):
         at = f"{path}[{index}]"
-        causes.positive(one.get("maxSkew", 0), f"{at}.maxSkew")
+        _SPREAD.check(one, at, causes, "maxSkew")
         key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
         causes.require(key, f"{at}.topologyKey", "can not be empty")
-        causes.one_of(action, ("DoNotSchedule", "ScheduleAnyway"), f"{at}.whenUnsatisfiable")
+        _SPREAD.check(one, at, causes, "whenUnsatisfiable")
         for other in constraints[index + 1 :]:
             if other.get("topologyKey", "") == key and other.get("whenUnsatisfiable", "") == action:
                 causes.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
                 break
-        if "minDomains" in one:
-            causes.positive(one["minDomains"], f"{at}.minDomains")
-            if action != "DoNotSchedule":
-                detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                causes.invalid(f"{at}.minDomains", one["minDomains"], detail)
-        for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if one.get(policy, "Honor") not in ("Honor", "Ignore"):
-                causes.not_supported(f"{at}.{policy}", one[policy], ("Honor", "Ignore"))
+        _SPREAD.check(one, at, causes, "minDomains")
+        if "minDomains" in one and action != "DoNotSchedule":
+            detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+            causes.invalid(f"{at}.minDomains", one["minDomains"], detail)
+        _SPREAD.check(one, at, causes, "nodeAffinityPolicy nodeTaintsPolicy")
         _label_keys({**one, "mismatchLabelKeys": ()}, at, causes)
         causes.label_selector(one.get("labelSelector"), f"{at}.labelSelector")
 

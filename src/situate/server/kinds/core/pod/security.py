@@ -11,10 +11,13 @@ from typing import Any, Final
 
 from situate.server.kinds.core.pod.paths import descending
 from situate.server.kinds.field_errors import Causes, forbidden
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import user_or_group
 
 __all__ = ["container_security", "every_container", "operating_system", "pod_security", "user_namespace"]
 
+_POD: Final = Fields("core.v1.PodSecurityContext")
+_CONTAINER: Final = Fields("core.v1.SecurityContext")
 _SYSCTL = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_TEXT: Final = rf"^({_SYSCTL}[\./])*{_SYSCTL}$"
 _is_sysctl = re.compile(_SYSCTL_TEXT, re.ASCII).fullmatch
@@ -82,16 +85,11 @@ def pod_security(context: Mapping[str, Any], spec: Mapping[str, Any], path: str,
         causes.invalid(f"{path}.shareProcessNamespace", True, detail)
     if "sysctls" in context:
         _sysctls(context["sysctls"], spec, f"{path}.sysctls", causes)
-    _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path, causes)
+    _POD.check(context, path, causes, "fsGroupChangePolicy")
     _seccomp(context, path, causes)
     _app_armor(context, path, causes)
-    _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path, causes)
-    _one_of(context, "seLinuxChangePolicy", ("Recursive",), path, causes)
-
-
-def _one_of(context: Mapping[str, Any], key: str, values: tuple[str, ...], path: str, causes: Causes) -> None:
-    if key in context and context[key] not in values:
-        causes.not_supported(f"{path}.{key}", context[key], values)
+    _POD.check(context, path, causes, "supplementalGroupsPolicy")
+    causes.one_of(context.get("seLinuxChangePolicy", "Recursive"), ("Recursive",), f"{path}.seLinuxChangePolicy")
 
 
 def _sysctls(found: list[Mapping[str, Any]], spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -162,12 +160,9 @@ def container_security(context: Mapping[str, Any], host_users: bool, path: str, 
     for key in ("runAsUser", "runAsGroup"):
         if key in context:
             causes.check(user_or_group, context[key], f"{path}.{key}")
-    mount = context.get("procMount")
-    if mount is not None:
-        if mount not in ("Default", "Unmasked"):
-            causes.not_supported(f"{path}.procMount", mount, ("Default", "Unmasked"))
-        elif host_users and mount == "Unmasked":
-            causes.invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
+    _CONTAINER.check(context, path, causes, "procMount")
+    if host_users and context.get("procMount") == "Unmasked":
+        causes.invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`")
     _seccomp(context, path, causes)
     if context.get("allowPrivilegeEscalation") is False:
         detail = "cannot set `allowPrivilegeEscalation` to false and "

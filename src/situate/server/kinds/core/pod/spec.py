@@ -13,14 +13,13 @@ from situate.server.kinds.core.pod.scheduling import affinity, gates, spread, to
 from situate.server.kinds.core.pod.security import every_container, operating_system, pod_security, user_namespace
 from situate.server.kinds.core.pod.volumes import volumes
 from situate.server.kinds.field_errors import Causes, invalid
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import between_text, dns_label, subdomain, underscored_subdomain
 from situate.server.kinds.quantities import is_huge_pages, nanos, pod_resource_name, resources, text_of, written
 
 __all__ = ["pod_annotations", "validate_spec"]
 
-RESTARTS: Final = ("Always", "OnFailure", "Never")
-DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-PREEMPTION: Final = ("PreemptLowerPriority", "Never")
+_SPEC: Final = Fields("core.v1.PodSpec")
 MIRROR: Final = "kubernetes.io/config.mirror"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MAX_NAMESERVERS, _MAX_SEARCHES, _MAX_SEARCH_LENGTH = 3, 32, 2048
@@ -57,7 +56,7 @@ def validate_spec(
         _pod_resources(spec, path, causes)
     if spec.get("hostNetwork"):
         _host_network(found, is_pod, f"{path}.containers", causes)
-    _policies(spec, path, causes)
+    _SPEC.check(spec, path, causes, "restartPolicy dnsPolicy")
     if "nodeSelector" in spec:
         causes.labels(spec["nodeSelector"], f"{path}.nodeSelector")
     if context := spec.get("securityContext"):
@@ -66,12 +65,6 @@ def validate_spec(
         pod_security({}, spec, f"{path}.securityContext", causes)
     _placing(spec, path, causes)
     _rest(spec, path, causes)
-
-
-def _policies(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
-    causes.one_of(restart, RESTARTS, f"{path}.restartPolicy")
-    causes.one_of(dns, DNS_POLICIES, f"{path}.dnsPolicy")
 
 
 def _placing(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -109,9 +102,7 @@ def _rest(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         ip(alias.get("ip", ""), f"{path}.hostAliases[{index}].ip", causes)
         for place, name in enumerate(alias.get("hostnames", ())):
             causes.check(subdomain, name, f"{path}.hostAliases[{index}].hostnames[{place}]")
-    preemption = spec.get("preemptionPolicy")
-    if preemption is not None and preemption not in PREEMPTION:
-        causes.not_supported(f"{path}.preemptionPolicy", preemption, PREEMPTION)
+    _SPEC.check(spec, path, causes, "preemptionPolicy")
     if "overhead" in spec:
         resources({"limits": spec["overhead"]}, f"{path}.overhead", causes)
     if "os" in spec:

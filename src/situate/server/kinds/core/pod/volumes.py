@@ -12,26 +12,20 @@ from situate.server.kinds.core.persistentvolumeclaim import claim_template
 from situate.server.kinds.core.pod.environment import VOLUME_FIELDS, field_ref, resource_ref
 from situate.server.kinds.core.pod.paths import descending, no_backsteps, not_reserved
 from situate.server.kinds.field_errors import Causes, quoted
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 
 __all__ = ["csi_driver", "devices", "host_path", "mounts", "nfs", "volumes"]
 
+_HOST_PATH: Final = Fields("core.v1.HostPathVolumeSource")
+_IMAGE: Final = Fields("core.v1.ImageVolumeSource")
+_MOUNT: Final = Fields("core.v1.VolumeMount")
 Source: TypeAlias = Mapping[str, Any]
 Volumes: TypeAlias = Mapping[str, Source]
 
 FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 ONE_KIND: Final = "may not specify more than 1 volume type"
-_HOST_PATH_TYPES: Final = (
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-)
 _MIN_TOKEN_S, _MAX_TOKEN_S = 600, 1 << 32
 _MAX_DRIVER: Final = 63
 
@@ -84,8 +78,7 @@ def host_path(source: Source, path: str, causes: Causes) -> None:
         causes.required(f"{path}.path")
         return
     no_backsteps(source["path"], f"{path}.path", causes)
-    if source.get("type", "") not in _HOST_PATH_TYPES:
-        causes.not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES)
+    _HOST_PATH.check(source, path, causes, "type")
 
 
 def nfs(source: Source, path: str, causes: Causes) -> None:
@@ -218,8 +211,7 @@ def _ephemeral(source: Source, path: str, causes: Causes) -> None:
 
 
 def _image(source: Source, path: str, causes: Causes) -> None:
-    policy = source.get("pullPolicy", "")
-    causes.one_of(policy, ("Always", "IfNotPresent", "Never"), f"{path}.pullPolicy")
+    _IMAGE.check(source, path, causes, "pullPolicy")
 
 
 _SOURCES: Final[Mapping[str, Callable[[Source, str, Causes], None]]] = {
@@ -301,13 +293,10 @@ def _mount_options(mount: Source, container: Source, index: int, path: str, caus
             causes.invalid(f"{path}[{index}].subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
         descending(expression, f"{path}.subPathExpr", causes)
     propagation = mount.get("mountPropagation")
-    if propagation is not None:
-        if propagation not in ("Bidirectional", "HostToContainer", "None"):
-            supported = ("Bidirectional", "HostToContainer", "None")
-            causes.not_supported(f"{path}.mountPropagation", propagation, supported)
-        elif propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
-            detail = "Bidirectional mount propagation is available only to privileged containers"
-            causes.forbidden(f"{path}.mountPropagation", detail)
+    _MOUNT.check(mount, path, causes, "mountPropagation")
+    if propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
+        detail = "Bidirectional mount propagation is available only to privileged containers"
+        causes.forbidden(f"{path}.mountPropagation", detail)
     _recursive_read_only(mount, propagation, f"{path}.recursiveReadOnly", causes)
 
 

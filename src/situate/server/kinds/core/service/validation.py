@@ -18,11 +18,13 @@ from situate.server.kinds.core.service.shape import (
     type_of,
 )
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
 __all__ = ["TYPES", "validate", "validate_status", "validate_update"]
 
+_SPEC: Final = Fields("core.v1.ServiceSpec")
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _MAX_AFFINITY_S: Final = 86_400
 _RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
@@ -59,7 +61,7 @@ def _check(service: Object, old: Object | None, causes: Causes) -> None:
         ip(one, f"spec.externalIPs[{index}]", causes, was.get("externalIPs", ()))
         if len(causes) == before:
             endpoint_ip(one, f"spec.externalIPs[{index}]", causes)
-    causes.one_of(kind, TYPES, "spec.type")
+    _SPEC.check(spec, "spec", causes, "type")
     _port_numbers(kind, ports, causes)
     _balancer(service, spec, was, causes)
     _traffic(spec, causes)
@@ -116,9 +118,8 @@ def _port_numbers(kind: str, ports: Sequence[Mapping[str, Any]], causes: Causes)
 
 def _affinity(spec: Mapping[str, Any], causes: Causes) -> None:
     how = spec.get("sessionAffinity", "")
-    if how not in ("ClientIP", NONE):
-        causes.not_supported("spec.sessionAffinity", how, ("ClientIP", NONE))
-    elif how == "ClientIP":
+    _SPEC.check(spec, "spec", causes, "sessionAffinity")
+    if how == "ClientIP":
         seconds = spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds", 0)
         if not 0 < seconds <= _MAX_AFFINITY_S:
             where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
@@ -138,9 +139,7 @@ def _addresses(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) 
         causes.one_of(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]")
         if family in families[:index]:
             causes.duplicate(f"spec.ipFamilies[{index}]", family)
-    policy, policies = spec.get("ipFamilyPolicy"), ("PreferDualStack", "RequireDualStack", "SingleStack")
-    if policy is not None and policy not in policies:
-        causes.not_supported("spec.ipFamilyPolicy", policy, policies)
+    _SPEC.check(spec, "spec", causes, "ipFamilyPolicy")
     if _each_address(every, was.get("clusterIPs", ()), causes):
         _address_families(every, families, causes)
 
@@ -200,8 +199,8 @@ def _traffic(spec: Mapping[str, Any], causes: Causes) -> None:
     if not is_external(spec):
         if policy:
             causes.invalid(where, policy, "may only be set for externally-accessible services")
-    elif policy not in ("Cluster", "Local"):
-        causes.not_supported(where, policy, ("Cluster", "Local"))
+    else:
+        _SPEC.check(spec, "spec", causes, "externalTrafficPolicy")
     port, where = spec.get("healthCheckNodePort", 0), "spec.healthCheckNodePort"
     if not needs_health_port(spec):
         if port:
@@ -211,12 +210,9 @@ def _traffic(spec: Mapping[str, Any], causes: Causes) -> None:
         causes.required(where)
     else:
         causes.check(port_number, port, where)
-    policy, where = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
-    if policy is not None and policy not in ("Cluster", "Local"):
-        causes.not_supported(where, policy, ("Cluster", "Local"))
-    spread, known = spec.get("trafficDistribution"), ("PreferClose", "PreferSameZone", "PreferSameNode")
-    if spread is not None and spread not in known:
-        causes.not_supported("spec.trafficDistribution", spread, known)
+    _SPEC.check(spec, "spec", causes, "internalTrafficPolicy")
+    known = ("PreferClose", "PreferSameZone", "PreferSameNode")
+    causes.one_of(spec.get("trafficDistribution", "PreferClose"), known, "spec.trafficDistribution")
 
 
 def validate_update(new: Object, old: Object, causes: Causes) -> None:
