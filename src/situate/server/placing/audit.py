@@ -1,6 +1,6 @@
-"""Adds up everything again, from the pods themselves, and says where a ledger or a decision says otherwise.
+"""Recomputes everything from the pods, and reports ledgers and decisions that differ.
 
-For tests, and for whoever doubts a store that came from elsewhere. Repairs nothing.
+For tests, and for a store of unknown origin. It repairs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["audit"]
 
 
 def audit(cache: CacheReader) -> list[str]:
-    """What is wrong, a line each, in the order of nodes and pods; empty if nothing is."""
+    """One line for each problem, in the order of nodes and pods."""
     total: dict[str, dict[str, int]] = {}
     there: dict[str, set[str]] = {}
     problems = []
@@ -29,7 +29,7 @@ def audit(cache: CacheReader) -> list[str]:
         found = cache.get(PLACEMENT_DECISIONS, held.namespace, held.name)
         decision = None if found is None else decisions.decoded(found.value)
         if decision is not None and phase_of(pod, decision.phase) != decision.phase:
-            problems.append(f"pod {held.namespace}/{held.name}: its decision is {decision.phase}, and it is not")
+            problems.append(f"pod {held.namespace}/{held.name}: its decision says {decision.phase}, which it is not")
         if node := holds_node(pod):
             there.setdefault(node, set()).add(held.uid)
             sums = total.setdefault(node, {})

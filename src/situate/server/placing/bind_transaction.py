@@ -1,17 +1,17 @@
-"""What joins the transaction of every write of a pod or a node: the node's ledger and the pod's decision.
+"""Extends the transaction of every write of a pod or a node with the node's ledger and the pod's decision.
 
-    a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; if there is room, else 409
+    a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; 409 if there is no room
     it ends, or is gone                                  snapshot - pod; decision moves on, or goes with the pod
-    its phase changes                                    decision moves on; 409 if it must not
+    its phase changes                                    decision moves on; 409 if that is illegal
     a node is created                                    an empty snapshot
-    a node is deleted                                    its snapshot, if nobody is on it; else with the last pod there
+    a node is deleted                                    its snapshot, if no pod is on it; else with the last pod there
 
-Each is guarded by the revision of what it was judged by: the snapshot, the node, the scheduler's lease, the decision.
-If one of them has moved, nothing is written, and all is read and judged again. So no revision of the store has a node
-that holds more than it had to give when the last pod came. A node whose allocatable shrinks may hold more than it has
-to give from then on: nobody comes until there is room again, and nobody is made to leave.
+The transaction is guarded by the revisions of what was checked: the snapshot, the node, the scheduler's lease, the
+decision. If one of them has changed, nothing is written, and the write is retried from the start. So no revision of the
+store has a node that holds more than its allocatable at the time the last pod came. A node whose allocatable shrinks
+may be overfull from then on: no pod comes until there is room again, and no pod has to leave.
 
-Judges by the cache and writes nothing itself. Makes no exception for anybody's pods.
+It reads the cache and writes nothing itself. It makes no exception for anybody's pods.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 STATEFUL_SETS: Final = BY_KIND["apps/v1", "StatefulSet"]
-"""Whose pods come back under the same name."""
+"""Their pods come back under the same name."""
 LEASE: Final = ("kube-system", "situate-scheduler")
-"""The lease whose `leaseTransitions` is the term of the scheduler that binds with one."""
+"""The scheduler's lease. Its `leaseTransitions` is the term that binds carry."""
 BINDING_VERSION: Final = "situate.dev/binding-version"
-"""Annotation: of a Binding, the version that it is to have; of a pod, the version that its status is about."""
+"""Annotation: on a Binding, its version; on a pod, the binding version that its status is about."""
 REMEMBERED: Final = 1 << 16
-"""Of how many nodes the decoded form is remembered. One that is forgotten is decoded again."""
+"""How many decoded nodes and ledgers to cache."""
 
 
 class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,12 +107,12 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class BindTransactions:
-    """Extends the registry's transactions. One for each registry; it remembers only what it need not decode again."""
+    """The TransactionExtension of one registry. It caches only decoded objects."""
 
     def __init__(
         self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: NodeProfile = KUBERNETES
     ) -> None:
-        """`profile`: how agents are told to renew their leases."""
+        """`profile`: how agents renew their leases."""
         self.node_locks = NodeLocks()
         self.demands = DemandCache()
         self.configuration = snapshots.configuration(profile)
@@ -169,20 +169,20 @@ class BindTransactions:
         key = key_of(NODE_SNAPSHOTS, "", name)
         if after is not None:
             if held is not None:
-                return [], []  # of an earlier node of this name, whose pods are there still
+                return [], []  # an earlier node of this name still has pods
             return [At(key, ABSENT)], [Put(key, snapshots.encoded(self.identity(name), Ledger(), self.configuration))]
         if held is None or self.ledger(held)[1].pods:
             return [], []
         return [At(key, Revision(held.revision))], [Delete(key)]
 
-    # -- what agents report ------------------------------------------------------------------------------------------
+    # -- agents' reports ---------------------------------------------------------------------------------------------
 
     def report_guards(self, cache: CacheReader, what: str, node: str, before: Object, after: Object) -> list[Guard]:
-        """If this is a report of a node's agent: that the agent is who holds the node's lease. Raises StatusError."""
+        """Guards that a report comes from the agent that holds the node's lease. Raises StatusError."""
         said = after["metadata"].get("annotations", {}).get(REPORT)
         held = before["metadata"].get("annotations", {}).get(REPORT)
         if said is None or said == held:
-            return []  # somebody else's write
+            return []  # not an agent's report
         lease = cache.get(LEASES, NODE_LEASES, node)
         if why := stale_reason(
             said, held, None if lease is None else _decode_lease(lease.value).spec.lease_transitions
@@ -190,7 +190,7 @@ class BindTransactions:
             raise old_report(what, after["metadata"]["name"], why)
         return [] if lease is None else [At(lease.key, Revision(lease.revision))]
 
-    # -- what was decoded before -------------------------------------------------------------------------------------
+    # -- decoded objects ---------------------------------------------------------------------------------------------
 
     def identity(self, node: str) -> SnapshotMetadata:
         return SnapshotMetadata(node, self._new_uid(), self.now())
@@ -202,7 +202,7 @@ class BindTransactions:
         return self._new_uid()
 
     def ledger(self, held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
-        """A snapshot, decoded: most were encoded here, and are only recognised."""
+        """A decoded snapshot. Most were encoded here and need no decoding."""
         known = self._ledgers.get(held.name)
         if known is not None and known[0] == held.value:
             return known[1], known[2]
@@ -263,7 +263,7 @@ class _PodWrite:
             self._writes.extend(writes)
         after = self._after
         if after is None:
-            self._leave()
+            self._remove_from_node()
             self._end_decision()
             return self._guards, self._writes
         if self._before is not None and returns_from_end(self._before, after):
@@ -273,23 +273,23 @@ class _PodWrite:
         came, held = holds_node(after), holds_node(self._before)
         snapshot_version = ""
         if held and held != came:
-            self._leave()
+            self._remove_from_node()
         if came and held != came:
-            snapshot_version = self._come(after, came, version)
+            snapshot_version = self._add_to_node(after, came, version)
         elif came and self._before is not None and self._before["spec"] != after["spec"]:
-            self._stay(self._before, after, came)
+            self._resize_on_node(self._before, after, came)
         self._decide(after, version, snapshot_version)
         return self._guards, self._writes
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
     def _own_decision(self) -> PlacementDecision | None:
-        """The decision, if it is about this very pod."""
+        """The decision, unless it is about an earlier pod of this name."""
         found = self._decision
         return found if found is not None and found.spec.pod_uid == self._uid else None
 
     def _version(self) -> int:
-        """The binding version that the pod has after this write."""
+        """The pod's binding version after this write."""
         held = 0 if self._decision is None else self._decision.spec.binding_version
         bound = self._before is not None and bool(self._before.get("spec", {}).get("nodeName"))
         binds = not bound and bool((self._after or {}).get("spec", {}).get("nodeName"))
@@ -301,14 +301,14 @@ class _PodWrite:
         return held + 1
 
     def _check_report(self, after: Object) -> None:
-        """What is said of a binding that is not the pod's is not taken."""
+        """Refuse a report about another binding than the pod's."""
         if self._before is None or (self._request is not None and self._request.binds):
             return
         node = self._before.get("spec", {}).get("nodeName", "")
         self._guards += self._transactions.report_guards(self._cache, "pods", node, self._before, after)
         said = after["metadata"].get("annotations", {}).get(BINDING_VERSION)
         if said in (None, self._before["metadata"].get("annotations", {}).get(BINDING_VERSION)):
-            return  # it is not said, or has been before: a pod is bound once, so it holds as it did then
+            return  # unchanged: a pod is bound once, so it is as valid as before
         own = self._own_decision()
         if own is not None and said != str(own.spec.binding_version):
             raise stale_report(self._name, str(said), own.spec.binding_version)
@@ -324,8 +324,8 @@ class _PodWrite:
 
     # -- the node's ledger -------------------------------------------------------------------------------------------
 
-    def _come(self, after: Object, node: str, version: int) -> str:
-        """The pod takes room of a node; the version of the snapshot that was judged."""
+    def _add_to_node(self, after: Object, node: str, version: int) -> str:
+        """Add the pod to a node's ledger; the version of the snapshot before that."""
         request = self._request if self._request is not None and self._request.binds else None
         if request is not None:
             self._check_term(request)
@@ -333,7 +333,7 @@ class _PodWrite:
         if found is None:
             raise no_node(self._name, node, bind=request is not None)
         seen = self._transactions.node(found)
-        # To bind a pod is to add the node's name to its spec, and nothing else.
+        # A bind adds the node's name to the spec and nothing else, so the cached demand of the old spec holds.
         judged = after if request is None or self._before is None else self._before
         demand = self._transactions.demands.of(judged["spec"])
         refusals = (run_refusals if request is None else bind_refusals)(demand.pod, seen.node)
@@ -355,8 +355,8 @@ class _PodWrite:
         self._put_snapshot(node, identity, add(ledger, bound, demand.amounts), revision)
         return str(revision)
 
-    def _leave(self) -> None:
-        """The pod takes no more room of its node."""
+    def _remove_from_node(self) -> None:
+        """Remove the pod from its node's ledger."""
         before = self._before
         node = holds_node(before)
         held = self._cache.get(NODE_SNAPSHOTS, "", node) if node else None
@@ -372,8 +372,8 @@ class _PodWrite:
             self._guards.append(At(held.key, Revision(held.revision)))
             self._writes.append(Delete(held.key))
 
-    def _stay(self, before: Object, after: Object, node: str) -> None:
-        """The pod is where it was. If it takes more by now, there must be room for it."""
+    def _resize_on_node(self, before: Object, after: Object, node: str) -> None:
+        """The pod stays on its node. If it takes more now, there must be room."""
         was, pod = msgspec.convert(before, Pod), msgspec.convert(after, Pod)
         amounts, ports = amounts_of(pod), ports_of(pod)
         held, found = self._cache.get(NODE_SNAPSHOTS, "", node), self._cache.get(NODES, "", node)
@@ -391,7 +391,7 @@ class _PodWrite:
             raise full(self._name, node, grown, bind=False)
         if taken := taken_ports(others, ports):
             raise clashes(self._name, node, taken, bind=False)
-        # What it was given of single GPUs was settled when it was bound.
+        # Its GPU devices were assigned when it was bound.
         bound = LedgerPod(self._namespace, self._name, self._uid, bound.binding_version, ports, bound.gpus)
         self._put_snapshot(node, identity, add(others, bound, amounts), Revision(held.revision))
 
@@ -406,12 +406,12 @@ class _PodWrite:
     # -- the decision ------------------------------------------------------------------------------------------------
 
     def _decide(self, after: Object, version: int, snapshot_version: str) -> None:
-        """Write what was decided, and the phase that the pod is in, if either is new."""
+        """Write the decision and the pod's phase, if either is new."""
         held, request, transactions = self._decision, self._request, self._transactions
         other = held is not None and held.spec.pod_uid != self._uid
         details = None if request is None else request.details
         if self._before is None and not after.get("spec", {}).get("nodeName") and held is None:
-            return  # nothing was decided yet
+            return  # no decision yet
         phase = phase_of(after, None if held is None else held.phase)
         if other and phase == "pending":
             phase = "rebinding"
@@ -442,7 +442,7 @@ class _PodWrite:
         self._cache.expect(key, value, uid_only(decision.metadata.uid))
 
     def _end_decision(self) -> None:
-        """A decision goes with its pod; unless that failed or was evicted, and another of its name is to come."""
+        """Delete the decision with its pod, unless that failed or was evicted and another of its name will come."""
         held = self._decision
         if held is None or self._before is None:
             return
@@ -455,7 +455,7 @@ class _PodWrite:
 
 
 def _comes_back(cache: CacheReader, pod: Object) -> bool:
-    """Whether somebody is there who will make another pod of this name."""
+    """Whether a StatefulSet will create another pod of this name."""
     meta = pod["metadata"]
     for owner in meta.get("ownerReferences", ()):
         if owner.get("controller") and owner.get("kind") == STATEFUL_SETS.kind:

@@ -1,13 +1,13 @@
-"""Binds a pod to a node: one transaction, and every check in it.
+"""Binds a pod to a node in one transaction, with every check in it.
 
     BindWorkload(pod uid, expected binding version, node)
 
-Refused with 409 that says which: another uid or revision, a stale binding version or term, a pod that is bound, going
-or gated, a node that is not there, not eligible or full. Bound: the pod, the node's snapshot and the decision are
-written at one revision, and the answer comes after that is durable. The same (uid, binding version, node) again has the
-same answer, whether or not the first one was heard: whoever lost an answer asks again.
+A 409 says which check failed: another uid or revision, a stale binding version or term, a pod that is bound,
+terminating or gated, a node that does not exist, is not eligible or is full. A bind writes the pod, the node's snapshot
+and the decision at one revision, and returns when that is durable. The same (uid, binding version, node) again gets the
+same response: a caller that lost the response retries.
 
-A crash before the commit leaves a waiting pod; after it, a bound one whose binder may not know. There is nothing else.
+A crash before the commit leaves a pending pod; after it, a bound one. There is nothing in between.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["SUCCESS", "TERM", "Binder", "with_condition"]
 
 TERM: Final = "situate.dev/term"
-"""Annotation of a Binding: the term of the scheduler's lease in which it was decided."""
+"""Annotation of a Binding: the term of the scheduler's lease when it was decided."""
 SUCCESS: Final[Mapping[str, Any]] = {
     "kind": "Status",
     "apiVersion": "v1",
@@ -45,7 +45,7 @@ _OURS: Final = (BINDING_VERSION, TERM)
 
 
 class _SameError(Exception):
-    """The bind that is asked for has been carried out before."""
+    """This very bind was done before."""
 
     def __init__(self, held: StoredObject) -> None:
         super().__init__()
@@ -53,10 +53,7 @@ class _SameError(Exception):
 
 
 class Binder:
-    """Binds, through one registry."""
-
     def __init__(self, registry: Registry, wall_ns: Callable[[], int], locks: NodeLocks) -> None:
-        """`locks`: those of the registry's BindTransactions."""
         self._registry = registry
         self._wall_ns = wall_ns
         self._locks = locks
@@ -79,7 +76,7 @@ class Binder:
         extra_writes: ExtraWrites = no_extra_writes,
         dry_run: bool = False,
     ) -> StoredObject:
-        """Bind; the pod as it was written. Raises StatusError: 404, or 409 that says which check failed."""
+        """The bound pod. Raises StatusError: 404, or 409 that says which check failed."""
 
         def change(obj: Object, held: StoredObject) -> Object:
             self._check(obj, held, node, uid, resource_version, binding_version)
@@ -98,7 +95,7 @@ class Binder:
     def _check(
         self, pod: Object, held: StoredObject, node: str, uid: str, resource_version: str, binding_version: int | None
     ) -> None:
-        """What can be said of the pod alone. Raises StatusError, or _SameError."""
+        """Check the pod itself. Raises StatusError, or _SameError."""
         if uid and uid != held.uid:
             raise other_uid(held.name, uid, held.uid)
         there = pod.get("spec", {}).get("nodeName", "")
@@ -121,7 +118,7 @@ class Binder:
         return (spec.pod_uid, spec.binding_version) == (pod.uid, binding_version)
 
     def _bound(self, pod: Object, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Object:
-        """The pod as the API server writes it when it is bound: a new object, of which most is the old one's."""
+        """The pod as the API server writes it when it is bound: a new object that shares most of the old one."""
         status = dict(pod.get("status", {}))
         status.pop("nominatedNodeName", None)
         status["conditions"] = list(status.get("conditions", ()))
@@ -135,7 +132,7 @@ class Binder:
         return pod
 
     async def create_binding(self, asked: CreateRequest) -> Object:
-        """POST of a Binding, to a pod or to `bindings`. Of any scheduler: what is ours is in annotations."""
+        """POST of a Binding, to a pod or to `bindings`, by any scheduler. Our own fields are annotations."""
         body, target = asked.body, asked.target
         meta = body.get("metadata", {})
         name = meta.get("name", "")
@@ -163,9 +160,9 @@ class Binder:
 
 
 def with_condition(status: Object, condition: Mapping[str, Any], at: str, *, probed: bool = True) -> bool:
-    """Set a condition; the time of its last change moves with its status only. Whether anything is new.
+    """Set a condition; whether anything changed. lastTransitionTime changes with the status only.
 
-    `probed`: it has a lastProbeTime, as those of pods do, which nobody uses and the API server writes all the same.
+    `probed`: with a lastProbeTime, as pods' conditions have; nobody uses it.
     """
     conditions: list[Object] = status.setdefault("conditions", [])
     for index, held in enumerate(conditions):
@@ -181,7 +178,7 @@ def with_condition(status: Object, condition: Mapping[str, Any], at: str, *, pro
 
 
 def _condition(condition: Mapping[str, Any], since: str, *, probed: bool) -> Object:
-    """In the order in which Kubernetes writes it."""
+    """In Kubernetes' order of fields."""
     made: Object = {"type": condition["type"]}
     if "observedGeneration" in condition:
         made["observedGeneration"] = condition["observedGeneration"]

@@ -1,7 +1,7 @@
-"""PlacementDecision as it is stored: which node a pod was given and why, or why none, and how that binding lives.
+"""PlacementDecision as it is stored: the pod's node and why, or why it has none, and the phases of the binding.
 
-It is written with its pod, at the same revision, and goes with it; of a pod that failed or was evicted and whose name
-will come back, it stays until then, so that the next binding counts on.
+It is written and deleted with its pod, at the same revision. If the pod failed or was evicted and another of its name
+will come, it stays until then, so that binding versions count on.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = [
 
 PLACEMENT_DECISIONS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementDecision"]
 PHASES_KEPT: Final = 16
-"""How many of its last phases a decision tells."""
+"""How many of its last phases a decision keeps."""
 
 
 class Score(msgspec.Struct, frozen=True, rename="camel"):
-    """What a node was worth: the sum, and each plugin's weighed part of it."""
+    """A node's score: the sum, and each plugin's weighted part of it."""
 
     node: str
     total: int
@@ -44,7 +44,7 @@ class Score(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Refusals(msgspec.Struct, frozen=True, rename="camel"):
-    """How many nodes were refused for one reason; each node counts once, for the first plugin that refused it."""
+    """How many nodes were refused for one reason. Each node counts once, for the first plugin that refused it."""
 
     reason: str
     plugin: str
@@ -52,25 +52,23 @@ class Refusals(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Why: what a scheduler saw when it decided. Empty for a bind that somebody else decided."""
+    """What the scheduler saw when it decided. Empty for another scheduler's bind."""
 
     reason: str = ""
-    """Of a pod that waits: `Unschedulable` or `SchedulerError`."""
+    """For a pending pod: `Unschedulable` or `SchedulerError`."""
     message: str = ""
     score: int | None = None
-    """Of the node that was chosen."""
+    """Of the chosen node."""
     nodes: int = 0
-    """How many there were."""
     feasible: int = 0
-    """How many would have done."""
     attempts: int = 0
     scores: tuple[msgspec.Raw, ...] = ()
-    """The best ten, best first: each a Score, encoded."""
+    """The best ten, best first, each an encoded Score."""
     alternatives: tuple[str, ...] = ()
-    """The best of the others."""
+    """The next best nodes."""
     refusals: tuple[Refusals, ...] = ()
     wakes_on: tuple[str, ...] = ()
-    """What would have it tried again."""
+    """The events that trigger a retry."""
 
 
 NO_DETAILS: Final = Details()
@@ -97,12 +95,10 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     binding_version: int = 0
     scheduler: str = ""
     snapshot_version: str = ""
-    """The version of the node's snapshot that the binding was checked against."""
+    """The version of the node's snapshot that the bind was checked against."""
 
 
 class PhaseChange(msgspec.Struct, frozen=True):
-    """When a phase began."""
-
     phase: Phase
     at: str
 
@@ -136,7 +132,7 @@ def decoded(value: bytes) -> PlacementDecision:
 
 
 def decided(pod: Mapping[str, Any], held: PlacementDecision | None, new_uid: str, at: str) -> PlacementDecision:
-    """The decision about this pod, nothing decided yet: anew, or carried over from an earlier pod of its name."""
+    """The decision about this pod: the held one, one carried over from an earlier pod of its name, or a new one."""
     meta = pod["metadata"]
     owner = _Owner("v1", "Pod", meta["name"], meta["uid"])
     if held is not None:
@@ -160,7 +156,7 @@ def moved(
     snapshot_version: str = "",
     details: Details | None = None,
 ) -> PlacementDecision:
-    """The decision in this phase; what is not given stays."""
+    """The decision in this phase; what is None or empty stays."""
     spec, status = decision.spec, decision.status
     if node is not None:
         version = spec.binding_version if binding_version is None else binding_version

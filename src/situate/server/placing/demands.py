@@ -1,4 +1,4 @@
-"""What pods ask of a node, worked out once for all that share a spec: those that were created from one mould."""
+"""What pods request of a node, computed once for all pods that share a spec: those created from one template."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from situate.server.requests import Object
 __all__ = ["MOST", "PodDemand", "DemandCache"]
 
 MOST: Final = 256
-"""Of how many specs it is remembered what they ask for."""
 
 
 class PodDemand(msgspec.Struct, frozen=True):
     pod: Pod
-    """With its spec, and nothing else."""
+    """With its spec only."""
     amounts: Amounts
     ports: tuple[Port, ...]
 
 
 class DemandCache:
-    """By spec: by the very object, so that to find it again costs nothing. Nobody changes one that was stored."""
+    """By the identity of the spec object, so a lookup costs nothing. Nobody changes a stored spec."""
 
     __slots__ = ("_known",)
 
@@ -35,7 +34,7 @@ class DemandCache:
     def of(self, spec: Object) -> PodDemand:
         known = self._known.get(id(spec))
         if known is not None:
-            return known[1]  # it is held here, so no other object has its id
+            return known[1]  # we hold it, so no other object has its id
         pod = msgspec.convert({"spec": spec}, Pod)
         made = PodDemand(pod, amounts_of(pod), ports_of(pod))
         self._known[id(spec)] = (spec, made)

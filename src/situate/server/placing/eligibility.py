@@ -1,10 +1,10 @@
-"""Whether a node may have a pod, asked of the one node and the one pod, with the reasons. Pure.
+"""Whether one node may have one pod, and why not. Pure.
 
-The scheduler's plugins answer the same for all nodes at once; a test compares the two. Room and host ports are the
-ledger's.
+The scheduler's plugins check the same for all nodes at once; a test compares the two. The ledger checks room and host
+ports.
 
-Two askers: a bind is refused what a scheduler must not do. A pod that is created with a node's name chose it itself,
-and is refused only what a kubelet would not run: cordons and NoSchedule taints do not concern it.
+A bind is refused what a scheduler must not do. A pod that is created with a nodeName is refused only what a kubelet
+would not run: cordons and NoSchedule taints do not apply.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_TOLERATED: Final = "it has the taint {}, which the pod does not tolerate"
 
 
 def bind_refusals(pod: Pod, node: Node) -> list[str]:
-    """Why this pod must not be bound to this node; empty if it may."""
+    """Why this pod must not be bound to this node."""
     refusals = []
     tolerations = pod.spec.tolerations
     if node.spec.unschedulable and not any_tolerates(tolerations, CORDON):
@@ -38,7 +38,7 @@ def bind_refusals(pod: Pod, node: Node) -> list[str]:
 
 
 def run_refusals(pod: Pod, node: Node) -> list[str]:
-    """Why this pod cannot run on this node, which it names itself; empty if it can."""
+    """Why this pod, which names this node itself, cannot run there."""
     return [*_untolerated(pod, node, (NO_EXECUTE,)), *_unmatched(pod.spec, node)]
 
 
@@ -70,6 +70,6 @@ def _required(spec: PodSpec) -> NodeSelector | None:
 
 
 def _written(taint: Taint) -> str:
-    """As `kubectl taint` has it."""
+    """In the form of `kubectl taint`."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"

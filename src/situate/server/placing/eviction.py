@@ -1,11 +1,11 @@
 """Evicts a pod if its disruption budget allows it: the eviction subresource.
 
-    1. one transaction: the pod's condition DisruptionTarget and, if it takes one of the budget's disruptions, the
-       budget's status, judged at that very revision
-    2. another: the pod's deletion, with the grace it asks for, and its decision `evicted`
+    1. one transaction: the pod's condition DisruptionTarget and, if the pod uses up a disruption, the budget's status,
+       checked at that revision
+    2. another: the pod's deletion with its grace period, and its decision `evicted`
 
-A crash between the two leaves a budget that waits for the pod to go; after DELETION_TIMEOUT it is given back, as in
-Kubernetes. Pods that wait or have ended need no budget.
+After a crash between the two, the budget waits for the pod to go; after DELETION_TIMEOUT it gets the disruption back,
+as in Kubernetes. Pending and finished pods need no budget.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ T = TypeVar("T")
 
 
 class Evictor:
-    """Evicts, through one registry."""
-
     def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
         self._registry = registry
         self._wall_ns = wall_ns
@@ -68,7 +66,7 @@ class Evictor:
         found = await self._registry.get(target)
         _check(found, options)
         if options.dry_run:
-            self._judge(self._registry.cache, found.object(PODS), None)
+            self._charge(self._registry.cache, found.object(PODS), None)
             await self._registry.delete(target, caller, options)
             return
 
@@ -79,16 +77,16 @@ class Evictor:
             marks.append(with_condition(pod.setdefault("status", {}), EVICTED, seconds_time(self._wall_ns())))
             return pod
 
-        request = PodWriteRequest(extra_writes=self._judge)
+        request = PodWriteRequest(extra_writes=self._charge)
         marked = await self._registry.modify(target, change, caller, uid=found.uid, request=request)
         if not marks[-1]:
-            await self._pay_again(marked, caller)
+            await self._charge_again(marked, caller)
         version = str(marked.revision) if options.resource_version else ""
         await self._registry.delete(target, caller, replace(options, uid=marked.uid, resource_version=version))
 
-    async def _pay_again(self, pod: StoredObject, caller: Caller) -> None:
-        """It was marked before and is there still: unless its budget waits for it yet, it is asked once more."""
-        guards, writes = self._judge(self._registry.cache, pod.object(PODS), None)
+    async def _charge_again(self, pod: StoredObject, caller: Caller) -> None:
+        """The pod was marked before, and still exists: charge its budget again unless that still waits for the pod."""
+        guards, writes = self._charge(self._registry.cache, pod.object(PODS), None)
         for budget in [one for one in self._registry.cache.all(BUDGETS, pod.namespace) if writes]:
             if not any(isinstance(guard, At) and guard.key == budget.key for guard in guards):
                 continue
@@ -105,10 +103,10 @@ class Evictor:
 
             await self._registry.modify(Target(BUDGETS, budget.namespace, budget.name), change, caller)
 
-    def _judge(
+    def _charge(
         self, cache: CacheReader, before: Object | None, _after: Object | None
     ) -> tuple[list[Guard], list[Write]]:
-        """Whether the pod may go, by the budgets as they are; and what that does to its budget. Raises StatusError."""
+        """Guards and writes for the pod's budget. Raises StatusError if the budget does not allow the eviction."""
         pod = msgspec.convert(before, ManagedPod)
         budgets = _Budgets(cache, pod.metadata.namespace)
         matching = budgets_of(pod, budgets)  # type: ignore[arg-type]
@@ -151,7 +149,7 @@ class Evictor:
 
 
 class _Budgets:
-    """The budgets of one namespace, decoded, as a controller would be shown them."""
+    """The budgets of one namespace, decoded, in the form that controllers read."""
 
     def __init__(self, cache: CacheReader, namespace: str) -> None:
         self.held = {one.name: one for one in cache.all(BUDGETS, namespace)}

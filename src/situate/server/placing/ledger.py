@@ -1,8 +1,8 @@
-"""What is bound to a node, summed exactly; what a pod takes of it; what is left. Pure, and in whole numbers only.
+"""A node's ledger: the pods on it, the exact sum of their requests, and what is left. Pure, in integers only.
 
-cpu counts in thousandths, everything else in units: bytes, devices, pods. A pod counts with what its spec asks for,
-from the transaction that binds it to the one in which it is finished or gone. What is reported of a resize is not
-counted: no report can overfill a node.
+cpu counts in thousandths, everything else in units: bytes, devices, pods. A pod counts with the requests of its spec,
+from the transaction that binds it to the one in which it finishes or is gone. What an agent reports of a resize does
+not count: no report can overfill a node.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ EVERY_ADDRESS: Final = "0.0.0.0"
 
 
 class LedgerError(Exception):
-    """What was to be taken off a ledger is not on it: a fault of ours."""
+    """What was to be removed is not on the ledger: a bug of ours."""
 
 
 class LedgerPod(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One pod on a node, as it is stored, too."""
+    """One pod on a node, in its stored form."""
 
     namespace: str
     name: str
@@ -73,7 +73,7 @@ class LedgerPod(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All pods on a node, in the order in which they came, and the sum of what they take."""
+    """All pods on a node, in the order in which they came, and the sum of their requests."""
 
     pods: tuple[LedgerPod, ...] = ()
     allocated: Amounts = EMPTY
@@ -109,7 +109,6 @@ def amounts_of(pod: Pod) -> dict[str, int]:
 
 
 def allocatable_of(node: Node) -> dict[str, int]:
-    """What a node has to give."""
     has = node_resources(node)
     return {
         CPU: has.milli_cpu,
@@ -121,7 +120,7 @@ def allocatable_of(node: Node) -> dict[str, int]:
 
 
 def room(allocatable: Amounts, allocated: Amounts, request: Amounts) -> list[Short]:
-    """What is short, if this came on top. Whoever asks for nothing of a resource fits, even where it is overfull."""
+    """What is short for this request. A request for nothing fits even an overfull node."""
     short = []
     for resource, asked in request.items():
         has = allocatable.get(resource, 0)
@@ -132,7 +131,6 @@ def room(allocatable: Amounts, allocated: Amounts, request: Amounts) -> list[Sho
 
 
 def add(ledger: Ledger, pod: LedgerPod, amounts: Amounts) -> Ledger:
-    """The ledger with one more pod on it."""
     allocated = dict(ledger.allocated)
     for resource, amount in amounts.items():
         allocated[resource] = allocated.get(resource, 0) + amount
@@ -140,7 +138,7 @@ def add(ledger: Ledger, pod: LedgerPod, amounts: Amounts) -> Ledger:
 
 
 def remove(ledger: Ledger, uid: str, amounts: Amounts) -> Ledger:
-    """The ledger without a pod. Raises LedgerError if that is not on it, or less than it takes."""
+    """The ledger without a pod. Raises LedgerError if the pod or its amounts are not on it."""
     left = tuple(one for one in ledger.pods if one.uid != uid)
     if len(left) != len(ledger.pods) - 1:
         raise LedgerError(f"pod {uid} is {len(ledger.pods) - len(left)} times on the ledger")
@@ -157,7 +155,7 @@ def remove(ledger: Ledger, uid: str, amounts: Amounts) -> Ledger:
 
 
 def ports_of(pod: Pod) -> tuple[Port, ...]:
-    """The host ports that a pod takes: of its containers and sidecars, as the scheduler counts them."""
+    """The host ports of a pod's containers and sidecars, as the scheduler counts them."""
     found: dict[Port, None] = {}
     sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
     for container in (*pod.spec.containers, *sidecars):
@@ -169,19 +167,19 @@ def ports_of(pod: Pod) -> tuple[Port, ...]:
 
 
 def taken_ports(ledger: Ledger, ports: tuple[Port, ...]) -> list[tuple[Port, LedgerPod]]:
-    """Of these ports, those that clash with a pod on the ledger: same protocol and number, and a shared address."""
+    """Those of these ports that clash with a pod on the ledger: same protocol and number, and a shared address."""
     if not ports:
         return []
     return [(port, pod) for port in ports for pod in ledger.pods if any(_clash(port, held) for held in pod.host_ports)]
 
 
 def _clash(one: Port, other: Port) -> bool:
-    """Also if one is of every address, which is to say the beginning of the other."""
+    """A port on every address is a prefix of the same port on one."""
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def gpus_of(pod: Pod) -> tuple[GpuPart, ...]:
-    """What a pod has of single GPUs, where an annotation says which it was given."""
+    """A pod's parts of single GPUs, if an annotation assigns them."""
     annotations = pod.metadata.annotations
     text = annotations.get(GPU_DEVICES, "") if annotations else ""
     if not text:
@@ -191,7 +189,7 @@ def gpus_of(pod: Pod) -> tuple[GpuPart, ...]:
 
 
 def taken_gpus(ledger: Ledger, gpus: tuple[GpuPart, ...]) -> list[Short]:
-    """Of these parts, those for which there is no room beside what pods on the ledger were given of the same device."""
+    """Those of these parts that do not fit beside the ledger's parts of the same device."""
     short = []
     for device, milli in map(_part, gpus):
         held = sum(part for pod in ledger.pods for at, part in map(_part, pod.gpus) if at == device)
@@ -206,7 +204,7 @@ def _part(part: GpuPart) -> tuple[str, int]:
 
 
 def quantity(resource: str, amount: int) -> str:
-    """An amount, as Kubernetes writes it: `1500m` of cpu, plain units of everything else."""
+    """An amount in Kubernetes' notation: `1500m` of cpu, plain units of everything else."""
     if resource == CPU and amount % 1000:
         return f"{amount}m"
     return str(amount // 1000 if resource == CPU else amount)

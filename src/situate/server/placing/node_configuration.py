@@ -1,4 +1,4 @@
-"""Has every node's snapshot say how its agent is to be. When a server begins, as it may be another than before."""
+"""Writes the agents' configuration into every node's snapshot when a server starts: it may have changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = Log(__name__)
 
 
 async def configure(registry: Registry, transactions: BindTransactions) -> int:
-    """How many snapshots said something else."""
+    """The number of snapshots that changed."""
     wanted = bytes(transactions.configuration)
     others = [
         held.name for held in registry.cache.all(NODE_SNAPSHOTS) if snapshots.configuration_of(held.value) != wanted
@@ -37,5 +37,5 @@ async def configure(registry: Registry, transactions: BindTransactions) -> int:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
     if others:
-        _log.info("Nodes are told another configuration", nodes=len(others))
+        _log.info("Changed the configuration of nodes' agents", nodes=len(others))
     return len(others)

@@ -1,12 +1,12 @@
-"""The life of a binding: its phases, which may follow which, and what a pod says of its own. Pure.
+"""The phases of a binding, and which may follow which. Pure.
 
                      ┌──────────► failed ──┐
     pending ─► reserved ─► bound ─► running ─► succeeded        rebinding ─► reserved, bound
        ▲___________│          └──────┴───► evicted ─┴──► rebinding
 
-A binding's phase is read off its pod, in the transaction that writes the pod, so the two cannot differ: whatever a
-crash interrupts, it leaves both as they were or both as they are to be. `rebinding` is the only way back, and begins
-only with another pod under the name of one that was seen to fail or be evicted.
+A binding's phase follows from its pod, in the transaction that writes the pod, so the two cannot differ, whatever a
+crash interrupts. `rebinding` is the only way back. It begins only with another pod under the name of one that failed or
+was evicted.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ MOVES: Final[Mapping[Phase | None, frozenset[Phase]]] = MappingProxyType(
         "reserved": frozenset({"pending", "reserved", "bound", "failed", "evicted", "rebinding"}),
         # A node may report a pod done before it ever reported it running.
         "bound": frozenset({"bound", "running", "succeeded", "failed", "evicted"}),
-        # Back to bound: its sandbox was lost, and its init containers run once more, on the same node.
+        # Back to bound: its sandbox was lost, and its init containers run again on the same node.
         "running": frozenset({"running", "bound", "succeeded", "failed", "evicted"}),
         "succeeded": frozenset({"succeeded", "rebinding"}),
         "failed": frozenset({"failed", "evicted", "rebinding"}),
-        # While it is going it may still end one way or the other; it was evicted all the same.
+        # It may succeed or fail while it terminates; it was evicted all the same.
         "evicted": frozenset({"evicted", "rebinding"}),
         "rebinding": frozenset({"rebinding", "reserved", "bound", "failed", "evicted"}),
     }
 )
-"""What may follow; None: nothing was ever decided."""
+"""Which phases may follow; None: no decision yet."""
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _EVICTED: Final = ("Evicted", "Preempting", "NodeShutdown")
-"""Reasons in a failed pod's status that say that it was made to go."""
+"""Reasons in a failed pod's status that mean eviction."""
 
 
 def legal(before: Phase | None, after: Phase) -> bool:
@@ -47,13 +47,13 @@ def legal(before: Phase | None, after: Phase) -> bool:
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod has ended, and holds nothing of its node any more."""
+    """Whether a pod has ended, and takes no room of its node."""
     status = pod.get("status")
     return status is not None and status.get("phase") in _FINISHED
 
 
 def holds_node(pod: Mapping[str, Any] | None) -> str:
-    """The node that a pod takes room of; "" if none."""
+    """The node that a pod takes room of, or ""."""
     if pod is None or is_finished(pod):
         return ""
     name: str = pod.get("spec", {}).get("nodeName", "")
@@ -61,13 +61,13 @@ def holds_node(pod: Mapping[str, Any] | None) -> str:
 
 
 def returns_from_end(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a write would have a pod that has ended do something else: it may only stay as it ended."""
+    """Whether a write would change the phase of a pod that has ended."""
     ended = before.get("status", {}).get("phase", "")
     return ended in _FINISHED and after.get("status", {}).get("phase", "") != ended
 
 
 def phase_of(pod: Mapping[str, Any], held: Phase | None) -> Phase:
-    """What a pod says of its binding, which was `held` so far. One without a node waits as it did."""
+    """The phase of a pod's binding, which was `held` so far."""
     status = pod.get("status", {})
     phase = status.get("phase", "")
     disrupted = _is_disrupted(status)

@@ -1,7 +1,5 @@
-"""Why a write is refused for where a pod is, or would be: 409, in words that name the check, and in causes.
-
-Texts are Kubernetes' where it has one.
-"""
+"""409 for writes that placement refuses. The message and the causes name the check, in Kubernetes' words where it has
+some."""
 
 from __future__ import annotations
 

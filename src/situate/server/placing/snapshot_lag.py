@@ -1,11 +1,10 @@
-"""Watches how far nodes are behind their snapshots: a metric for all of them, a condition and an event for late ones.
+"""Measures how far nodes are behind their snapshots: a metric for all nodes, a condition and an event for late ones.
 
     situate_snapshot_lag_seconds       from the commit of a snapshot to its acknowledgement on the node's lease
     situate_snapshot_lagging_nodes     nodes that are behind by more than the bound
 
-A node that is behind by more than the bound has the condition SnapshotLagging, until it is not. It changes nothing for
-the node: who is lost is found out by leases. Of several servers on one store each measures; what each would write is
-the same, and is written once.
+A node that is behind by more than the bound has the condition SnapshotLagging. The condition changes nothing for the
+node: leases tell which nodes are lost. If several servers share a store, each measures, and one of them writes.
 """
 
 from __future__ import annotations
@@ -40,14 +39,13 @@ BOUND_S: Final = 5.0
 LAGGING: Final = "SnapshotLagging"
 MARK: Final = LAGGING.encode()
 LOOK_S: Final = 1.0
-"""How often to look who is late."""
 AT_ONCE: Final = 50
-"""How many nodes are marked at one look: what befalls all of them at once is no reason to write all of them at once."""
+"""How many nodes to mark at a time, in case all of them are late at once."""
 AGAIN_S: Final = 1.0
 BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 EVENTS: Final = BY_KIND["v1", "Event"]
 SPACE: Final = "default"
-"""Where events about nodes are."""
+"""The namespace of events about nodes."""
 SOURCE: Final = "situate-server"
 
 _log = Log(__name__)
@@ -98,7 +96,7 @@ class SnapshotLag:
         return generate_latest(self.metrics)
 
     async def run(self) -> None:
-        for held in self._registry.cache.all(NODES):  # an earlier server may have marked them
+        for held in self._registry.cache.all(NODES):  # marked by an earlier server
             if MARK in held.value and (_condition(held.object(NODES)) or {}).get("status") == "True":
                 self._marked[held.name] = None
         async with asyncio.TaskGroup() as group:
@@ -106,7 +104,7 @@ class SnapshotLag:
             group.create_task(self._follow(NODE_SNAPSHOTS, "", self._snapped))
             group.create_task(self._look())
 
-    # -- what is seen ------------------------------------------------------------------------------------------------
+    # -- watches -----------------------------------------------------------------------------------------------------
 
     async def _follow(self, resource: Resource, space: str, tell: Callable[[WatchEvent], None]) -> None:
         while True:
@@ -114,7 +112,7 @@ class SnapshotLag:
                 async for event in self._events(Target(resource, space)):
                     tell(event)
             except StatusError as error:
-                _log.warning("Snapshots' lag is not seen; trying again", kind=resource.plural, err=error.message)
+                _log.warning("Cannot watch for snapshots' lag; trying again", kind=resource.plural, err=error.message)
             await asyncio.sleep(AGAIN_S)
 
     async def _events(self, target: Target) -> AsyncIterator[WatchEvent]:
@@ -140,14 +138,14 @@ class SnapshotLag:
         for seconds in self._lags.acknowledged(held.name, int(said), self._clock()):
             self._seconds.observe(seconds)
         newest = self._registry.cache.get(NODE_SNAPSHOTS, "", held.name)
-        if newest is not None:  # what was committed before the node was first heard of here
+        if newest is not None:  # committed before we saw the node's lease
             self._lags.begun(held.name, newest.revision, self._clock())
 
     def _snapped(self, event: WatchEvent) -> None:
         if event.stored is not None and event.type != "DELETED":
             self._lags.committed(event.stored.name, event.revision, self._clock())
 
-    # -- who is late -------------------------------------------------------------------------------------------------
+    # -- late nodes --------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
         while True:
@@ -166,7 +164,7 @@ class SnapshotLag:
                     del self._marked[node]
 
     async def _mark(self, node: str, status: str, reason: str, message: str, kind: str) -> bool:
-        """Whether that is settled, by us or by another server."""
+        """Whether the node is marked so, by us or by another server."""
         changed = False
 
         def change(found: Object, held: StoredObject) -> Object:
@@ -183,7 +181,7 @@ class SnapshotLag:
             if changed:
                 await self._registry.create(Target(EVENTS, SPACE), self._event(node, kind, message), SYSTEM)
         except StatusError as error:
-            _log.v(2).info("A node's lag is not noted", node=node, err=error.message)
+            _log.v(2).info("Cannot write a node's lag", node=node, err=error.message)
             return error.code == HTTPStatus.NOT_FOUND
         return True
 

@@ -1,6 +1,6 @@
-"""NodeSnapshot as it is stored: a node's ledger and configuration; its revision is the version that agents follow.
+"""NodeSnapshot as it is stored: a node's ledger and its agent's configuration. Agents follow its revision.
 
-The bytes are the registry's stored form. The sums in it are exact, so a ledger that is read back is the one written.
+The bytes are the registry's stored form. Its sums are exact, so decoding yields the ledger that was encoded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NODE_SNAPSHOTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"
 
 
 class SnapshotMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of a snapshot, which stays as it was when it was made."""
+    """It never changes."""
 
     name: str
     uid: str
@@ -32,7 +32,7 @@ class SnapshotMetadata(msgspec.Struct, frozen=True, rename="camel"):
 class _Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     pods: tuple[LedgerPod, ...] = ()
     configuration: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """As it is written: it is the same for all, and nobody here asks what is in it."""
+    """Encoded: it is the same for all nodes, and nothing here reads it."""
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ _decode: Final = msgspec.json.Decoder(_Snapshot).decode
 
 
 def configuration(profile: NodeProfile) -> msgspec.Raw:
-    """What agents go by."""
+    """The configuration of agents."""
     lease_s, renew_s = profile.lease_ms // SECOND, profile.renew_ms // SECOND
     said = {"profile": profile.name, "leaseDurationSeconds": lease_s, "renewIntervalSeconds": renew_s}
     return msgspec.Raw(encode_compact(said))
@@ -63,7 +63,7 @@ def encoded(
 
 
 def configuration_of(value: bytes) -> bytes:
-    """As it stands in a snapshot; empty: nothing is said."""
+    """As encoded in a snapshot, or empty."""
     found = _decode(value).spec.configuration
     return b"" if isinstance(found, msgspec.UnsetType) else bytes(found)
 

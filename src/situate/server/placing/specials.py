@@ -1,4 +1,4 @@
-"""The subresources of pods that are served from here, for whoever routes requests."""
+"""The subresources of pods that placement serves, for the router."""
 
 from __future__ import annotations
 

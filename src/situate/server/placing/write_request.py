@@ -1,7 +1,7 @@
-"""What a caller asks of a write of one pod beyond the write itself: `Registry.modify` passes it to the transaction.
+"""The request of a pod write beyond the pod itself: `Registry.modify` passes it to the transaction.
 
-Whoever binds or evicts knows more than the pod before and after: whose decision it was, which binding version it is,
-what else belongs in the transaction.
+A binder or evictor knows more than the pod before and after: the scheduler, the binding version, what else belongs in
+the transaction.
 """
 
 from __future__ import annotations
