@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from situate.cli.commands.trace import OpenbTrace
 from situate.cli.output.text import columns, printable
 from situate.sim.openb.figures import AllocationFigure, PolicyFigures
+
+if TYPE_CHECKING:
+    from situate.cli.commands.trace import OpenbTrace
 
 NONE: Final = "-"
 GAP: Final = 3
