@@ -1,7 +1,7 @@
-"""All that can happen, as the engine is told of it. Each is a fact: it was seen, or somebody carried something out.
+"""All that can happen, as the engine sees it. Each is a fact: it was observed, or an effect was carried out.
 
-Changes come in the order in which they were observed. One that is old news changes nothing: a pod that is already
-known, a bind of an earlier attempt.
+Changes come in the order in which they were observed. An outdated one has no effect: a pod that is already known, an
+answer to an earlier attempt.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ class ObjectSeen(Struct, frozen=True):
 
 
 class ObjectGone(Struct, frozen=True):
-    """Such an object was deleted; the last that was seen of it."""
+    """Such an object was deleted. `item` is how it was last seen."""
 
     item: NamedObject | PriorityClass
 
 
 class BindDone(Struct, frozen=True):
-    """A bind was carried out. The pod will be seen bound, before or after."""
+    """A bind was carried out. The pod is seen bound before or after this."""
 
     pod: PodRef
     attempt: int
 
 
 class BindFailed(Struct, frozen=True):
-    """A bind was not carried out. `final` if trying the same again cannot help: the pod must be decided anew."""
+    """A bind failed. `final`: a retry cannot help, so the pod must be decided again."""
 
     pod: PodRef
     attempt: int
@@ -87,7 +87,7 @@ class BindFailed(Struct, frozen=True):
 
 
 class EvictDone(Struct, frozen=True):
-    """A victim's deletion was accepted; it will be seen leaving, and then gone."""
+    """The API server accepted a victim's deletion. The victim will be seen leaving, and then gone."""
 
     pod: PodRef
 
@@ -111,31 +111,31 @@ class VolumesFailed(Struct, frozen=True):
 
 
 class ExtenderSaid(Struct, frozen=True):
-    """An extender answered. Names that were not asked about are ignored: an answer may only narrow."""
+    """An extender answered. Names that it was not asked about are ignored: an answer may only narrow."""
 
     ask: int
     nodes: tuple[str, ...] | None = None
-    """What is left of the nodes; None: all of them."""
+    """The nodes that are left; None: all of them."""
     refused: tuple[tuple[str, str], ...] = ()
-    """(node, why) of nodes that eviction might free."""
+    """(node, why) of nodes where eviction might help."""
     refused_for_good: tuple[tuple[str, str], ...] = ()
     scores: tuple[tuple[str, int], ...] = ()
     """(node, 0..10)."""
     victims: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """To `preempt`: (node, uids of the pods that may be evicted there). A node that is not here is left alone."""
+    """To `preempt`: (node, uids of the pods that may be evicted there). No pod is evicted from other nodes."""
     problem: str = ""
-    """Why there is no answer, where there is none."""
+    """Why there is no answer."""
 
 
 class Leading(Struct, frozen=True):
-    """Whether decisions are ours from now on. Who does not lead hears everything, and decides nothing."""
+    """Whether this engine decides from now on. A standby follows all changes, and decides nothing."""
 
     leads: bool
 
 
 class Paused(Struct, frozen=True):
-    """Whether no pod is to be decided for now: more binds are under way than can be carried out soon, or we are about
-    to stop. What was decided goes on."""
+    """Whether decisions pause: too many binds are under way, or the scheduler is about to stop. Binds and evictions
+    that were asked for go on."""
 
     paused: bool
 

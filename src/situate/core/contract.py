@@ -1,8 +1,8 @@
-"""What a plugin is: the questions it answers, the values it answers with, and what may wake a pod it refused.
+"""What a plugin is: its methods, the values it returns, and the events that wake the pods it refused.
 
-A plugin is asked about every node at once and answers with arrays. It has no client, no handle, no bag of state and
-no other plugin: what it may read is the pod's class and the view, and the view remembers what was read, so that an
-answer is computed again only when something it was computed from has moved.
+A plugin judges all nodes at once and returns arrays. It has no client, no handle, no state bag and no other plugin: it
+may read the pod's class and the view. The view records what was read, so a verdict is computed again only when
+something it depends on changed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from situate.core.state.view import View
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
-"""One byte a node: FITS, the 1-based index of one of the plugin's reasons, or RULED_OUT."""
+"""One byte per node: FITS, the 1-based index of one of the plugin's reasons, or RULED_OUT."""
 
 Scores: TypeAlias = npt.NDArray[np.int64]
-"""0..MAX_SCORE a node, already normalised over the feasible nodes. What stands at an infeasible node is not read."""
+"""0..MAX_SCORE per node, normalized over the feasible nodes. Values of infeasible nodes are ignored."""
 
 FITS: Final = 0
 RULED_OUT: Final = 255
-"""The node was ruled out before anybody looked at it: the pod names the nodes it may run on, and this is not one."""
+"""The node was ruled out before filtering: the pod names the nodes it may run on, and this is not one of them."""
 
 MAX_SCORE: Final = 100
 
 
 @unique
 class Wake(Enum):
-    """A kind of change that may make a refused pod fit. One that no refusing plugin lists does not wake the pod."""
+    """A kind of event that may make a refused pod fit. It wakes the pod only if a plugin that refused it lists it."""
 
     NODE_ADDED = "node added"
     NODE_DELETED = "node deleted"
@@ -76,35 +76,35 @@ class Wake(Enum):
 
 
 class WakeEvent(Struct, frozen=True):
-    """Something happened that parked pods may have waited for. What it is not about is None or empty."""
+    """Something happened that unschedulable pods may wait for. What it is not about is None or empty."""
 
     kind: Wake
     node: Node | None = None
-    """The node that came, or as it is now."""
+    """The node that was added, or as it is now."""
     node_before: Node | None = None
     """As it was before it changed or left."""
     room: Mapping[int, int] | None = None
-    """What the node can give, by resource column; told where that is new."""
+    """The node's allocatable amounts by resource column, where they are new."""
     room_before: Mapping[int, int] | None = None
     pod: PodClass | None = None
-    """The bound pod that came, changed or left; or, where `own` says so, the waiting pod itself."""
+    """The bound pod that was added, changed or left; with `own`, the waiting pod itself."""
     pod_before: PodClass | None = None
     own: bool = False
-    """The waiting pod itself changed, and it alone is told of it."""
+    """The waiting pod itself changed. The event is for this pod alone."""
     node_name: str = ""
-    """Where the bound pod is or was; empty if that node has left, too."""
+    """The node of the bound pod; empty if that node has left, too."""
     up_to: int | None = None
-    """Only pods of at most this priority could see what changed: room that was promised, not taken."""
+    """Only pods of at most this priority are concerned: the room was nominated, not taken."""
     item: Model | None = None
-    """Any other object that came, as it is now, or the last that was seen of it."""
+    """Any other object: as it is now, or as it was last seen."""
     item_before: Model | None = None
     objects: ObjectTable | None = None
-    """The objects by name as they are: namespaces and workloads, where selectors have to be read."""
+    """The objects as they are now, for selectors over namespaces and workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a node was refused, in Kubernetes' words; and whether evicting pods from the node could change the answer."""
+    """Why a node was refused, in Kubernetes' words, and whether evictions on the node could change that."""
 
     text: str
     eviction_helps: bool
@@ -116,7 +116,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The pod is turned away before any node is looked at."""
+    """The pod is turned away before any node is filtered."""
 
     text: str
     eviction_helps: bool = False
@@ -128,15 +128,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The plugin could not answer: something is wrong with an object it had to read. The pod is retried as an error."""
+    """The plugin failed: something is wrong with an object it had to read. The pod is retried as after an error."""
 
     text: str
     stage: str = "PreFilter"
-    """Where Kubernetes would have noticed; its text names it."""
+    """The extension point where Kubernetes would fail; its message names it."""
 
 
 class Unjudged(str):
-    """What is said of a node that a filter could not judge, by a Detailed filter. Kubernetes calls that an error."""
+    """The message of a Detailed filter for a node that it could not judge. Kubernetes calls that an error."""
 
     __slots__ = ("plugin",)
 
@@ -156,7 +156,7 @@ Verdict: TypeAlias = "Codes | Refusal | Failure | None"
 
 
 def status_code(eviction_helps: bool) -> str:
-    """Kubernetes' name for this kind of no."""
+    """Kubernetes' status code for a refusal."""
     return "Unschedulable" if eviction_helps else "UnschedulableAndUnresolvable"
 
 
@@ -169,14 +169,14 @@ class Filter(Protocol):
     wakes_on: ClassVar[frozenset[Wake]]
 
     def check(self, pod: PodClass, view: View) -> Verdict:
-        """One byte a node; None where the plugin has no say on this pod; a Refusal turns the whole pod away."""
+        """One byte per node; None: the plugin does not judge this pod; a Refusal turns the whole pod away."""
 
 
 @runtime_checkable
 class Discerning(Protocol):
-    """A filter that can tell whether an event of a kind it waits for could help a pod that it refused.
+    """A filter that can tell whether an event it waits for could help a pod that it refused.
 
-    It must not say no when the event could make it take a node that it refused: the pod would wait for ever.
+    It must not return False if the event could make it accept a node that it refused: the pod would wait for ever.
     """
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool: ...
@@ -184,20 +184,20 @@ class Discerning(Protocol):
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Says how good each feasible node is."""
+    """Rates feasible nodes."""
 
     name: ClassVar[str]
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
-        """0..100 a node, normalised over `view.feasible`; None where the plugin sits out."""
+        """0..100 per node, normalized over `view.feasible`; None: the plugin does not score this pod."""
 
 
 @runtime_checkable
 class RowFilter(Protocol):
-    """A filter whose answer for a node depends on that node's own row alone, and which can answer for one row.
+    """A filter whose verdict on a node depends on that node's row alone, and that can judge a single row.
 
-    `checker_at` works out all that does not depend on the row, and returns the scalar twin of `check`: after a bind it
-    refreshes the one row that the bind touched. It is asked for again when a node changes.
+    `checker_at` computes what does not depend on the row, and returns the scalar twin of `check`. After a bind, the
+    twin judges the one row that the bind touched. It is built again when a node changes.
     """
 
     def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
@@ -205,20 +205,19 @@ class RowFilter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DomainChecker:
-    """Says what a filter says, by domain of a topology key."""
+    """The verdicts of a filter by domain of a topology key."""
 
     topology_key: str
     check: Callable[[View], Codes]
-    """One byte a domain, as `View.label` numbers them; the last is for nodes without the label."""
+    """One byte per domain, as `View.label` numbers them; the last is for nodes without the label."""
 
 
 @runtime_checkable
 class DomainFilter(Protocol):
-    """A filter whose answer may be the same for all nodes of a topology domain, and which can answer by domain.
+    """A filter whose verdict may be the same for all nodes of a topology domain, and that can judge by domain.
 
-    `domain_checker` works out all that does not depend on how many pods are where; None where the answer cannot be told
-    by domain. After a bind few domains have another answer, and only the rows of those are looked at. It is asked for
-    again when a node changes.
+    `domain_checker` computes what does not depend on pod counts; it returns None if the verdict is not the same within
+    domains. After a bind few domains change, and only their rows are updated. It is built again when a node changes.
     """
 
     def domain_checker(self, pod: PodClass, view: View) -> DomainChecker | None: ...
@@ -226,26 +225,26 @@ class DomainFilter(Protocol):
 
 @runtime_checkable
 class RowScorer(Protocol):
-    """A scorer whose score of a node depends on that node's own row alone: the scalar twin of `score`."""
+    """A scorer whose score of a node depends on that node's row alone: `scorer_at` is the scalar twin of `score`."""
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
 
 
 @runtime_checkable
 class Assigner(Protocol):
-    """Chooses something on the node that a pod goes to, and has it written on the pod: a device, say."""
+    """Chooses something on the pod's node, such as a device, and writes it on the pod."""
 
     name: ClassVar[str]
 
     def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
-        """The annotations that travel with the bind; none where the plugin has no say. The pod is not on the row yet.
+        """The annotations that the bind writes; none if the plugin has no say. The pod is not on the row yet.
 
-        It must follow from the pod's class and from what is read of the row: it may be asked again.
+        The result must depend only on the pod's class and on what is read of the row: it may be asked for again.
         """
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A filter whose texts for a node are more than one reason: which texts apply to which nodes."""
+    """A filter with more than one reason for a node: which texts apply to which nodes."""
 
     def details(self, pod: PodClass, view: View) -> Sequence[tuple[str, npt.NDArray[np.bool_]]]: ...

@@ -1,4 +1,4 @@
-"""All that the engine asks of the world. An effect is a value: somebody else carries it out, and reports back.
+"""All that the engine asks of the world. An effect is a value: a performer carries it out and reports back.
 
 The texts of events and conditions are Kubernetes' own.
 """
@@ -15,16 +15,16 @@ from situate.core.model.refs import PodRef
 class Bind(Struct, frozen=True):
     """Bind a pod to a node. Answered by BindDone or BindFailed with the same attempt.
 
-    After a failure it is asked for again as another attempt; after silence, as the same one.
+    After a failure the retry is another attempt; if no answer came, it is the same one.
     """
 
     pod: PodRef
     node: str
     attempt: int
     extender: int | None = None
-    """The place in the configuration of the extender that binds this pod, if one does."""
+    """The index in the configuration of the extender that binds this pod, if one does."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """What is to be written on the pod together with the bind. Extenders are not told: their protocol has no word."""
+    """What the bind writes on the pod. Extenders do not get it: their protocol has no field for it."""
 
 
 class BindVolumes(Struct, frozen=True):
@@ -40,7 +40,7 @@ class BindVolumes(Struct, frozen=True):
 
 
 class Evict(Struct, frozen=True):
-    """Delete a victim, saying why in its conditions. Answered by EvictDone or EvictFailed."""
+    """Delete a victim, with the reason in its conditions. Answered by EvictDone or EvictFailed."""
 
     victim: PodRef
     node: str
@@ -49,14 +49,14 @@ class Evict(Struct, frozen=True):
 
 
 class Nominate(Struct, frozen=True):
-    """Note on the pod which node is being freed for it; an empty node takes the note back."""
+    """Set the pod's nominated node; an empty node clears it."""
 
     pod: PodRef
     node: str
 
 
 class SetCondition(Struct, frozen=True):
-    """Set a condition of the pod, where it is not as said already."""
+    """Set a condition of the pod, unless it is set already."""
 
     pod: PodRef
     type: str
@@ -87,7 +87,7 @@ class Report(Struct, frozen=True):
 
 
 class Victims(Struct, frozen=True):
-    """Who would have to leave a node to make room for a pod."""
+    """The pods that would be evicted from a node to make room."""
 
     node: str
     pods: tuple[PodRef, ...]
@@ -97,7 +97,7 @@ class Victims(Struct, frozen=True):
 
 
 class AskExtender(Struct, frozen=True):
-    """Ask an HTTP extender, by its place in the configuration. Answered by ExtenderSaid with the same number."""
+    """Ask an HTTP extender, by its index in the configuration. Answered by ExtenderSaid with the same number."""
 
     ask: int
     extender: int

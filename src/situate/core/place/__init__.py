@@ -1,1 +1,1 @@
-"""Placing one pod: filter, score, select; and saying why not."""
+"""Placing one pod: filter, score and select a node, or explain why none fits."""

@@ -1,4 +1,4 @@
-"""What is written on a pod with its bind, once its node is known: all that the profile's assigners say."""
+"""The annotations that a bind writes on a pod: what the profile's assigners chose on the node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING: Final[BindAnnotations] = ()
 
 
 def bind_annotations(profile: Profile, pod: PodClass, view: View, row: int) -> BindAnnotations:
-    """What the assigners say of a pod that goes to a row of the view; of the same annotation, the last one's word."""
+    """What the assigners choose for a pod on a row. If two write the same annotation, the last one wins."""
     said: dict[str, str] = {}
     for assigner in profile.assigners:
         said.update(assigner.assign(pod, view, row))
@@ -26,12 +26,12 @@ def bind_annotations(profile: Profile, pod: PodClass, view: View, row: int) -> B
 
 
 def assigned_devices(said: BindAnnotations) -> str:
-    """The devices among them, as an overlay is told."""
+    """The value of the device annotation, as an overlay takes it; empty if there is none."""
     return next((value for key, value in said if key == GPU_DEVICES), "")
 
 
 def with_annotations(pod: Pod, said: BindAnnotations) -> Pod:
-    """The pod as it will be seen when it is bound."""
+    """The pod as it will be seen once it is bound."""
     if not said:
         return pod
     return replace(pod, metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **dict(said)}))

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the first refusal on each node, counted and told in Kubernetes' words."""
+"""Why a pod fits nowhere: the first refusal on each node, counted, in Kubernetes' words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 @dataclass(frozen=True, slots=True)
 class NodeRefusal:
-    """The first filter, in profile order, that refused a node, and what it said."""
+    """The first filter, in profile order, that refused a node, and its reasons."""
 
     plugin: str
     code: str
@@ -29,7 +29,7 @@ class NodeRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One thing that one filter said, and the rows that it said it of: those it was the first to refuse."""
+    """One reason of one filter, and the rows that the filter was the first to refuse for it."""
 
     plugin: str
     text: str
@@ -38,21 +38,21 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The refusals of one pod, by what was said. Nodes ruled out before anybody looked at them are in `absent`."""
+    """The refusals of one pod, by reason. Nodes that were ruled out before filtering are in `absent`."""
 
     node_count: int
     turned_away: TurnedAway | None
     rejections: tuple[Rejection, ...]
     eviction_helps: Mask
-    """Rows that were refused for a reason that evicting pods could remove."""
+    """Rows that were refused for a reason that evictions could remove."""
     absent: Mask
     absent_text: str
     plugins: tuple[str, ...]
-    """The filters that refused something: a change that none of them waits for does not wake the pod."""
+    """The filters that refused something. Only a change that one of them waits for wakes the pod."""
 
     @property
     def refusals(self) -> dict[int, NodeRefusal]:
-        """Node row -> its first refusal, in node order. For people and comparisons: it takes a walk over all rows."""
+        """Node row -> its first refusal, in node order. This walks all rows: use it for output and comparisons only."""
         texts: dict[int, list[str]] = {}
         plugins: dict[int, str] = {}
         for rejection in self.rejections:
@@ -74,7 +74,7 @@ class Diagnosis:
         return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
     def message(self, preemption: str = "") -> str:
-        """The whole text of the FailedScheduling event; `preemption` is what preemption had to say."""
+        """The whole text of the FailedScheduling event. `preemption` is the message of preemption."""
         if self.node_count == 0:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"
@@ -84,12 +84,12 @@ class Diagnosis:
         return f"{text} {preemption}" if preemption else text
 
     def eviction_may_help(self, row: int) -> bool:
-        """Whether the node at a row was refused for a reason that evicting pods could remove."""
+        """Whether the node at a row was refused for a reason that evictions could remove."""
         return bool(self.eviction_helps[row])
 
 
 def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) -> Diagnosis:
-    """Find the first refusal on every node, and what it said."""
+    """Find the first refusal on every node, and its reason."""
     nowhere = np.zeros(view.size, np.bool_)
     if filtered.turned_away is not None:
         named = (filtered.turned_away.plugin,) if filtered.turned_away.plugin else ()
@@ -112,7 +112,7 @@ def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) ->
 
 
 def _absent(profile: Profile, filtered: Filtered, view: View) -> tuple[Mask, list[str]]:
-    """The nodes ruled out beforehand, and the filters that did it."""
+    """The nodes that were ruled out before filtering, and the filters that did so."""
     absent = np.zeros(view.size, np.bool_)
     narrowing = []
     for plugin, codes in zip(profile.filters, filtered.codes, strict=True):
@@ -123,7 +123,7 @@ def _absent(profile: Profile, filtered: Filtered, view: View) -> tuple[Mask, lis
 
 
 def _first_refusals(codes: tuple[Codes | None, ...], looked_at: Mask) -> npt.NDArray[np.int16]:
-    """For each row, the 1-based place of the first filter that refused it; 0 where none did."""
+    """For each row, the 1-based index of the first filter that refused it; 0 where none did."""
     first = np.zeros(len(looked_at), np.int16)
     for at, answer in enumerate(codes):
         if answer is not None:
@@ -132,14 +132,14 @@ def _first_refusals(codes: tuple[Codes | None, ...], looked_at: Mask) -> npt.NDA
 
 
 def _helping(plugin: Filter) -> Mask:
-    """By code: whether it is a refusal that evicting pods could remove."""
+    """By code: whether evictions could remove the refusal."""
     table = np.zeros(RULED_OUT + 1, np.bool_)
     table[1 : len(plugin.reasons) + 1] = [reason.eviction_helps for reason in plugin.reasons]
     return table
 
 
 def _rejections_of(plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: Mask) -> list[Rejection]:
-    """What one filter said of the rows that it was the first to refuse."""
+    """The reasons of one filter on the rows that it was the first to refuse."""
     if isinstance(plugin, Detailed):
         said = [Rejection(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
     else:

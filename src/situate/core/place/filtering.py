@@ -1,4 +1,4 @@
-"""Which nodes a pod fits: every filter's answer on every node."""
+"""Which nodes a pod fits: the verdict of every filter on every node."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """The pod was refused before any node was looked at. `plugin` is empty where several did it together."""
+    """The pod was refused before any node was filtered. `plugin` is empty where several plugins did so together."""
 
     plugin: str
     refusal: Refusal
     last_asked: str = ""
-    """The plugin after which no other was asked; empty where all were."""
+    """The plugin after which no other ran; empty where all did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Every filter's answer. `codes` is parallel to the profile's filters."""
+    """The verdicts of all filters. `codes` is parallel to the profile's filters."""
 
     codes: tuple[Codes | None, ...]
     feasible: Mask
     turned_away: TurnedAway | None = None
     failed: tuple[str, Failure] | None = None
-    """A filter that could not answer, and what it said."""
+    """A filter that failed, and its error."""
 
     @property
     def failure(self) -> str:
-        """What the pod is told if a filter could not answer, in Kubernetes' words; empty if all could."""
+        """What the pod is told if a filter failed, in Kubernetes' words; empty if none did."""
         if self.failed is None:
             return ""
         plugin, failed = self.failed
@@ -44,7 +44,6 @@ class Filtered:
 
 
 def run_filters(profile: Profile, pod: PodClass, view: View) -> Filtered:
-    """Ask every filter about every node."""
     verdicts = [plugin.check(pod, view) for plugin in profile.filters]
     return combine(profile, verdicts, view)
 
@@ -72,7 +71,7 @@ def combine(profile: Profile, verdicts: Sequence[Verdict], view: View) -> Filter
 def _stopped_before_nodes(
     profile: Profile, verdicts: Sequence[Verdict], view: View
 ) -> TurnedAway | tuple[str, Failure] | None:
-    """A pod is turned away by the first filter that does so for good, else by the last that does so for now."""
+    """The first filter that refuses a pod for good turns it away, else the last one that refuses it for now."""
     by_name = {plugin.name: verdict for plugin, verdict in zip(profile.filters, verdicts, strict=True)}
     order = profile.before_nodes or tuple(by_name)
     for_now: TurnedAway | None = None
@@ -97,17 +96,17 @@ def _stopped_before_nodes(
 
 
 def disjoint(plugins: Sequence[str]) -> str:
-    """What is said when the nodes that some plugins leave have none in common."""
+    """The message if no node passes all of these plugins."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
 
 
 def ruled_out(plugins: Sequence[str]) -> str:
-    """What is said of the nodes that were ruled out before anybody looked at them."""
+    """The message for nodes that were ruled out before filtering."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
 
 
 def fits_at(filters: Sequence[Filter], pod: PodClass, view: View, row: int) -> bool:
-    """Whether a pod passes every filter on one node; for trials on overlays."""
+    """Whether a pod passes every filter on one node. For trials on overlays."""
     here = view.at(row)
     for plugin in filters:
         verdict = plugin.check(pod, here)

@@ -1,4 +1,4 @@
-"""Places pods of a profile one after another, remembering what it can between them."""
+"""Places pods of one profile, and keeps a verdict cache for each class of pods."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 CACHE_BYTES: Final = 128 << 20
-"""How many bytes of standing answers are kept; the class that was asked for longest ago goes first."""
+"""How many bytes of verdicts are kept. The class that was asked for longest ago goes first."""
 
 SEEN_ONCE_LIMIT: Final = 4096
-"""How many classes are remembered that were asked for once: the second time, their answers are kept."""
+"""How many classes are remembered that were asked for once. The second time, their verdicts are cached."""
 
 
 class Placer:
-    """Answers for one profile on one cluster. With `cache` off, every answer is computed from scratch."""
+    """Of one profile on one cluster. With `cache` off, every verdict is computed from scratch."""
 
     __slots__ = ("_cache", "_caches", "_cluster", "_crowded", "_rounds", "_seen_once", "_stopwatch", "profile")
 
@@ -42,22 +42,22 @@ class Placer:
         self._caches: dict[PodClass, VerdictCache] = {}
         self._seen_once: OrderedDict[PodClass, None] = OrderedDict()
         self._crowded = False
-        """Whether the order of use may come to matter."""
+        """Whether the limit is near enough for the order of use to matter."""
         self._rounds = Rounds()
 
     @property
     def samples(self) -> bool:
-        """Whether less than all nodes are looked at: then the nodes to leave out have to be known at once."""
+        """Whether not all nodes are considered: then the nodes to leave out have to be known beforehand."""
         return self.profile.sampling is not ALL_NODES and samples(self.profile, len(self._cluster.nodes.rows))
 
     def verdicts(self, pod: PodClass) -> VerdictCache | None:
-        """The answers that are kept for a class, to look at: as they were when last asked for. None: none are."""
+        """The cached verdicts on a class, as of when they were last asked for; None if none are cached."""
         return self._caches.get(pod)
 
     def choose(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> int:
-        """The row of the best node for a pod of this class, leaving out the excluded rows; or NOWHERE.
+        """The row of the best node for a pod of this class without the excluded rows, or NOWHERE.
 
-        `key` settles which nodes are drawn, where they are.
+        `key` decides which nodes are sampled, if they are.
         """
         if self.samples:
             return self._among_some(pod, excluded, key)
@@ -91,7 +91,7 @@ class Placer:
         return best
 
     def _among_some(self, pod: PodClass, excluded: Collection[int], key: int) -> int:
-        """The best of the nodes that are looked at. Nothing is kept: the next pod looks at others."""
+        """The best of the sampled nodes. Nothing is cached: the next pod gets another sample."""
         fitting = self.looked_at(pod, excluded, key)
         fits = bool(fitting.any())
         self._stopwatch.lap(FILTER, fits)
@@ -104,7 +104,7 @@ class Placer:
         return best
 
     def looked_at(self, pod: PodClass, excluded: Collection[int] = (), key: int = 0) -> Mask:
-        """The rows that a pod of this class fits, of those that are looked at."""
+        """The rows that a pod of this class fits, of those that are considered."""
         view = View(self._cluster)
         filtered = run_filters(self.profile, pod, view)
         feasible = filtered.feasible.copy()
@@ -120,7 +120,7 @@ class Placer:
     def _keep(self, pod: PodClass) -> VerdictCache:
         del self._seen_once[pod]
         cache = self._caches[pod] = VerdictCache(self._cluster, self.profile, pod, self._stopwatch)
-        room = max(1, CACHE_BYTES // max(1, cache.nbytes))  # each takes as much as any other
+        room = max(1, CACHE_BYTES // max(1, cache.nbytes))  # all caches have the same size
         while len(self._caches) > room:
             del self._caches[next(iter(self._caches))]
         self._crowded = len(self._caches) > room // 2

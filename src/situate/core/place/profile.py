@@ -10,7 +10,7 @@ from situate.core.contract import Assigner, Filter, Scorer
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A scorer and what its scores count for."""
+    """A scorer and its weight."""
 
     scorer: Scorer
     weight: int
@@ -18,12 +18,12 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How many nodes are drawn, or the percentage after which enough were found that fit; 0 where not given."""
+    """How many nodes are sampled, or after which percentage the search for feasible nodes stops; 0 where not set."""
 
     nodes: int = 0
     percentage: int = 0
     for_extenders: bool = False
-    """Extenders filter or score what is found: then one node is not as good as another, even if nothing here scores."""
+    """Extenders filter or score the nodes: then any feasible node is not as good as another, even without scorers."""
 
 
 ALL_NODES: Final = Sampling()
@@ -31,16 +31,16 @@ ALL_NODES: Final = Sampling()
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Filters in the order that names the first refusal; scorers with weights; what is tried when nothing fits."""
+    """Filters in the order that names the first refusal, scorers with weights, and PostFilter plugins."""
 
     scheduler_name: str
     filters: tuple[Filter, ...]
     scorers: tuple[Weighted, ...]
     before_nodes: tuple[str, ...] = ()
-    """The filters that may turn a pod away before any node is looked at, in that order. Empty: in filter order."""
+    """The filters that may turn a pod away before any node is filtered, in that order. Empty: in filter order."""
     post_filters: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
-    """What is tried when nothing fits (Kubernetes' PostFilter), in order."""
+    """Kubernetes' PostFilter plugins, in order."""
     sampling: Sampling = ALL_NODES
-    """Which nodes are looked at."""
+    """Which nodes are considered."""
     assigners: tuple[Assigner, ...] = ()
-    """Who writes something on the pod with its bind. Of two that write the same, the later one has the say."""
+    """The plugins that annotate the pod with its bind. If two write the same annotation, the later one wins."""

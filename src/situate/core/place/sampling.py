@@ -1,10 +1,10 @@
-"""Which nodes are looked at, for profiles that do not look at all of them.
+"""Which nodes are considered, for profiles that do not consider all of them.
 
-Two ways. `nodeSample: N` looks at N nodes that are drawn for each attempt of each pod: by a key, so that the same
-attempt draws the same nodes again. `percentageOfNodesToScore` goes around as kube-scheduler does: from where the last
-pod left off, in turns over the zones, until enough nodes are found that fit; the rest is not looked at.
+There are two ways. `nodeSample: N` draws N nodes for each attempt of each pod. A key decides the draw, so the same
+attempt draws the same nodes again. `percentageOfNodesToScore` goes round robin as kube-scheduler does: from where the
+last pod stopped, zone by zone in turns, until enough feasible nodes are found.
 
-What is not looked at does not exist for that decision: scores are compared among the nodes that were.
+Other nodes do not exist for that decision: scores are compared among the considered nodes only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.view import View
 
 FEWEST: Final = 100
-"""kube-scheduler looks for at least this many nodes that fit, whatever the percentage."""
+"""kube-scheduler looks for at least this many feasible nodes, whatever the percentage."""
 
 _MASK: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
@@ -36,7 +36,7 @@ OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 
 
 def samples(profile: Profile, node_count: int) -> bool:
-    """Whether less than all nodes of a cluster of this size may be looked at."""
+    """Whether not all nodes of a cluster of this size may be considered."""
     sampling = profile.sampling
     if sampling.nodes:
         return sampling.nodes < node_count
@@ -47,7 +47,7 @@ def samples(profile: Profile, node_count: int) -> bool:
 
 
 def mix64(number: int) -> int:
-    """A number of 64 bits that looks like chance and is not: each bit of it depends on all of the number's."""
+    """A 64-bit mixing function: every bit of the result depends on all bits of the number."""
     number = (number + _GOLDEN) & _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -55,19 +55,19 @@ def mix64(number: int) -> int:
 
 
 def draw_key(pod: str, attempt: int) -> int:
-    """What decides which nodes an attempt draws; `pod` is a text that no other pod has."""
+    """The key that decides which nodes an attempt draws. `pod` must be unique to the pod."""
     return mix64(int.from_bytes(blake2b(pod.encode(), digest_size=8).digest(), "big") ^ mix64(attempt))
 
 
 def drawn(rows: IdColumn, count: int, key: int) -> IdColumn:
-    """`count` of these rows, each once and each as likely as any other; all if there are no more."""
+    """`count` of these rows, each once and each equally likely; all if there are no more."""
     size = len(rows)
     if count >= size:
         return rows
     moved: dict[int, int] = {}
     taken = []
     for at in range(count):
-        # The first steps of a shuffle, of which only the moved positions are written down.
+        # The first steps of a shuffle. Only the moved positions are stored.
         other = at + mix64(key + at) % (size - at)
         taken.append(moved.get(other, other))
         moved[other] = moved.get(at, at)
@@ -75,7 +75,7 @@ def drawn(rows: IdColumn, count: int, key: int) -> IdColumn:
 
 
 def sample(view: View, count: int, key: int) -> IdColumn:
-    """As many of a cluster's nodes, drawn."""
+    """Draw this many nodes of a cluster."""
     return drawn(np.flatnonzero(view.present), count, key)
 
 
@@ -83,7 +83,7 @@ def sample(view: View, count: int, key: int) -> IdColumn:
 
 
 def enough(profile: Profile, node_count: int) -> int:
-    """How many nodes that fit are looked for. Where nothing scores them, one is as good as another."""
+    """How many feasible nodes are looked for. Without scorers, one is as good as another."""
     if not profile.scorers and not profile.sampling.for_extenders:
         return min(1, node_count)
     if node_count < FEWEST:
@@ -110,7 +110,7 @@ def _in_turns(view: View) -> IdColumn:
 
 
 def looked_at(order: IdColumn, feasible: Mask, start: int, wanted: int) -> IdColumn:
-    """The rows from `start` on, around the end, up to the one that makes it enough; all if it never is enough."""
+    """The rows from `start`, wrapping around, up to the one that makes it enough; all if it never is."""
     if not len(order):
         return order
     around = np.roll(order, -(start % len(order)))
@@ -119,7 +119,7 @@ def looked_at(order: IdColumn, feasible: Mask, start: int, wanted: int) -> IdCol
 
 
 class Rounds:
-    """Goes around the nodes, pod after pod."""
+    """The round robin over the nodes, pod after pod."""
 
     __slots__ = ("start",)
 
@@ -127,7 +127,7 @@ class Rounds:
         self.start = 0
 
     def next(self, profile: Profile, view: View, filtered: Filtered, feasible: Mask) -> IdColumn:
-        """The rows to look at for one pod; the next pod goes on behind them."""
+        """The rows to consider for one pod. The next pod continues behind them."""
         order = in_turns(view)
         if not len(order):
             return order
@@ -145,7 +145,7 @@ class Rounds:
 
 
 def sample_message(diagnosis: Diagnosis, rows: IdColumn) -> str:
-    """The text of the FailedScheduling event of a pod that fits on none of the nodes it drew, but on others."""
+    """The FailedScheduling message of a pod that fits on none of the nodes it drew, but on others."""
     drew = np.zeros(len(diagnosis.absent), np.bool_)
     drew[rows] = True
     absent = diagnosis.absent & drew

@@ -1,4 +1,4 @@
-"""How good each feasible node is: every scorer's answer, weighed and summed."""
+"""How good each feasible node is: the weighted sum of all scorers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The weighed scores of the plugins that did not sit out, and their sum. Read at feasible rows only."""
+    """The weighted scores by plugin, and their sum. Only feasible rows count."""
 
     by_plugin: dict[str, Scores]
     total: IntColumn
 
 
 def totals(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> IntColumn:
-    """The weighed sum alone, for placing without an explanation."""
+    """The weighted sum alone, where no explanation is needed."""
     scoring = view.scoring(feasible)
     total = np.zeros(view.size, np.int64)
     everywhere = 0

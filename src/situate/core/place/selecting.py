@@ -1,6 +1,6 @@
 """The best node: the highest total; among equals, the first in node order.
 
-Kubernetes leaves the choice among equals to chance. Here the same question has the same answer.
+Kubernetes chooses among equals at random. Here the same input always gives the same node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from situate.core.state.columns import IdColumn, IntColumn, Mask
 
 NOWHERE: Final = -1
-"""The row of no node."""
+"""The row that stands for no node."""
 
 NO_ROWS: Final[IdColumn] = np.empty(0, np.intp)
 
@@ -26,7 +26,7 @@ def best_rows(total: IntColumn, feasible: Mask) -> IdColumn:
 
 
 def first_best(rank: IntColumn) -> int:
-    """The first row with the highest rank, infeasible rows having a negative one; NOWHERE if all are."""
+    """The first row with the highest rank. Infeasible rows have a negative rank; NOWHERE if all do."""
     if not len(rank):
         return NOWHERE
     row = int(rank.argmax())

@@ -1,7 +1,6 @@
-"""How the time that parts of a decision take becomes known outside, without a clock in here.
+"""How the time that a decision takes is measured from outside, so that the core needs no clock.
 
-Somebody outside hands in a stopwatch that has one. No method of it answers: what it measures cannot come back, so no
-decision can follow from it.
+The caller passes a stopwatch. Its methods return nothing, so no decision can depend on it.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ RESERVE: Final = "Reserve"
 
 
 class Stopwatch(Protocol):
-    """Told where a decision is."""
+    """Learns how far a decision has come."""
 
     def begin(self, profile: str, pods: int = 1) -> None:
-        """A pod of this profile is decided from now on, or a whole gang."""
+        """The decision on a pod of this profile begins, or on a whole gang."""
 
     def lap(self, point: str, success: bool = True) -> None:
-        """The time since the last call was spent at this extension point; a decision may come to one again."""
+        """The time since the last call was spent at this extension point. A decision may come to one several times."""
 
 
 class NoStopwatch:
-    """For those who do not want to know."""
+    """Measures nothing."""
 
     __slots__ = ()
 

@@ -1,10 +1,10 @@
-"""Standing answers: what every filter and scorer last said of one class of pods, kept right as the cluster changes.
+"""The verdict cache: what every filter and scorer last said of one class of pods, kept up to date with the cluster.
 
-A bind moves one row and perhaps a few counts. So of a standing answer only this is computed again:
-- the touched rows, for plugins that can answer for one row;
-- the rows of the domains that now have another answer, for filters that can answer by domain;
-- the whole answer of a plugin, if something it read has moved: a count, the terms carried, storage, services, or, for a
-  plugin that reads the load and cannot answer for one row, any row;
+A bind changes one row and perhaps a few counts. So only this is computed again:
+- the touched rows, for plugins that can judge a single row;
+- the rows of the domains whose verdict changed, for filters that can judge by domain;
+- all rows of a plugin, if something it read changed: a count, the carried terms, storage, services, or, for a plugin
+  that reads the load and cannot judge a single row, any row;
 - everything, when a node changed.
 The result is the same, bit for bit, as asking every plugin from scratch; a state machine in the tests compares them.
 """
@@ -41,37 +41,31 @@ from situate.core.state.topology import TopologyTally
 from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, View
 
 FEW_ROWS: Final = 16
-"""Up to this many changed rows are mended one by one; more, and the whole column is summed again."""
+"""Up to this many changed rows are updated one by one; beyond, the whole column is summed again."""
 
 FEW_DOMAINS: Final = 4
-"""Of up to this many domains that changed the rows are looked up; for more, the whole column is written again."""
+"""Up to this many changed domains have their rows looked up; beyond, the whole column is written again."""
 
 Versions = tuple[tuple[TopologyTally | CarriedTerm, int], ...]
 
 
 @dataclass(slots=True)
-class _ByDomain:
-    """What one filter said by domain, and who says it."""
-
-    checker: DomainChecker
-    codes: Codes
-
-
-@dataclass(slots=True)
 class _Filtering:
-    """What one filter said, and what it read to say it."""
+    """The verdicts of one filter, and what it read."""
 
     plugin: Filter
     codes: Codes | None
     reads: int
     versions: Versions
     check_at: Callable[[int], int] | None
-    by_domain: _ByDomain | None
+    by_domain: DomainChecker | None
+    domain_codes: Codes | None
+    """What it said by domain."""
 
 
 @dataclass(slots=True)
 class _Scoring:
-    """What one scorer said, and what it read to say it."""
+    """The scores of one scorer, and what it read."""
 
     scorer: Scorer
     weight: int
@@ -82,19 +76,19 @@ class _Scoring:
 
 
 class _Changed(NamedTuple):
-    """A filter said something else."""
+    """A filter's verdict changed."""
 
     rows: IdColumn | None
-    """Where; None: it may be anywhere."""
+    """Where; None: possibly anywhere."""
     refused: bool
-    """Whether it refuses all of these now."""
+    """Whether it refuses all of these rows now."""
 
 
 ANYWHERE: Final = _Changed(None, refused=False)
 
 
 class VerdictCache:
-    """The standing answers for one class under one profile. `choose` is all that placing needs."""
+    """For one class under one profile."""
 
     def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch = NO_STOPWATCH) -> None:
         self._cluster = cluster
@@ -106,7 +100,7 @@ class VerdictCache:
     # -- asking --------------------------------------------------------------------------------------------------
 
     def choose(self, excluded: Collection[int] = ()) -> int:
-        """The row of the best node as of now, leaving out the excluded rows; or NOWHERE."""
+        """The row of the best node now without the excluded rows, or NOWHERE."""
         self.refresh()
         if self._stopped:
             self._stopwatch.lap(FILTER, False)
@@ -124,31 +118,31 @@ class VerdictCache:
 
     @property
     def feasible(self) -> Mask:
-        """To look at: it changes with the next question."""
+        """Read-only. The next question changes it."""
         return np.zeros_like(self._feasible) if self._stopped else self._feasible
 
     @property
     def total(self) -> IntColumn:
-        """The weighed sum of scores; read at feasible rows only."""
+        """The weighted sum of scores. Only feasible rows count."""
         return self._base_total + self._load_total
 
     @property
     def rank(self) -> IntColumn:
-        """The same, and -1 where the pod does not fit. To look at: it changes with the next question."""
+        """The same, with -1 where the pod does not fit. Read-only. The next question changes it."""
         return self._rank
 
     def load_parts(self, row: int) -> dict[str, int]:
-        """What the scorers that answer by row add to the sum at a row, which is feasible."""
+        """What the scorers that judge by row add to the sum at a feasible row."""
         if not self._by_row_scorers:
             return {}
         *others, last = self._by_row_scorers
         parts = {one.scorer.name: one.weight * one.score_at(row) for one in others}  # type: ignore[misc]
-        # What all of them add is known, so the last need not be asked.
+        # The sum of all is known, so the last need not be asked.
         parts[last.scorer.name] = self._load_total_cells[row] - sum(parts.values())
         return parts
 
     def base_parts(self, row: int) -> dict[str, int]:
-        """What the others add there."""
+        """What the other scorers add there."""
         return {
             one.scorer.name: one.weight * int(one.scores[row])
             for one in self._scorers
@@ -157,7 +151,7 @@ class VerdictCache:
 
     @property
     def base_scores(self) -> tuple[Scores | None, ...]:
-        """The scores of all plugins that do not answer by row: while these are the same, only touched rows change."""
+        """The scores of plugins that do not judge by row. While these are the same, only touched rows change."""
         return tuple([one.scores for one in self._scorers if one.score_at is None])
 
     @property
@@ -166,7 +160,7 @@ class VerdictCache:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes at most: by the number of nodes and plugins, whatever they answered."""
+        """At most about this much memory, whatever the verdicts."""
         columns = 3 * self._rank.nbytes + 3 * self._feasible.nbytes
         answers = len(self._filters) * self._feasible.nbytes + len(self._scorers) * self._rank.nbytes
         return columns + answers
@@ -189,8 +183,12 @@ class VerdictCache:
                 codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
             )
             check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
-            by_domain = self._ask_domains(plugin) if codes is not None and _counts_alone(view) else None
-            self._filters.append(_Filtering(plugin, codes, view.reads, _versions(view), check_at, by_domain))
+            counts_alone = codes is not None and not view.reads and bool(view.tallies_read)
+            by_domain = plugin.domain_checker(pod, base) if counts_alone and isinstance(plugin, DomainFilter) else None
+            domain_codes = None if by_domain is None else by_domain.check(base)
+            self._filters.append(
+                _Filtering(plugin, codes, view.reads, _versions(view), check_at, by_domain, domain_codes)
+            )
         filtered = combine(profile, verdicts, base)
         self._stopped = filtered.turned_away is not None or filtered.failed is not None
         self._by_row_filters = [f for f in self._filters if f.check_at is not None]
@@ -208,10 +206,6 @@ class VerdictCache:
         self._sum_scores()
         if not self._unscored:
             self._stopwatch.lap(SCORE)
-
-    def _ask_domains(self, plugin: Filter) -> _ByDomain | None:
-        checker = plugin.domain_checker(self.pod, self._view) if isinstance(plugin, DomainFilter) else None
-        return None if checker is None else _ByDomain(checker, checker.check(self._view))
 
     def _ask_scorer(self, scorer: Scorer, weight: int) -> _Scoring:
         if self._unscored:
@@ -232,7 +226,7 @@ class VerdictCache:
         self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
         self._load_total = self._weighed(self._by_row_scorers)
         for scoring in self._by_row_scorers:
-            scoring.scores = None  # from here on it lives in the sum only
+            scoring.scores = None  # from here on it is in the sum only
         self._rank_all()
 
     def _weighed(self, answers: Sequence[_Scoring]) -> IntColumn:
@@ -243,7 +237,6 @@ class VerdictCache:
         return total
 
     def _rank_all(self) -> None:
-        """Put every row in its rank again, infeasible ones below all."""
         rank = self._base_total + self._load_total
         rank[~self._feasible] = -1
         self._rank = rank
@@ -264,7 +257,7 @@ class VerdictCache:
         self._workloads = cluster.objects.workloads.version
 
     def refresh(self) -> None:
-        """Bring every answer up to now."""
+        """Bring everything up to date."""
         cluster = self._cluster
         if self._epoch != cluster.epoch or self._seen < cluster.touched_base:
             self._build()
@@ -272,7 +265,7 @@ class VerdictCache:
         rows = cluster.touched[self._seen - cluster.touched_base :]
         moved = self._moved(bool(rows))
         if self._stopped:
-            # What turned the pod away may be gone, and then all the rest is wanted too.
+            # What turned the pod away may be gone; then everything is needed.
             if any(_is_stale(answer, moved) for answer in self._watched_filters):
                 self._build()
         elif rows or moved or self._watched_filters or self._watched_scorers:
@@ -301,7 +294,8 @@ class VerdictCache:
                     self._rescore(scoring)
 
     def _scorable(self) -> bool:
-        """Whether scores are to be kept up: not while nothing is feasible. When something is again, all are asked."""
+        """Whether scores are kept up to date. They are not while no node is feasible; afterwards all are computed
+        again."""
         if not np.count_nonzero(self._feasible):
             self._unscored = True
         elif self._unscored:
@@ -321,14 +315,14 @@ class VerdictCache:
         return moved
 
     def _recheck(self, answer: _Filtering, changed: list[_Changed]) -> bool:
-        """Ask a filter again, and note the rows where its answer is another.
+        """Ask a filter again, and note the rows where its verdict changed.
 
-        False if the pod is now turned away, which is another kind of answer.
+        False if the filter now turns the pod away as a whole.
         """
         view = View(self._cluster)
         before = answer.codes
         if answer.by_domain is not None and before is not None:
-            answer.codes = self._recheck_domains(answer.by_domain, before, view, changed)
+            answer.codes = self._recheck_domains(answer, answer.by_domain, before, view, changed)
             answer.versions = _versions(view)
             return True
         verdict = answer.plugin.check(self.pod, view)
@@ -342,34 +336,40 @@ class VerdictCache:
         elif len(rows := np.flatnonzero(before != verdict)):
             changed.append(_Changed(rows, refused=np.count_nonzero(verdict[rows]) == len(rows)))
         else:
-            answer.codes = before  # whoever keeps what follows from it sees that it is the same
+            answer.codes = before  # the same object, so that readers see that nothing changed
         return True
 
-    def _recheck_domains(self, answer: _ByDomain, codes: Codes, view: View, changed: list[_Changed]) -> Codes:
-        """Ask by domain; the codes by row, in a new column if there are others."""
-        before, answer.codes = answer.codes, answer.checker.check(view)
-        domains = (before != answer.codes).nonzero()[0].tolist()
+    def _recheck_domains(
+        self, answer: _Filtering, by_domain: DomainChecker, codes: Codes, view: View, changed: list[_Changed]
+    ) -> Codes:
+        """Ask by domain. Returns the codes by row, in a new column if some changed."""
+        before, found = answer.domain_codes, by_domain.check(view)
+        answer.domain_codes = found
+        domains = (before != found).nonzero()[0].tolist()  # type: ignore[union-attr]
         if not domains:
             return codes
         if len(domains) > FEW_DOMAINS:
             changed.append(ANYWHERE)
-            return answer.codes.take(view.label(answer.checker.topology_key)[0])
+            return found.take(view.label(by_domain.topology_key)[0])
         codes = codes.copy()
         for domain in domains:
-            rows, code = view.rows_in(answer.checker.topology_key, domain), answer.codes[domain]
+            rows, code = view.rows_in(by_domain.topology_key, domain), found[domain]
             codes[rows] = code
             changed.append(_Changed(rows, refused=code != FITS))
         return codes
 
     def _base_changed(self, changed: Sequence[_Changed]) -> bool:
-        """Some filters that do not answer by row said something else; whether any node's feasibility changed."""
+        """Filters that do not judge by row changed their verdict. Returns whether any node's feasibility changed."""
         flipped = False
         few: list[int] = []
         for rows, refused in changed:
             if rows is not None and len(few) + len(rows) <= FEW_ROWS:
                 few += rows.tolist()
             elif rows is not None and refused:
-                self._refuse(rows)
+                # Refused rows need not be checked any further.
+                self._base_ok[rows] = False
+                self._feasible[rows] = False
+                self._rank[rows] = -1
                 flipped = True
             else:
                 self._base_ok = self._all_fit(self._base_filters, self._view.present.copy())
@@ -377,7 +377,7 @@ class VerdictCache:
                 self._rank_all()
                 return True
         for row in dict.fromkeys(few):
-            # Rows without a node are never looked at: their codes may be anything.
+            # Rows without a node are not read: their codes may be anything.
             fits = bool(self._view.present[row]) and all(
                 f.codes is None or f.codes[row] == FITS for f in self._base_filters
             )
@@ -385,14 +385,8 @@ class VerdictCache:
             flipped |= self._rank_row(row)
         return flipped
 
-    def _refuse(self, rows: IdColumn) -> None:
-        """A filter refuses all of these now, so nothing else has to be asked about them."""
-        self._base_ok[rows] = False
-        self._feasible[rows] = False
-        self._rank[rows] = -1
-
     def _refresh_row(self, row: int) -> bool:
-        """A pod came to or left this row; say whether its feasibility changed."""
+        """A pod came to or left this row. Returns whether the row's feasibility changed."""
         fits = True
         for answer in self._by_row_filters:
             code = answer.check_at(row)  # type: ignore[misc]
@@ -417,7 +411,7 @@ class VerdictCache:
         return flipped
 
     def _rescore(self, scoring: _Scoring) -> None:
-        """Ask a scorer again, and put the difference into the sum."""
+        """Ask a scorer again, and add the difference to the sum."""
         before = scoring.scores
         view = View(self._cluster, feasible=self._feasible)
         after = scoring.scorer.score(self.pod, view)
@@ -439,11 +433,6 @@ class VerdictCache:
         for row in rows.tolist():
             self._base_total_cells[row] += int(after[row] - before[row]) * scoring.weight
             self._rank_row(row)
-
-
-def _counts_alone(view: View) -> bool:
-    """Whether counts of pods are all that was read, beside nodes."""
-    return not view.reads and bool(view.tallies_read)
 
 
 def _versions(view: View) -> Versions:

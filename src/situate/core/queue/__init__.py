@@ -1,1 +1,1 @@
-"""The pods that wait: ready, resting, parked or gated; and what wakes them."""
+"""The scheduling queue: active, in backoff, unschedulable or gated pods; and the events that wake them."""

@@ -1,6 +1,6 @@
-"""What brought a pod to a part of the queue, by the names that kube-scheduler's metrics have for it.
+"""The events that bring a pod to a part of the queue, by their names in kube-scheduler's metrics.
 
-For counting only: nothing is decided by a name from here.
+For counting only: no decision depends on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from situate.core.contract import Wake
 
 Incoming: TypeAlias = dict[tuple[str, str], int]
-"""How many pods came, by (part of the queue, what brought them)."""
+"""How many pods came, by (part of the queue, event)."""
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
@@ -25,7 +25,7 @@ ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 BACKOFF_OVER: Final = "BackoffComplete"
 POPPED_EARLY: Final = "PopFromBackoffQ"
 ACTIVATED: Final = "ForceActivate"
-"""Somebody inside the scheduler brought it back: its gang, or the end of a promise."""
+"""The scheduler itself brought it back: its gang did, or the end of a nomination."""
 TIMED_OUT: Final = "UnschedulableTimeout"
 
 CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
@@ -65,8 +65,7 @@ CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
         Wake.LATENCY_CHANGED: "LatencyTableUpdate",
     }
 )
-"""The names of what wakes parked pods. kube-scheduler has none for namespaces, workloads and latencies: those are
-ours."""
+"""The names of wake events. kube-scheduler has none for namespaces, workloads and latencies: those are ours."""
 
 
 def came(incoming: Incoming, part: str, cause: str, pods: int = 1) -> None:

@@ -1,13 +1,13 @@
 """The scheduling queue, with kube-scheduler's behaviour.
 
-    ready    by priority, then by how long they have waited
-    resting  until their backoff is over: 1 s, doubling to 10 s
-    parked   until a change comes that the plugins which refused them wait for
-    gated    until their gates are gone
+    active         by priority, then by how long they have waited
+    backoff        until their backoff ends: 1 s, doubling to 10 s
+    unschedulable  until an event comes that the plugins which refused them wait for
+    gated          until their gates are gone
 
-Every waiting pod is in exactly one of these, or has been taken out to be decided. Parked pods are put back after five
-minutes come what may; that flush is an alarm, not a mechanism. It counts whom it moves, and whom it rescues: pods that
-had waited for nothing, because they are placed though nothing woke them. Tests demand that nobody is ever rescued.
+Every waiting pod is in exactly one of these states, or has been taken out to be decided. Unschedulable pods are put
+back after five minutes in any case. That flush is an alarm, not a mechanism: it counts the pods that it moves, and
+those that it rescues, which are then placed though no event woke them. Tests demand that no pod is ever rescued.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from situate.core.state.classes import PodClass
 INITIAL_BACKOFF_MS: Final = 1_000
 MAX_BACKOFF_MS: Final = 10_000
 BACKOFF_WINDOW_MS: Final = 1_000
-"""Backoffs end at whole seconds, so that pods of one second come back in order of priority."""
+"""Backoffs end at whole seconds, so that pods that end in the same second come back by priority."""
 UNSCHEDULABLE_LIMIT_MS: Final = 5 * 60 * 1_000
-"""How long a pod is parked before it is tried again for no reason, unless told otherwise."""
+"""How long a pod may be unschedulable before it is tried again for no reason, by default."""
 FLUSH_EVERY_MS: Final = 30_000
 PRUNE_ABOVE: Final = 1_024
-"""So many heap entries of pods that have left are never worth looking for."""
+"""Fewer stale heap entries than this are not worth removing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a pod rests after its nth refusal or failure in a row. A maximum of 0 turns resting off."""
+    """How long a pod backs off after its nth refusal or failure in a row. A maximum of 0 turns backoff off."""
 
     initial_ms: Millis = INITIAL_BACKOFF_MS
     max_ms: Millis = MAX_BACKOFF_MS
@@ -57,7 +57,7 @@ class Backoff:
     def after(self, times: int) -> Millis:
         if times <= 0 or self.max_ms == 0:
             return 0
-        # Doubling thirty times is beyond any maximum; more would only make large numbers.
+        # Thirty doublings exceed any maximum.
         return min(self.initial_ms << min(times - 1, 30), self.max_ms)
 
 
@@ -76,7 +76,7 @@ class SchedulingQueue:
         self._backoff = backoff
         self.unschedulable_limit_ms = unschedulable_limit_ms
         self.incoming: Incoming = {} if incoming is None else incoming
-        """How many pods came, and what brought them; for whoever wants to know."""
+        """How many pods came, and why. For metrics."""
         self._added = 0
         self._entries: dict[str, QueuedPod] = {}
         self._active: list[tuple[int, Millis, int, QueuedPod]] = []
@@ -84,9 +84,9 @@ class SchedulingQueue:
         self._unschedulable = UnschedulablePods()
         self._next_flush_ms: Millis | None = None
         self.flushed = 0
-        """How many pods were put back by the five-minute flush."""
+        """How many pods the five-minute flush put back."""
         self.rescued = 0
-        """How many of them were then placed, though nothing had happened that they waited for: wake-ups were lost."""
+        """How many of them were then placed though no event had come that they waited for: events were lost."""
         self._flushed: dict[str, QueuedPod] = {}
         """The pods that the flush put back and that have not been decided since."""
 
@@ -105,7 +105,7 @@ class SchedulingQueue:
     # -- coming and going ----------------------------------------------------------------------------------------
 
     def add(self, entry: QueuedPod) -> None:
-        """A new waiting pod, ready or, if its place says so, gated."""
+        """Add a new waiting pod, in the state that it has: active or gated."""
         self._entries[entry.key] = entry
         if entry.state is QueueState.ACTIVE:
             entry.first_ready_ms = entry.since_ms
@@ -115,13 +115,13 @@ class SchedulingQueue:
             came(self.incoming, UNSCHEDULABLE, POD_ADDED)
 
     def count_added(self) -> None:
-        """At the end of a step: note how many pods were added ready, which happens too often to note for each."""
+        """At the end of a step: count the pods that were added active, all at once."""
         if self._added:
             came(self.incoming, ACTIVE, POD_ADDED, self._added)
             self._added = 0
 
     def remove(self, key: str) -> QueuedPod | None:
-        """The pod is gone, or bound. At any moment, from any place."""
+        """The pod is gone or bound. It may be in any state."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._unschedulable.discard(key)
@@ -137,11 +137,11 @@ class SchedulingQueue:
             self.clear_flushed(entry)
 
     def flushed_pods(self) -> list[QueuedPod]:
-        """The pods that the flush put back, and that nothing has woken since."""
+        """The pods that the flush put back, and that no event has woken since."""
         return list(self._flushed.values())
 
     def clear_flushed(self, entry: QueuedPod) -> None:
-        """Whatever becomes of the pod now, it is not the flush that it owes it to."""
+        """Do not count the pod as rescued by the flush, whatever happens to it now."""
         if entry.flushed:
             entry.flushed = False
             self._flushed.pop(entry.key, None)
@@ -153,7 +153,7 @@ class SchedulingQueue:
     # -- popping -------------------------------------------------------------------------------------------------
 
     def pop(self, now: Millis) -> QueuedPod | None:
-        """The next pod to decide, or None. When nothing is ready, a resting pod may come early, unless it failed."""
+        """The next pod to decide, or None. If none is active, a pod in backoff may come early, unless it failed."""
         self._flush_backoff(now)
         while self._active:
             minus_priority, since_ms, _, entry = heappop(self._active)
@@ -185,11 +185,11 @@ class SchedulingQueue:
         return found
 
     def _holds(self, entry: QueuedPod, state: QueueState) -> bool:
-        """Whether a heap's entry is still what it says: pods leave without being looked for in the heaps."""
+        """Whether a heap entry is still valid. Pods that leave are not removed from the heaps."""
         return entry.state is state and self._entries.get(entry.key) is entry
 
     def prune(self) -> None:
-        """Forget heap entries of pods that have left, where nobody pops: else they would pile up."""
+        """Remove stale heap entries. While nobody pops, they would pile up."""
         if len(self._active) > 2 * len(self._entries) + PRUNE_ABOVE:
             self._active = [item for item in self._active if self._holds(item[3], QueueState.ACTIVE)]
             heapify(self._active)
@@ -204,7 +204,7 @@ class SchedulingQueue:
     # -- putting back --------------------------------------------------------------------------------------------
 
     def add_unschedulable(self, entry: QueuedPod, now: Millis) -> None:
-        """It fits nowhere: wait for a change that may help."""
+        """It fits nowhere: let it wait for an event that may help."""
         self.clear_flushed(entry)
         entry.since_ms = entry.unschedulable_since_ms = now
         entry.retry_at_ms = self._over(now, entry.refusals)
@@ -215,7 +215,7 @@ class SchedulingQueue:
             self._next_flush_ms = now + FLUSH_EVERY_MS
 
     def back_off(self, entry: QueuedPod, now: Millis) -> None:
-        """Something failed: try again after a while, whatever changes."""
+        """Something failed: try again after a backoff, whatever happens."""
         self.clear_flushed(entry)
         entry.since_ms = now
         entry.retry_at_ms = self._over(now, entry.errors or entry.refusals)
@@ -228,7 +228,7 @@ class SchedulingQueue:
         entry.state = QueueState.GATED
 
     def changed(self, entry: QueuedPod, now: Millis, *, worth: bool) -> None:
-        """The pod itself changed; `worth` says whether that could make it fit where it was refused."""
+        """The pod itself changed. `worth`: that could make it fit where it was refused."""
         if worth:
             self.clear_flushed(entry)
         if entry.state is QueueState.UNSCHEDULABLE:
@@ -237,14 +237,14 @@ class SchedulingQueue:
             else:
                 self._unschedulable.add(entry)
         elif entry.state is QueueState.ACTIVE:
-            self._push_active(entry)  # its priority may be another; the older entry no longer holds
+            self._push_active(entry)  # its priority may have changed; the older heap entry is stale now
 
     @property
     def has_unschedulable(self) -> bool:
         return bool(self._unschedulable)
 
     def wake(self, entry: QueuedPod, now: Millis, *, at_once: bool = False, cause: str = ACTIVATED) -> None:
-        """A parked or gated pod may fit now: ready, or resting for what is left of its backoff."""
+        """Put an unschedulable or gated pod back: active, or in backoff for what is left of that."""
         self._unschedulable.discard(entry.key)
         if at_once:
             entry.retry_at_ms = now
@@ -262,7 +262,7 @@ class SchedulingQueue:
         heappush(self._backing_off, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
 
     def _over(self, now: Millis, times: int) -> Millis:
-        """When the backoff after the nth refusal or failure is over."""
+        """When the backoff after the nth refusal or failure ends."""
         wait = self._backoff.after(times)
         return -(-(now + wait) // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS if wait else now
 
@@ -270,12 +270,12 @@ class SchedulingQueue:
         return self._unschedulable.groups()
 
     def wake_class(self, refused: RejectedPods, kind: PodClass, now: Millis, cause: str = ACTIVATED) -> None:
-        """Wake the parked pods of one class that the same plugins refused."""
+        """Put back the unschedulable pods of one class that the same plugins refused."""
         for entry in list(refused.pods[kind].values()):
             self.wake(entry, now, cause=cause)
 
     def flush(self, now: Millis) -> int:
-        """Put back what has been parked for too long; how many. That should never be needed."""
+        """Put back pods that have been unschedulable for too long, and return how many. This should never be needed."""
         if self._next_flush_ms is None or now < self._next_flush_ms:
             return 0
         self._next_flush_ms = now + FLUSH_EVERY_MS if self._unschedulable else None
@@ -294,7 +294,7 @@ class SchedulingQueue:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def next_due_ms(self, now: Millis) -> Millis | None:
-        """When there will be something to do without any change; None if never. `now` if there is already."""
+        """When there is something to do even if nothing happens: `now` if there already is, None if never."""
         if any(self._holds(item[3], QueueState.ACTIVE) for item in self._active):
             return now
         moments = [item[0] for item in self._backing_off if self._holds(item[-1], QueueState.BACKOFF)]
@@ -310,5 +310,5 @@ class SchedulingQueue:
 
 
 def in_order(entries: Iterable[QueuedPod]) -> list[QueuedPod]:
-    """As the queue would give them out."""
+    """In the order in which the queue would return them."""
     return sorted(entries, key=lambda entry: (-entry.priority, entry.since_ms, entry.order))

@@ -1,4 +1,4 @@
-"""The parked pods, shelved by who refused them: pods of one class that the same plugins refused wait for the same."""
+"""The unschedulable pods, grouped by the plugins that refused them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from situate.core.state.classes import PodClass
 
 @dataclass(eq=False, slots=True)
 class RejectedPods:
-    """The parked pods of one scheduler that the same plugins refused, by class."""
+    """The unschedulable pods of one scheduler that the same plugins refused, by class. They wait for the same
+    events."""
 
     scheduler: str
     by: tuple[str, ...]
@@ -18,7 +19,7 @@ class RejectedPods:
 
 
 class UnschedulablePods:
-    """All parked pods. An event is asked about once for a group and once for a class, however many pods there are."""
+    """All unschedulable pods. An event is checked once per group and class, however many pods there are."""
 
     __slots__ = ("_entries", "_groups", "_places")
 
@@ -37,7 +38,7 @@ class UnschedulablePods:
         return list(self._groups.values())
 
     def add(self, entry: QueuedPod) -> None:
-        """Shelve a pod by what it is now; one that is here already is shelved anew."""
+        """Group a pod by what it is now, even if it is here already."""
         self.discard(entry.key)
         scheduler = entry.pod.spec.scheduler_name
         group = self._groups.get((scheduler, entry.unschedulable_plugins))
