@@ -1,7 +1,7 @@
-"""Plain mappings into the configuration's types, strictly: every unknown field and every wrong type is a problem.
+"""Decodes plain mappings into the configuration's types, strictly: unknown fields and wrong types are problems.
 
-It takes what a YAML or JSON reader gives. Which keys a document had twice only that reader knows. No default that
-depends on another field is set here, and no value is judged beyond its type.
+The input comes from a YAML or JSON parser, which detects duplicate keys. Nothing here sets defaults that depend on
+other fields, or validates a value beyond its type.
 """
 
 import base64
@@ -28,7 +28,7 @@ from situate.core.plugins.table import ARGS
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-MOST_PROBLEMS: Final = 100  # where kube-scheduler's reader stops counting, too
+MOST_PROBLEMS: Final = 100  # kube-scheduler's decoder stops at the same number
 _LONGEST_SHOWN: Final = 80  # of a bad value, in characters
 
 _TYPE_META: Final = ("apiVersion", "kind")
@@ -46,7 +46,7 @@ _ARGS: Final = {name: _struct_type(cls) for name, cls in ARGS.items()}
 
 
 def decode(raw: object) -> KubeSchedulerConfiguration:
-    """The configuration as the file has it; raises ConfigError with all that is wrong with its shape."""
+    """The configuration as in the file. Raises ConfigError with all decoding problems."""
     document = _checked_header(raw)
     problems: list[str] = []
     config: KubeSchedulerConfiguration = _struct(_CONFIGURATION, document, "", problems, known=_TYPE_META)
@@ -60,7 +60,7 @@ def decode(raw: object) -> KubeSchedulerConfiguration:
 
 
 def decode_struct(cls: type[S], raw: object) -> S:
-    """A struct that stands in a file of its own; raises ConfigError like `decode`."""
+    """Decode a struct from a file of its own. Raises ConfigError."""
     problems: list[str] = []
     decoded: S = _struct(_struct_type(cls), {} if raw is None else raw, "", problems)
     if problems:
@@ -113,7 +113,7 @@ def _with_args(profile: KubeSchedulerProfile, path: str, problems: list[str]) ->
 
 
 def _args(entry: PluginConfig, path: str, problems: list[str]) -> Any:
-    """Typed where the plugin is ours to know; a plugin of others gets what the file says."""
+    """Typed for built-in plugins; as in the file for out-of-tree plugins."""
     info = _ARGS.get(entry.name)
     if info is None:
         return entry.args
@@ -129,7 +129,7 @@ def _args(entry: PluginConfig, path: str, problems: list[str]) -> Any:
 
 
 def _args_header_fault(plugin: str, raw: Mapping[Any, Any]) -> str:
-    """Arguments may say their version and kind; if they do, these must be the plugin's."""
+    """Arguments may have an apiVersion and kind; if so, these must be the plugin's."""
     wanted = f"{plugin}Args"
     version, kind = raw.get("apiVersion") or API_VERSION, raw.get("kind") or wanted
     for key, value in zip(_TYPE_META, (version, kind), strict=True):
@@ -153,7 +153,7 @@ def _struct(info: mi.StructType, raw: object, path: str, problems: list[str], kn
         return info.cls()
     fields = {field.encode_name: field for field in info.fields}
     values: dict[str, Any] = {}
-    # kube-scheduler turns YAML into JSON with sorted keys before it looks, so its complaints come in that order.
+    # kube-scheduler converts YAML to JSON with sorted keys first, so its errors come in that order.
     for key, value in sorted(((str(key), value) for key, value in raw.items()), key=lambda item: item[0]):
         if key in fields:
             if value is not None:
@@ -164,7 +164,7 @@ def _struct(info: mi.StructType, raw: object, path: str, problems: list[str], kn
 
 
 def _value(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
-    """The value, or an empty one of its type and a problem more."""
+    """The value; or the type's zero value and a problem."""
     match kind:
         case mi.UnionType():
             return _value(_without_none(kind), raw, path, problems)
@@ -212,7 +212,7 @@ def _scalar(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
 
 
 def _reader(kind: mi.Type) -> tuple[Any, str, Callable[[mi.Type, object], Any]]:
-    """For a type: what is there if nothing is, what it is called, and how it is read."""
+    """For a type: its zero value, its name, and its parser."""
     match kind:
         case mi.Metadata(extra={"text": "duration"}):
             return 0, "string", _duration
@@ -237,7 +237,7 @@ def _duration(_kind: mi.Type, raw: object) -> int:
 
 
 def _int(kind: mi.Type, raw: object) -> int:
-    # A whole number may be written `2.0`: on its way through JSON it becomes `2`.
+    # An integer may be written `2.0`: JSON turns it into `2`.
     if isinstance(raw, float) and raw.is_integer():
         raw = int(raw)
     if isinstance(raw, bool) or not isinstance(raw, int):

@@ -1,4 +1,4 @@
-"""The values of kube-scheduler v1.36 for what the file leaves open, and the plugins it enables by default."""
+"""The defaults of kube-scheduler v1.36, and the plugins that it enables by default."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -37,12 +37,12 @@ DEFAULT_PLUGINS: Final = Plugins(
 
 
 def default_configuration() -> KubeSchedulerConfiguration:
-    """The configuration of a scheduler that was given none."""
+    """The configuration without a file."""
     return with_defaults(KubeSchedulerConfiguration())
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Everything that the file left open, filled in as kube-scheduler fills it in."""
+    """Fill in all defaults as kube-scheduler does."""
     contention = config.enable_contention_profiling
     return replace(
         config,
@@ -54,7 +54,7 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
 
 
 def _leader_election(given: LeaderElection) -> LeaderElection:
-    """Zero and empty count as not given."""
+    """Zero and empty values count as absent."""
     default = LeaderElection()
     return replace(
         given,
@@ -78,7 +78,7 @@ def _client_connection(given: ClientConnection) -> ClientConnection:
 
 
 def _named(profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerProfile]:
-    """No profile means one; a lone profile needs no name of its own. Of several, each must say its own."""
+    """Without profiles there is one; a single profile needs no name. Of several, each needs a name."""
     if not profiles:
         profiles = (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:

@@ -1,4 +1,4 @@
-"""The configuration's types back into plain mappings, with the fields that kube-scheduler would write and no others."""
+"""Encodes the configuration as plain mappings, with exactly the fields that kube-scheduler would write."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -24,7 +24,7 @@ from situate.core.model.pod import NodeAffinitySpec, TopologySpreadConstraint
 from situate.core.plugins.support.arguments import ArgModel
 from situate.core.plugins.table import ARGS
 
-# What is not written while it has its default, of the structs that do not say so themselves. None is never written.
+# Fields of shared structs that are not written while they have their default. None is never written.
 _OMIT_EMPTY: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
     Extender: tuple(name for name in Extender.__struct_fields__ if name not in ("url_prefix", "http_timeout")),
     ExtenderManagedResource: ("ignored_by_scheduler",),
@@ -73,7 +73,7 @@ def _value(held: Any, is_duration: bool) -> Any:
         case int() if is_duration:
             return format_duration(held)
         case float() if held.is_integer() and abs(held) < 1e21:
-            return int(held)  # JSON knows no difference, and 50 reads better than 50.0
+            return int(held)  # equal in JSON, and 50 reads better than 50.0
         case bytes():
             return msgspec.to_builtins(held)
         case _:

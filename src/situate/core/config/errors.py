@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used. `problems` has every fault that was found, in order."""
+    """The configuration is invalid. `problems` has every problem, in order."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))

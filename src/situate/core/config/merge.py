@@ -1,6 +1,6 @@
-"""How a profile's plugin sets combine: with the defaults, and `multiPoint` with the single extension points.
+"""Merges a profile's plugin sets: with the defaults, and `multiPoint` with the single extension points.
 
-Names only: whether a plugin exists, or does anything at a point, is for the caller to say.
+It handles names only; the caller knows which plugins exist and what they implement.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ ALL = "*"
 
 
 def merge_plugins(default: Plugins, given: Plugins | None) -> Plugins:
-    """The defaults with what the file says laid over them, point by point."""
+    """Merge the file's plugin sets into the defaults, point by point."""
     if given is None:
         return default
     return Plugins(
@@ -24,10 +24,10 @@ def merge_plugins(default: Plugins, given: Plugins | None) -> Plugins:
 
 
 def merge_plugin_set(default: PluginSet, given: PluginSet) -> PluginSet:
-    """Defaults first, in their order, less the disabled; one that is listed again is re-configured in its place.
+    """Defaults first, in their order, without disabled ones; a default that is enabled again is reconfigured in place.
 
-    What else is listed follows in the file's order, a name that is there twice among it: that is found out later.
-    A default that is both disabled and enabled goes to the end, with the others of the file.
+    The other enabled plugins follow in the file's order, including duplicates, which are detected later. A default that
+    is both disabled and enabled goes to the end, with the others of the file.
     """
     disabled = tuple(PluginRef(name=ref.name) for ref in (*given.disabled, *default.disabled))
     left_out = {ref.name for ref in disabled}
@@ -48,10 +48,10 @@ def merge_plugin_set(default: PluginSet, given: PluginSet) -> PluginSet:
 def expand(
     point: PluginSet, multi_point: Sequence[str], implements: Callable[[str], bool]
 ) -> tuple[list[str], list[str]]:
-    """The plugins that run at a point, in order, and those that are there twice.
+    """The plugins that run at a point, in order, and the duplicates.
 
-    First those that the point names although multiPoint brings them (the point's own order and weight win), then
-    those that only multiPoint brings, then those that only the point names.
+    First the plugins that both the point and multiPoint name (the point's order and weight win), then those that only
+    multiPoint names, then those that only the point names.
     """
     here = dict.fromkeys(ref.name for ref in point.enabled)
     disabled = {ref.name for ref in point.disabled}

@@ -1,8 +1,7 @@
-"""What a profile comes to: which plugins run where, in which order, with which weights and arguments.
+"""Resolves profiles: which plugins run where, in which order, with which weights and arguments.
 
-The configuration has its defaults set and was validated. `known` says which plugins there are and what each
-implements; a plugin of others that the file names as `package.module:Class` or `path/to/file.py:Class` is a name like
-any other, and stands in `known` if the caller found it.
+The configuration has its defaults and is valid. `known` maps each plugin to the extension points it implements; the
+caller adds the out-of-tree plugins that it has loaded, under their names in the file.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,11 +40,11 @@ ArgsT = TypeVar("ArgsT", bound=PluginArgs)
 
 
 class ResolvedProfile(Model, frozen=True, kw_only=True):
-    """One profile, ready to run. `points` has every extension point, plugins in the order in which they run.
+    """A resolved profile. `points` has every extension point, with plugins in the order in which they run.
 
-    `weights` and `placement_weights` have the plugins that score, none of them with 0. `args` has arguments by plugin:
-    typed for kube-scheduler's own, as in the file for others. `percentage_of_nodes_to_score` is the profile's or else
-    the configuration's; 0 leaves the choice to the scheduler. `node_sample` is 0 where no nodes are drawn.
+    `weights` and `placement_weights` have the plugins that score, without zeros. `args` is by plugin: a `PluginArgs`
+    for built-in plugins, as in the file for others. `percentage_of_nodes_to_score` is the profile's or the
+    configuration's; 0 leaves the choice to the scheduler. `node_sample` is 0 without sampling.
     """
 
     scheduler_name: str
@@ -62,12 +61,12 @@ class ResolvedProfile(Model, frozen=True, kw_only=True):
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """Those that look at nodes, in the order in which they do."""
+        """The filter plugins, in order."""
         return self.points["filter"]
 
     @property
     def scorers(self) -> tuple[tuple[str, int], ...]:
-        """Those that rank nodes, in order, with their weights."""
+        """The score plugins, in order, with their weights."""
         return tuple((name, self.weights[name]) for name in self.points["score"])
 
     def points_of(self, name: str) -> frozenset[str]:
@@ -75,13 +74,13 @@ class ResolvedProfile(Model, frozen=True, kw_only=True):
         return frozenset(point for point, names in self.points.items() if name in names)
 
     def args_of(self, kind: type[ArgsT]) -> ArgsT:
-        """The arguments of this type: the file's, or else the defaults."""
+        """The arguments of this type: the file's or the defaults."""
         found = next((args for args in self.args.values() if isinstance(args, kind)), None)
         return kind() if found is None else found
 
 
 def resolve(config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]]) -> tuple[ResolvedProfile, ...]:
-    """Each profile, in the file's order; raises ConfigError with what is wrong with any of them."""
+    """Each profile, in the file's order. Raises ConfigError with all problems."""
     config = complete(config)
     problems: list[str] = []
     resolved: list[ResolvedProfile] = []
@@ -101,7 +100,7 @@ def resolve(config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[st
 def _resolved(
     profile: KubeSchedulerProfile, path: str, known: Mapping[str, frozenset[str]], percentage: int
 ) -> ResolvedProfile | list[str]:
-    """The profile or its problems. Later steps read what earlier ones checked, so the first step that fails is last."""
+    """The profile or its problems. Later steps rely on earlier checks, so the first failing step is the last."""
     plugins = profile.plugins or Plugins()
     own = profile.percentage_of_nodes_to_score
     plugins_path = child(path, "plugins")
@@ -136,7 +135,7 @@ def _all_disabled(plugin_set: PluginSet) -> bool:
 
 
 def _interface(point: str) -> str:
-    """What kube-scheduler calls a plugin of this kind."""
+    """The name of kube-scheduler's interface for this point."""
     return f"{point[0].upper()}{point[1:]}Plugin"
 
 
@@ -144,7 +143,7 @@ def _interface(point: str) -> str:
 
 
 def _point_problems(path: str, plugins: Plugins, known: Mapping[str, frozenset[str]]) -> list[str]:
-    """Plugins named at a point must exist, implement it, and be there once."""
+    """Plugins named at a point must exist, implement it, and occur once."""
     problems = []
     for point, plugin_set in _sets(plugins).items():
         seen: set[str] = set()
@@ -169,7 +168,7 @@ def _fault_at(point: str, name: str, known: Mapping[str, frozenset[str]], seen: 
 def _expanded(
     path: str, plugins: Plugins, known: Mapping[str, frozenset[str]]
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """multiPoint spread out over the points that its plugins implement."""
+    """Expand multiPoint into the points that its plugins implement."""
     multi_point = [ref.name for ref in plugins.multi_point.enabled]
     multi_path = child(path, "multiPoint")
     strangers = [name for name in dict.fromkeys(multi_point) if name not in known]
@@ -220,7 +219,7 @@ def _other_queue_sort(path: str, profile: ResolvedProfile, first: ResolvedProfil
 def _weights(
     point: PluginSet, multi_point: PluginSet, name: str, known: Mapping[str, frozenset[str]]
 ) -> dict[str, int] | None:
-    """The point's own weight before multiPoint's, 1 where none is given; None if the sum of scores may overflow."""
+    """The point's weight wins over multiPoint's, default 1; None if the sum of scores may overflow."""
     weights: dict[str, int] = {}
     total = 0
     for ref in (*point.enabled, *multi_point.enabled):
@@ -235,7 +234,7 @@ def _weights(
 
 
 def _int64(number: int) -> int:
-    # kube-scheduler subtracts in 64 bits, which is how a negative weight comes to be refused once another follows it.
+    # kube-scheduler subtracts in 64 bits, so it refuses a negative weight if another weight follows.
     return (number - INT64_MIN) % 2**64 + INT64_MIN
 
 
@@ -243,9 +242,9 @@ def _int64(number: int) -> int:
 
 
 def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """As `kube-scheduler --write-config-to` writes it: extenders applied, and arguments only of plugins in use.
+    """As `kube-scheduler --write-config-to` writes it: extenders applied, and only the arguments of enabled plugins.
 
-    Raises ConfigError where an extender manages resources and a profile has no NodeResourcesFit to tell.
+    Raises ConfigError if an extender manages resources and a profile has no NodeResourcesFitArgs.
     """
     config = replace(config, extenders=tuple(_with_timeout(extender) for extender in config.extenders))
     profiles = _told_of(_ignored_resources(config.extenders), config.profiles)
@@ -262,7 +261,7 @@ def _ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
 
 
 def _told_of(ignored: tuple[str, ...], profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerProfile]:
-    """What extenders look after, NodeResourcesFit does not: their list takes the place of the file's."""
+    """NodeResourcesFit ignores the resources that extenders manage; their list replaces the file's."""
     if not ignored:
         return profiles
     told = []

@@ -1,7 +1,7 @@
 """The configuration's types, under Kubernetes' names: kubescheduler.config.k8s.io/v1.
 
-A field that is absent or null has the value given here, which is kube-scheduler's own default wherever that does not
-depend on other fields; `defaults` sees to the rest. Nothing here is checked: that is `validate`.
+An absent or null field has the default given here, which is kube-scheduler's; `defaults` sets those that depend on
+other fields. `validate` checks the values.
 """
 
 from typing import Annotated, Any, Final
@@ -16,7 +16,7 @@ API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
-# In the order in which kube-scheduler sets them up, so that the first fault found is the one it would report.
+# In the order in which kube-scheduler sets them up, so that the first problem is the one it would report.
 EXTENSION_POINTS: Final = (
     "preFilter",
     "filter",
@@ -42,14 +42,14 @@ Float32 = Annotated[float, msgspec.Meta(ge=-_FLOAT32_MAX, le=_FLOAT32_MAX)]
 
 
 class PluginRef(Model, frozen=True, kw_only=True):
-    """A plugin by name. The weight is read where plugins score, and 0 stands for 1 there."""
+    """A plugin by name. The weight counts where plugins score, and 0 stands for 1."""
 
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSet(Model, frozen=True, kw_only=True):
-    """What to add at an extension point, and which defaults to leave out; `*` leaves all of them out."""
+    """The plugins to enable at an extension point, and the defaults to disable; `*` disables all."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
@@ -83,9 +83,9 @@ class PluginConfig(Model, frozen=True, kw_only=True):
 
 
 class KubeSchedulerProfile(Model, frozen=True, kw_only=True):
-    """None means that the file does not say: a lone profile is then called default-scheduler.
+    """None means absent; the name of a single profile then is default-scheduler.
 
-    `node_sample` is ours: look at this many nodes, drawn for each attempt of each pod, and at no others.
+    `node_sample` is ours: check only this many nodes, drawn for each attempt of each pod.
     """
 
     scheduler_name: str | None = None
@@ -115,7 +115,7 @@ class ExtenderManagedResource(Model, frozen=True, kw_only=True):
 
 
 class Extender(Model, frozen=True, kw_only=True):
-    """An HTTP service that takes part in decisions. A verb that is empty is not called."""
+    """An HTTP service that takes part in decisions. Empty verbs are not called."""
 
     url_prefix: str = ""
     filter_verb: str = ""

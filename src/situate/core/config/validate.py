@@ -1,6 +1,6 @@
-"""What is wrong with a configuration whose defaults are set: kube-scheduler v1.36's checks, in its order and words.
+"""Validates a configuration that has its defaults: kube-scheduler v1.36's checks, in its order and words.
 
-All problems are returned, none raised. Whether the plugins that are named exist is for `resolve`.
+It returns all problems and raises none. `resolve` checks whether the named plugins exist.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from situate.core.model.field_errors import child, distinct, duplicate, forbidde
 from situate.core.model.names import qualified_name_problems
 from situate.core.plugins.support.arguments import PluginArgs
 
-# Gone from v1 of the configuration: volume limits are all counted by NodeVolumeLimits.
+# Removed in v1 of the configuration: NodeVolumeLimits counts all volume limits.
 REMOVED_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-# kube-scheduler names the core group's version here, and its users have come to look for that text.
+# kube-scheduler names the core group's version here; its users search for that text.
 _REMOVED: Final = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 
 _HTTPS: Final = "https://"
 _NO_CA: Final = "https needs caFile or caData; or insecure: true, and then anybody can answer in the extender's place"
 _INSECURE_WITH_CA: Final = "specifying a root certificates file with the insecure flag is not allowed"
 
-# Where removed plugins are looked for: not under multiPoint, where they are simply unknown.
+# Where to look for removed plugins: not under multiPoint, where they are simply unknown.
 _POINTS_LOOKED_AT: Final = (
     ("preEnqueue", "pre_enqueue"),
     ("queueSort", "queue_sort"),
@@ -50,7 +50,7 @@ _POINTS_LOOKED_AT: Final = (
 
 
 def validate(config: KubeSchedulerConfiguration) -> list[str]:
-    """Every problem, a line each; none if the configuration is good."""
+    """All problems, a line each; empty if the configuration is valid."""
     problems = _client_connection("clientConnection", config.client_connection)
     problems += _leader_election("leaderElection", config.leader_election)
     if config.parallelism <= 0:
@@ -97,7 +97,7 @@ def _percentage(path: str, percentage: int | None) -> list[str]:
 
 
 def _node_sample(path: str, profile: KubeSchedulerProfile) -> list[str]:
-    """A setting of ours, in their words."""
+    """Our own setting, in kube-scheduler's words."""
     sample = profile.node_sample
     if sample is None:
         return []
@@ -137,7 +137,7 @@ def _profiles(path: str, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
         problems += _removed_plugins(child(here, "plugins"), profile.plugins)
         problems += _plugin_config(child(here, "pluginConfig"), profile)
         if name in seen:
-            # The value shown is the path of the other one, which kube-scheduler prints as an empty object.
+            # kube-scheduler prints the path of the other one as an empty object.
             problems.append(duplicate(child(here, "schedulerName"), {}))
         seen.add(name)
     return problems + _queue_sort(path, profiles)
@@ -170,7 +170,7 @@ def _plugin_config(path: str, profile: KubeSchedulerProfile) -> list[str]:
 
 
 def _queue_sort(path: str, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
-    """There is one queue, so all profiles sort it alike. (Only what is named at queueSort itself is compared.)"""
+    """All profiles share one queue, so they must sort it alike. (Compares only plugins named at queueSort itself.)"""
     first = _queue_sort_set(profiles[0])
     plugin = first.enabled[0].name if first.enabled else ""
     problems = []
@@ -239,7 +239,7 @@ def uses_tls(extender: Extender) -> bool:
 
 
 def tls_problems(path: str, extender: Extender) -> list[str]:
-    """Rules of ours: kube-scheduler takes any certificate where nobody says who signs it, and does not say so."""
+    """Our own rules: without a CA, kube-scheduler silently accepts any certificate."""
     if not uses_tls(extender):
         return []
     tls = extender.tls_config or ExtenderTLSConfig()
@@ -263,7 +263,7 @@ def _managed_resource(path: str, resource: ExtenderManagedResource) -> list[str]
 
 
 def _is_extended(name: str) -> bool:
-    """A resource that is not Kubernetes' own, and whose quota (`requests.` and the name) can be written down."""
+    """An extended resource whose quota name (`requests.` and the name) is valid."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return not qualified_name_problems(f"requests.{name}")

@@ -1,5 +1,5 @@
-"""Why a pod is where it is, or nowhere, and what would change that.
+"""Explains where a pod is or why it is pending, and suggests changes that would place it.
 
-Asks the engine's own questions and reads its answers; it decides nothing by itself, and nothing else in the core knows
-of it. What it offers was tried first, on the cluster that it was handed, which is left as it was found.
+It runs the engine's own filters and scorers and decides nothing itself. Every suggestion was tried on the given
+cluster, which is restored afterwards.
 """

@@ -1,4 +1,4 @@
-"""What stands behind a verdict: a sentence with names and amounts, the same as values, and the nodes it is true of."""
+"""The detail behind a verdict: a sentence with names and amounts, the same as values, and the nodes it applies to."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from situate.core.state.columns import IdColumn
 from situate.core.state.view import View
 
 NAMED: Final = 3
-"""How many nodes, pods or values are named before the rest is only counted."""
+"""How many nodes, pods or values a text names; it counts the rest."""
 DETAILS: Final = 8
-"""How many details a verdict on many nodes has; those true of most nodes come first."""
+"""How many details a verdict has; those of most nodes come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictDetail:
     text: str
     nodes: tuple[str, ...]
-    """Some of the nodes it is true of."""
+    """Some of the nodes it applies to."""
     count: int
-    """How many those are."""
+    """How many nodes it applies to."""
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -33,7 +33,7 @@ def detail(view: View, rows: IdColumn, text: str, **values: Any) -> VerdictDetai
 
 
 def most_first(found: Iterable[VerdictDetail]) -> list[VerdictDetail]:
-    """In order of how many nodes they are true of; among equals, as they came."""
+    """Sorted by the number of nodes, descending; stable."""
     return sorted(found, key=lambda one: -one.count)
 
 

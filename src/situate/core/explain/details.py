@@ -1,4 +1,4 @@
-"""Which file knows what stands behind a plugin's verdict. A plugin that is not here has its own words and no more."""
+"""Finds the details behind a plugin's verdict. A plugin that is not listed here has only its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from situate.core.state.view import View
 def details_of(
     profile: Profile, pod: PodClass, view: View, said: PluginVerdict, rows: Mask | None = None
 ) -> tuple[VerdictDetail, ...]:
-    """What stands behind something that was said, on the rows that it was said of, or on some of them."""
+    """The details of a verdict, on all of its rows or on some of them."""
     where = np.flatnonzero(said.rows if rows is None else said.rows & rows)
     if not len(where):
         return ()

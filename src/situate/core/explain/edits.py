@@ -1,4 +1,4 @@
-"""A pod or a node with one thing changed: what a person would edit. Whether it helps is not known here."""
+"""Copies of a pod or a node with one thing changed, as a person would edit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from situate.core.plugins.node_unschedulable import CORDON
 from situate.core.state.classes import HostPort
 
 OVERCOMMITTED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
-"""Of these a limit may be more than the request; of all others both are the same."""
+"""For these, a limit may exceed the request; for all others, both are equal."""
 SIDECAR: Final = "Always"
 
 
@@ -49,7 +49,7 @@ def without_required_node_affinity(pod: Pod) -> Pod:
 
 
 def without_pod_terms(pod: Pod, near: Iterable[int], apart: Iterable[int]) -> Pod:
-    """Without these of its required terms, by their place: of affinity, and of anti-affinity."""
+    """Drop required terms by index: of affinity, and of anti-affinity."""
     affinity = pod.spec.affinity
     if affinity is None:
         return pod
@@ -74,7 +74,7 @@ def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
 
 
 def respread(pod: Pod, at: int, *, max_skew: int | None = None) -> Pod:
-    """With a larger skew allowed in one of its constraints; without one given, that constraint only prefers."""
+    """Raise maxSkew of one constraint; without a value, make the constraint soft."""
     constraints = list(pod.spec.topology_spread_constraints)
     if max_skew is None:
         constraints[at] = replace(constraints[at], when_unsatisfiable="ScheduleAnyway", min_domains=None)
@@ -111,7 +111,7 @@ def without_host_ports(pod: Pod, ports: Iterable[HostPort]) -> Pod:
 
 
 def asked(pod: Pod, resource: str) -> int:
-    """What the pod asks a node for, in the units of its column."""
+    """The pod's request, in the units of its column."""
     return _of(fit_requests(pod), resource)
 
 
@@ -126,7 +126,7 @@ def _of(requests: Requests, resource: str) -> int:
 
 
 def asking(pod: Pod, resource: str, most: int) -> Pod | None:
-    """The pod asking for at most this much: the containers that ask for most give most. None where it cannot."""
+    """The pod with a request of at most `most`: the largest containers give up most. None if impossible."""
     spec = pod.spec
     budget = most - _amount(resource, spec.overhead.get(resource, 0))
     if budget < 0 or (spec.resources is not None and resource in spec.resources.requests):
@@ -162,7 +162,7 @@ def _amount(resource: str, raw: RawQuantity) -> int:
 
 
 def _lowered(container: Container, resource: str, less: int) -> Container:
-    """Zero is written out: where there is a limit and no request, the request would be the limit."""
+    """Writes an explicit 0: with a limit and no request, the request would default to the limit."""
     if less <= 0:
         return container
     told = quantity(resource, _asked(container, resource) - less)

@@ -1,4 +1,4 @@
-"""The whole account of one pod: the reason in one line, every verdict, the scores, what wakes it, what would help."""
+"""The explanation of one pod: a one-line reason, every verdict, the scores, the events that retry it, suggestions."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.view import View
 
 MAX_SCORED_NODES: Final = 10
-"""How many of the nodes that fit are told with their scores."""
+"""How many feasible nodes are listed with their scores."""
 
 
 @unique
 class SchedulingState(Enum):
-    """How it stands with the pod."""
+    """The pod's scheduling state."""
 
     UNSCHEDULABLE = "unschedulable"
     SCHEDULABLE = "schedulable"
-    """It waits, and there is a node for it."""
+    """Pending, and a node fits."""
     BOUND = "bound"
     GATED = "gated"
     LEAVING = "leaving"
@@ -45,15 +45,15 @@ class SchedulingState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One thing that one plugin says of some nodes, and what stands behind it."""
+    """One reason of one plugin on some nodes, with details."""
 
     plugin: str
     text: str
     count: int
     first: int
-    """On how many of them this plugin is the first to refuse: the ones that kube-scheduler counts for it."""
+    """On how many of them this plugin is the first to refuse, as kube-scheduler counts."""
     eviction_helps: int
-    """On how many of them evicting pods could change it."""
+    """On how many of them preemption could help."""
     nodes: tuple[str, ...]
     details: tuple[VerdictDetail, ...]
     of_pod: bool
@@ -61,7 +61,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class NodeScores:
-    """A node that fits: its weighed scores by plugin, and their sum."""
+    """A feasible node: its weighted scores by plugin, and their sum."""
 
     node: str
     total: int
@@ -70,18 +70,18 @@ class NodeScores:
 
 @dataclass(frozen=True, slots=True)
 class NodeExplanation:
-    """One node in full: what every plugin has against it, or its scores."""
+    """One node in full: the verdict of every plugin that refuses it, or its scores."""
 
     node: str
     verdicts: tuple[Verdict, ...]
     silent: tuple[str, ...]
-    """The filters that have nothing against it."""
+    """The filters that accept the node."""
     scores: NodeScores | None
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """What the scheduler itself would do about it: take this node, when these pods are gone."""
+    """The preemption that the scheduler would carry out."""
 
     node: str
     victims: tuple[str, ...]
@@ -92,21 +92,21 @@ class Explanation:
     pod: Pod
     state: SchedulingState
     profile: str
-    """The scheduler name whose profile was asked."""
+    """The scheduler name of the profile used."""
     message: str
-    """In one line; of a pod that fits nowhere, the text of kube-scheduler's FailedScheduling event."""
+    """One line; for an unschedulable pod, the text of kube-scheduler's FailedScheduling event."""
     node_count: int
     feasible: int
     node: str
-    """Where the pod is, or would be put now; empty if nowhere."""
+    """The pod's node, or the node that would be chosen now; empty if none."""
     rank: int
-    """Of the node it is on among those that fit, from 1; 0 if it would not fit there today, or is nowhere."""
+    """The rank of its node among the feasible ones, from 1; 0 if it is unbound or would not fit there today."""
     verdicts: tuple[Verdict, ...]
     scores: tuple[NodeScores, ...]
     """The best nodes, best first."""
     preemption: Preemption | None
     wakes: tuple[tuple[str, tuple[str, ...]], ...]
-    """Kinds of change that would have the pod tried again, and the plugins that wait for each."""
+    """The kinds of events that would retry the pod, and the plugins that wait for each."""
     suggestions: tuple[Suggestion, ...]
     one: NodeExplanation | None = None
 
@@ -114,11 +114,11 @@ class Explanation:
 def explain(
     cluster: Cluster, deciding: Framework, pod: Pod, *, node: str = "", suggestions: bool = True
 ) -> Explanation:
-    """Of a pod of this cluster. `node` is one to tell in full; without `suggestions` nothing is tried."""
+    """Explain a pod of this cluster. `node`: a node to report in full. Without `suggestions`, nothing is tried."""
     key = key_of(pod.metadata)
     bound = cluster.node_of(key)
     if bound:
-        cluster.remove_pod(key)  # or it would stand in its own suggestion
+        cluster.remove_pod(key)  # or it would conflict with itself
     try:
         return _account(cluster, deciding, pod, bound, node, suggestions)
     finally:
@@ -205,7 +205,7 @@ def _why_there(pod: Pod, bound: str, decision: Decision, view: View, best: tuple
 
 
 def _rank(decision: Decision, view: View, bound: str) -> int:
-    """Nodes with the same score share a rank: which of them is taken is chance, or node order."""
+    """Nodes with the same score share a rank."""
     row = view.find(bound) if bound else -1
     if row < 0 or decision.scored is None or not decision.filtered.feasible[row]:
         return 0
@@ -284,7 +284,7 @@ def _one(
 
 
 def code_of(verdict: Verdict) -> str:
-    """Kubernetes' name for this kind of no, if it is the same on all nodes."""
+    """Kubernetes' status code of the verdict, if it is the same on all nodes."""
     return status_code(eviction_helps=verdict.eviction_helps == verdict.count)
 
 
@@ -299,7 +299,7 @@ def _preempts(decision: Decision, view: View) -> Preemption | None:
 
 
 def _wakes(deciding: Framework, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The filters that refused it are asked what they wait for, as the queue does."""
+    """The events that the refusing filters wait for, as in the queue."""
     waiting: dict[Wake, list[str]] = {}
     for plugin in deciding.profile.filters:
         if plugin.name in decision.diagnosis.plugins:

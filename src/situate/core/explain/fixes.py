@@ -1,4 +1,4 @@
-"""What would make one filter let the pod onto one node: each fix is a guess, and whoever takes it has it tried."""
+"""Candidate fixes: changes that may make one filter accept one node. The caller tries each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEBI: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TargetNode:
-    """One node of a cluster, to be made to fit."""
+    """A node that the pod should fit."""
 
     profile: Profile
     view: View
@@ -56,7 +56,7 @@ class TargetNode:
 
 
 Fix = Callable[[TargetNode, SuggestionDraft], SuggestionDraft | None]
-"""The draft with actions added, or as it is if nothing is to be done; None if there is no such fix."""
+"""Returns the draft with actions added, unchanged if none is needed; None if there is no such fix."""
 
 
 def _with_pod(draft: SuggestionDraft, pod: Pod, *actions: Action) -> SuggestionDraft:
@@ -93,7 +93,7 @@ def tolerate(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
 
 
 def drop_demands(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
-    """Without what the node does not meet: entries of the nodeSelector, the required affinity as a whole."""
+    """Drop what the node does not meet: entries of the nodeSelector, or the whole required affinity."""
     labels, name = draft.node.metadata.labels, draft.node.metadata.name
     unmet = [one for one in selector_entries(draft.pod.spec) if not one.matches(labels)]
     pod = edits.without_selector(draft.pod, [one.key for one in unmet])
@@ -127,7 +127,7 @@ def drop_demands(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
 
 
 def label_node(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """The labels that the node lacks: all of the nodeSelector, and of the term of the affinity that lacks least."""
+    """Add the missing labels: those of the nodeSelector, and those of the affinity term that lacks fewest."""
     have, name = draft.node.metadata.labels, draft.node.metadata.name
     wanted = {one.key: one.values[0] for one in selector_entries(draft.pod.spec) if not one.matches(have)}
     terms = required_terms(draft.pod.spec)
@@ -178,7 +178,7 @@ def free_ports(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
 
 
 def ask_less(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """Of each resource that the node is short of, what it has; where it holds too many pods, one of them goes."""
+    """Lower each request to what the node has free; if the node has too many pods, evict one."""
     view, row = target.view, target.row
     fit = next((plugin for plugin in target.profile.filters if isinstance(plugin, NodeResourcesFit)), None)
     for column, amount in fit.asked(target.kind(draft), view) if fit is not None else ():
@@ -197,7 +197,7 @@ def _asking(target: TargetNode, draft: SuggestionDraft, column: int, free: int) 
     before = edits.asked(draft.pod, resource)
     most = max(0, free)
     if resource == MEMORY and most > MEBI:
-        most -= most % MEBI  # a number that people can read
+        most -= most % MEBI  # a readable number
     pod = edits.asking(draft.pod, resource, most)
     if pod is None:
         return None
@@ -219,7 +219,7 @@ def evict_action(key: str, node: str) -> Action:
 
 
 def _evicting_one(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """The least important pod of the node, and of those the smallest."""
+    """Evict the pod with the lowest priority, then the smallest."""
     here = [pod for pod in target.view.pods_on(target.row) if not pod.leaving and pod.key not in draft.evicted]
     if not here:
         return None
@@ -232,7 +232,7 @@ def _evicting_one(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft
 
 
 def soften_spread(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
-    """Constraints that refuse the node only prefer."""
+    """Make the constraints that refuse the node soft."""
     for at in _refusing_constraints(target, draft):
         key = draft.pod.spec.topology_spread_constraints[at].topology_key
         action = Action(
@@ -247,7 +247,7 @@ def soften_spread(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft
 
 
 def raise_skew(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """Constraints that refuse the node allow for just as much skew as it takes."""
+    """Raise maxSkew of the constraints that refuse the node to just enough."""
     for at, missing in _refusing_constraints(target, draft).items():
         constraint = draft.pod.spec.topology_spread_constraints[at]
         if missing is None:
@@ -265,7 +265,7 @@ def raise_skew(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
 
 
 def _refusing_constraints(target: TargetNode, draft: SuggestionDraft) -> dict[int, int | None]:
-    """Place in the pod's spec -> how much skew is missing; None where the node lacks the label."""
+    """Index of the constraint -> how much skew is missing; None if the node lacks the label."""
     own = draft.pod.spec.topology_spread_constraints
     hard = [at for at, one in enumerate(own) if one.when_unsatisfiable == DO_NOT_SCHEDULE]
     found: dict[int, int | None] = {}
@@ -283,7 +283,7 @@ def _refusing_constraints(target: TargetNode, draft: SuggestionDraft) -> dict[in
 
 
 def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """Without the pod's own terms that refuse the node, and without the one pod there that shuns it."""
+    """Drop the pod's own terms that refuse the node, and evict the one pod there with anti-affinity to it."""
     kind, view = target.kind(draft), target.view
     near = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_AFFINITY)) if _alone(target, term)]
     apart = [at for at, term in enumerate(kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)) if not _alone(target, term)]
@@ -316,7 +316,7 @@ def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
 
 
 def _alone(target: TargetNode, term: AffinityTerm) -> bool:
-    """Whether no pod that the term speaks of is in the node's domain."""
+    """Whether the node's domain has no pod that the term matches."""
     domain = int(target.view.label(term.topology_key)[0][target.row])
     counts = count_pods(target.view, Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
     return domain < 0 or int(counts[domain]) <= 0
@@ -335,7 +335,7 @@ def _carrier(target: TargetNode, classes: Mapping[PodClass, int], domain: Mask) 
 
 
 def raise_limit(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | None:
-    """To what the node needs; nothing is known to help where nobody knows how far it is."""
+    """Raise the limit to the node's latency. None if that is unknown."""
     found = limited(target.profile, target.kind(draft), target.view)
     if found is None or (micros := int(found[1][target.row])) == UNKNOWN:
         return None
@@ -358,4 +358,4 @@ FIXES: Final[Mapping[str, tuple[Fix, ...]]] = MappingProxyType(
         "Latency": (raise_limit,),
     }
 )
-"""By filter; where several have to be fixed at once, the first of each is taken."""
+"""By filter; if several filters refuse, the first fix of each is combined."""

@@ -1,4 +1,4 @@
-"""Amounts, taints, selectors and domains in the words that people type. Nothing here is ever parsed again."""
+"""Formats amounts, taints, selectors and domains as people type them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def in_bytes(resource: str) -> bool:
 
 
 def quantity(resource: str, amount: int) -> str:
-    """Exactly this much, as an object would write it: cpu is counted in thousandths."""
+    """The exact amount as a Kubernetes quantity; cpu is in millicores."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if in_bytes(resource) and amount:
@@ -29,7 +29,7 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def roughly(resource: str, amount: int) -> str:
-    """The same for reading: bytes to one place behind the point."""
+    """The same, rounded for reading: bytes with one decimal."""
     exact = quantity(resource, amount)
     if not in_bytes(resource) or len(exact) <= len("1023Mi"):
         return exact
@@ -40,12 +40,12 @@ def roughly(resource: str, amount: int) -> str:
 
 
 def taint_text(taint: Taint) -> str:
-    """As `kubectl taint` takes it: `dedicated=gpu:NoSchedule`."""
+    """In the syntax of `kubectl taint`: `dedicated=gpu:NoSchedule`."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def requirement_text(one: Requirement) -> str:
-    """As `kubectl get -l` takes it, where it does: `disk=ssd`, `zone in (a,b)`, `!spot`."""
+    """In the syntax of `kubectl get -l`, where it has one: `disk=ssd`, `zone in (a,b)`, `!spot`."""
     match one.operator:
         case operator if operator == IN and len(one.values) == 1:
             return f"{one.key}={one.values[0]}"
@@ -68,7 +68,7 @@ def selector_text(selector: Selector) -> str:
 
 
 def term_text(term: PodTerm) -> str:
-    """Whom a term speaks of: labels, and where they have to be."""
+    """The pods that a term matches: labels and namespaces."""
     places = [f"namespace {', '.join(term.namespaces)}"] if term.namespaces else []
     if term.namespace_selector is not None:
         chosen = ",".join(requirement_text(one) for one in term.namespace_selector.requirements)

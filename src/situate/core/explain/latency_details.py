@@ -1,4 +1,4 @@
-"""How far nodes are from the place that a pod names, and how far is too far."""
+"""The latency of nodes to the place that a pod names, and the pod's limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from situate.core.state.view import View
 
 
 def limited(profile: Profile, pod: PodClass, view: View) -> tuple[Wish, IntColumn] | None:
-    """What a pod with a limit wishes, and how far every node is, in microseconds; None if it has no limit to judge."""
+    """The annotations of a pod with a limit, and the latency of every node in microseconds; None without a limit."""
     wish = wish_of(pod)
     if not isinstance(wish, Wish) or wish.limit is None:
         return None
@@ -36,6 +36,6 @@ def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn)
 
 
 def ms(micros: int) -> str:
-    """Microseconds in milliseconds, exactly, as an annotation has them."""
+    """Format microseconds as exact milliseconds, as in the annotation."""
     whole, part = divmod(micros, MICROS)
     return f"{whole}.{part:03}".rstrip("0").rstrip(".")

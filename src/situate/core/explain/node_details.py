@@ -1,4 +1,4 @@
-"""What a pod demands of nodes themselves, and which nodes do not have it: labels, names, taints, cordons."""
+"""What a pod requires of nodes themselves (labels, names, taints), and which nodes do not meet it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from situate.core.state.view import View
 
 
 def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """The taints that keep the pod away."""
+    """The taints that the pod does not tolerate."""
     return tuple(taint for taint in taints if taint.effect in FORBIDDING and not any_tolerates(tolerations, taint))
 
 
@@ -46,14 +46,14 @@ def selector_entries(spec: PodSpec) -> list[Requirement]:
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...] | None:
-    """The terms of the required node affinity, of which one has to match; None where there is no such affinity."""
+    """The terms of the required node affinity, one of which must match; None without such an affinity."""
     rules = None if spec.affinity is None else spec.affinity.node_affinity
     required = None if rules is None else rules.required_during_scheduling_ignored_during_execution
     return None if required is None else required.node_selector_terms
 
 
 def parsed(term: NodeSelectorTerm) -> Term | None:
-    """None for a term that matches nothing: an empty one, or one that cannot be read."""
+    """None for a term that matches nothing: an empty or an invalid one."""
     try:
         return parse_term(term)
     except SelectorError:

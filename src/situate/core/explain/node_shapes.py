@@ -1,4 +1,4 @@
-"""One more node like those there are: each distinct shape once, as a node that would be new."""
+"""One more node like the existing ones: a new node for each distinct shape."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from situate.core.model.tolerations import Taint
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 CONDITIONS: Final = "node.kubernetes.io/"
-"""Taints under this prefix tell how a node is doing, not what it is for."""
+"""Taints with this prefix report a node's condition, not its purpose."""
 SHAPES: Final = 24
-"""How many shapes are tried at most."""
+"""The maximum number of shapes."""
 
 
 def shapes(nodes: Iterable[Node]) -> list[tuple[Node, str]]:
-    """A new node of each shape and the name of one it is like, the smallest first.
+    """A new node of each shape and the name of an existing one like it, smallest first.
 
-    A shape is room, labels but for those that name the node, and taints with a purpose.
+    A shape is the allocatable resources, the labels except those that name the node, and the taints with a purpose.
     """
     listed = list(nodes)
     names = {node.metadata.name: None for node in listed}

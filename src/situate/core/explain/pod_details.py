@@ -1,4 +1,4 @@
-"""What other pods have to do with it: affinity, anti-affinity, spread and ports, by domain and by name."""
+"""Details about other pods: affinity, anti-affinity, spread and ports, by domain and by name."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from situate.core.state.topology_counts import carried_terms, count_pods
 from situate.core.state.view import View
 
 LOOKED_AT: Final = 2_000
-"""How many pods of a domain are looked at to name some: a domain may hold thousands that do not match."""
+"""How many pods of a domain to check for names: thousands may not match."""
 
 
 def hard_constraints_of(pod: PodClass, view: View) -> tuple[HardConstraint, ...]:
-    """The pod's own constraints that refuse; none of those that a configuration adds."""
+    """The pod's own hard constraints, without those of the configuration."""
     return own_plan(pod, view).hard if pod.spec.topology_spread_constraints else ()
 
 
 def limit_of(constraint: HardConstraint, view: View) -> tuple[IntColumn, int]:
-    """How many matching pods each domain holds, and how many one may hold for the pod to be let in."""
+    """The number of matching pods by domain, and the maximum for the pod to be accepted."""
     counts = constraint.counted.counts(view)
     least = int(counts.take(constraint.domains).min()) if constraint.least is None else constraint.least
     return counts, constraint.slack + least
 
 
 def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
-    """By constraint and domain: how many matching pods are there, and how many there may be."""
+    """By constraint and domain: the number of matching pods, and the limit."""
     found = []
     own = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
     for said, constraint in zip(own, hard_constraints_of(pod, view), strict=False):
@@ -60,7 +60,7 @@ def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDet
 
 
 def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> list[VerdictDetail]:
-    """By term and domain: who is there and must not be, or is wanted there and is not."""
+    """By term and domain: the pods that conflict, or that are missing."""
     own = own_terms(pod, view)
     found: list[VerdictDetail] = []
     if text == InterPodAffinity.reasons[ANTI_AFFINITY - 1].text:
@@ -102,7 +102,7 @@ def _crowded(view: View, rows: IdColumn, key: str, counts: IntColumn, what: str,
 
 
 def widest(domains: IdColumn) -> list[int]:
-    """The domains that most of these rows are in, at most so many as are told."""
+    """The domains with the most of these rows, at most DETAILS."""
     counts = np.bincount(domains[domains >= 0])
     return [int(at) for at in np.argsort(-counts, kind="stable")[:DETAILS] if counts[at]]
 
@@ -122,7 +122,7 @@ def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[
 
 
 def _named(view: View, rows: IdColumn, speaks: Speaks) -> list[str]:
-    """Some of the pods on these rows that a term speaks of."""
+    """Some of the pods on these rows that a term matches."""
     pods, names, looked = view.cluster.pods, [], 0
     for row in rows.tolist():
         for pod in view.pod_rows_on(row):
@@ -142,7 +142,7 @@ def _some(names: list[str], count: int) -> str:
 
 
 def port_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDetail]:
-    """By port: the nodes where it is taken, and by whom on the first."""
+    """By port: the nodes where it is in use, and the pods that use it on the first."""
     found = []
     for port in pod.host_ports:
         holders = port_holders(view, port)

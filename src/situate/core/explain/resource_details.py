@@ -1,4 +1,4 @@
-"""Room: how much a pod asks for, how much is free, how much is missing, and who holds it."""
+"""Resources: how much a pod requests, how much is free, how much is missing, and which pods hold it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from situate.core.state.columns import IdColumn, IntColumn
 from situate.core.state.view import View
 
 HOLDERS: Final = 3
-"""How many of the pods that hold most are named for each node."""
+"""How many of the largest pods are named for each node."""
 ALL_HOLDERS: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What one node lacks of one resource. `free` may be below zero: a node can be overfull."""
+    """The shortage of one resource on one node. `free` may be negative: a node can be overcommitted."""
 
     node: str
     resource: str
@@ -29,7 +29,7 @@ class Shortage:
     allocatable: int
     free: int
     holders: tuple[tuple[str, int], ...]
-    """Pods by namespace/name, and how much each holds; the largest first."""
+    """Pods by namespace/name and the amount each requests, largest first."""
 
     @property
     def short(self) -> int:
@@ -37,7 +37,7 @@ class Shortage:
 
 
 def room_details(plugin: NodeResourcesFit, pod: PodClass, view: View, rows: IdColumn, text: str) -> list[VerdictDetail]:
-    """Of each resource that the rows are short of: the nodes that come closest."""
+    """For each resource that the rows are short of: the nodes that come closest."""
     names = view.cluster.resources.names
     one = len(rows) == 1
     found = []
@@ -71,7 +71,7 @@ def shortage(view: View, row: int, column: int, asked: int, holders: int = HOLDE
 
 
 def held(view: View, row: int, column: int) -> tuple[tuple[str, int], ...]:
-    """The pods on a node that take something of a resource, the largest first."""
+    """The pods on a node that request a resource, largest first."""
     pods = view.cluster.pods
     amounts = [
         (pods.keys[pod], amount)

@@ -1,4 +1,4 @@
-"""The smallest ways to make a pod fit: guesses from the verdicts, each tried before it is offered."""
+"""Searches for the smallest changes that make a pod fit. Every suggestion was tried."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
 
 NODES_TRIED: Final = 6
-"""How many nodes of those refused by the same filters are tried, each for a different lack."""
+"""How many nodes refused by the same filters are tried, each for a different shortage."""
 NODES_TRIED_TOGETHER: Final = 8
-"""How many nodes are tried where several filters have to be satisfied at once."""
+"""How many nodes are tried if several filters refuse."""
 VICTIM_NODES: Final = 64
-"""On how many nodes a single pod to evict is looked for."""
+"""On how many nodes to look for a single pod to evict."""
 VICTIM_TRIALS: Final = 400
-"""How many pods are looked at for that."""
+"""How many pods to try for that."""
 MAX_ALIKE: Final = 3
-"""How many suggestions of the same actions are offered."""
+"""How many suggestions with the same kinds of actions to return."""
 MAX_SUGGESTIONS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """A pod that does not fit, and where."""
+    """A pod that does not fit, and the cluster."""
 
     profile: Profile
     view: View
@@ -52,7 +52,7 @@ class SearchContext:
     kind: PodClass
     verdicts: Verdicts
     begun: tuple[Action, ...] = ()
-    """Steps that have to be taken in any case."""
+    """Actions that are needed in any case."""
 
     def draft(self, row: int) -> SuggestionDraft:
         node = self.view.node(row)
@@ -62,7 +62,7 @@ class SearchContext:
 
 
 def search_suggestions(context: SearchContext) -> tuple[Suggestion, ...]:
-    """At most so many of each kind, those with the fewest actions first."""
+    """A few suggestions of each kind, those with the fewest actions first."""
     whatif = WhatIf(context.view.cluster, context.profile)
     found: dict[str, Suggestion] = {}
     for guess in (*_by_fixing(context, whatif), *_by_evicting(context, whatif), *_by_a_node(context, whatif)):
@@ -77,13 +77,13 @@ def search_suggestions(context: SearchContext) -> tuple[Suggestion, ...]:
 
 
 def _more_than(suggestion: Suggestion, other: Suggestion) -> bool:
-    """Whether a suggestion asks for all that another does, and for more."""
+    """Whether a suggestion has all actions of another, and more."""
     asks, less = _steps(suggestion), _steps(other)
     return len(asks) > len(less) and all(action in asks for action in less)
 
 
 def _steps(suggestion: Suggestion) -> list[tuple[ActionKind, str]]:
-    """How much less is asked for is not compared: whoever asks for less of one thing on top asks for more."""
+    """Ignores by how much a request is lowered."""
     return [
         (action.kind, action.field if action.kind is ActionKind.ASK_LESS else action.text)
         for action in suggestion.actions
@@ -94,7 +94,7 @@ def _steps(suggestion: Suggestion) -> list[tuple[ActionKind, str]]:
 
 
 def _by_fixing(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
-    """Where one filter refuses, any of its fixes; only if none of that helps, several at once."""
+    """Try nodes that one filter refuses; only if that does not help, nodes that several refuse."""
     blockers = context.verdicts.blockers
     if not len(blockers):
         return
@@ -112,7 +112,7 @@ def _by_fixing(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
 
 
 def _tried(context: SearchContext, whatif: WhatIf, drafts: Iterable[SuggestionDraft]) -> Iterator[Suggestion]:
-    """Those that help; each sequence of actions once."""
+    """The drafts that help; each sequence of actions once."""
     seen: dict[tuple[str, ...], None] = {}
     view = context.view
     for draft in drafts:
@@ -148,7 +148,7 @@ def _drafts(context: SearchContext, rows: IdColumn, *, several: bool) -> Iterato
 
 
 def _representatives(context: SearchContext, rows: IdColumn, most: int) -> list[int]:
-    """Rows that lack different things, and of those that lack the same the one that lacks least of it."""
+    """One row for each distinct shortage: the one that is least short."""
     lack, cost = _lacks(context, rows)
     order = np.argsort(cost, kind="stable")
     first: dict[bytes, int] = {}
@@ -160,7 +160,7 @@ def _representatives(context: SearchContext, rows: IdColumn, most: int) -> list[
 
 
 def _lacks(context: SearchContext, rows: IdColumn) -> tuple[np.ndarray, np.ndarray]:
-    """What each row lacks, as numbers that are equal for the same lack; and how much, to compare."""
+    """A key of what each row lacks, and a cost to compare."""
     view, pod, kind = context.view, context.pod, context.kind
     columns = [np.stack([mask[rows] for mask in context.verdicts.refused_by.values()]).astype(np.int64)]
     cost = np.zeros(len(rows), np.float64)
@@ -215,7 +215,7 @@ def _by_evicting(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]
 
 
 def _victims(context: SearchContext, rows: IdColumn) -> list[BoundPod]:
-    """Pods whose going alone would do, as far as an overlay can tell: the least important first, then the smallest."""
+    """Pods whose eviction alone seems to suffice on an overlay: lowest priority first, then the smallest."""
     view, found, trials = context.view, [], 0
     filters = context.profile.filters
     for row in rows.tolist():
@@ -249,7 +249,7 @@ def _short(context: SearchContext, row: int) -> list[tuple[int, int]]:
 
 
 def _by_a_node(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
-    """The smallest shape that does."""
+    """The smallest node that helps."""
     nodes = [node for node in context.view.cluster.nodes.objects if node is not None]
     for node, like in shapes(nodes):
         action = add_action(node, like)

@@ -13,7 +13,7 @@ from situate.core.model.pod import Pod
 
 @unique
 class ActionKind(Enum):
-    """What a action changes."""
+    """What an action changes."""
 
     UNGATE = "remove gates"
     ASK_LESS = "ask for less"
@@ -38,14 +38,14 @@ class Action:
     subject: str
     """The object to change: `Pod default/web`, `Node n1`."""
     field: str = ""
-    """Which field of it."""
+    """The field to change."""
     value: Any = None
-    """What the field should be, or what is to be added to it."""
+    """The new value of the field, or the value to add."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestionDraft:
-    """A suggestion that is being put together for one node."""
+    """A suggestion under construction for one node."""
 
     pod: Pod
     node: Node
@@ -59,15 +59,15 @@ class SuggestionDraft:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """All actions together make the pod fit: it was tried."""
+    """Actions that together make the pod fit; this was tried."""
 
     actions: tuple[Action, ...]
     pod: Pod
-    """The pod as it would be."""
+    """The changed pod."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
-    """The nodes that would be new or other than they are, by name."""
+    """New and changed nodes, by name."""
     evicted: tuple[str, ...] = ()
-    """The pods that would be gone, by namespace/name."""
+    """The evicted pods, by namespace/name."""
     fits: tuple[str, ...] = ()
     """Some of the nodes that the pod would then fit."""
     fit_count: int = 0

@@ -1,4 +1,4 @@
-"""Every filter's verdict on every node: not only the first refusal, which is all that kube-scheduler tells."""
+"""Every filter's verdict on every node, where kube-scheduler reports only the first refusal."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class PluginVerdict:
-    """One thing that one filter said, and all the rows that it said it of."""
+    """One reason of one filter, and the rows it applies to."""
 
     plugin: str
     text: str
     rows: Mask
     helps: Mask
-    """Those of them where evicting pods could change it."""
+    """The rows where preemption could help."""
     of_pod: bool = False
-    """It was said of the pod, before any node was looked at."""
+    """The filter rejected the pod before any node was checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What all filters said, in their order."""
+    """The verdicts of all filters, in their order."""
 
     said: tuple[PluginVerdict, ...]
     refused_by: dict[str, Mask]
-    """Plugin -> the rows it refuses; only those that refuse some."""
+    """Plugin -> the rows it refuses; only plugins that refuse some."""
 
     @property
     def blockers(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
@@ -46,7 +46,7 @@ class Verdicts:
 
 
 def verdicts(profile: Profile, pod: PodClass, view: View) -> Verdicts:
-    """Ask every filter about every node, and keep all that they say."""
+    """Run every filter on every node and collect all verdicts."""
     said: list[PluginVerdict] = []
     refused_by: dict[str, Mask] = {}
     for plugin in profile.filters:

@@ -1,8 +1,7 @@
-"""What if: a suggestion is applied to the cluster, the engine's filters are asked, and everything is put back.
+"""What if: apply a suggestion to the cluster, run the engine's filters, and restore the cluster.
 
-A view's overlay would do for pods that go; but in preemption Kubernetes counts some of them differently than if they
-had really gone, and a node that changes has no overlay at all. So it is done and undone, through the Cluster's own
-front door, and the answer is that of a cluster where it is so.
+A view's overlay does not suffice: during preemption Kubernetes counts some removed pods differently than if they were
+really gone, and there is no overlay for a changed node. So the change is made on the Cluster itself and undone.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What is to be put back: pods that were taken off, and nodes as they were, None for those that were not there."""
+    """What to restore: removed pods, and nodes as they were; None for new nodes."""
 
     pods: list[Pod]
     nodes: dict[str, Node | None]
 
 
 class WhatIf:
-    """On one cluster, which must be nobody else's meanwhile."""
+    """Works on one cluster, which nothing else may use meanwhile."""
 
     __slots__ = ("_cluster", "_profile", "tried")
 
@@ -54,7 +53,7 @@ class WhatIf:
         return replace(suggestion, fits=tuple(names), fit_count=len(rows)) if len(rows) else None
 
     def _apply(self, suggestion: Suggestion, before: _Before) -> None:
-        """`before` is filled on the suggestion, so that whatever was done can be undone."""
+        """Fills `before` step by step, so that a partial change can be undone."""
         cluster = self._cluster
         for key in suggestion.evicted:
             before.pods.append(cluster.pods.as_object(cluster.pods.rows[key], cluster.node_of(key)))

@@ -1,5 +1,4 @@
-"""Kubernetes' objects, with only the fields that scheduling reads, and what follows from one object alone.
+"""Kubernetes' objects with only the fields that scheduling reads, and functions of one object.
 
-Values are frozen. Nothing here knows of other objects' existence (that is `core.state`), of bytes (that is `wire`), or
-changes what it is given.
+Values are frozen. Relations between objects are in `core.state`, bytes in `wire`.
 """

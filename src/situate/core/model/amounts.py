@@ -1,18 +1,18 @@
-"""Amounts of resources by name, and how those of one pod's containers come together. Knows no units."""
+"""Amounts of resources by name, and how those of one pod's containers combine."""
 
 from collections.abc import Iterable
 
 Amounts = dict[str, int]
 
-# What one container asks for, and whether it is a sidecar (which matters among init containers only).
+# The requests of one container, and whether it is a sidecar (among init containers only).
 Asked = tuple[Amounts, bool]
 
 
 def together(containers: Iterable[Asked], inits: Iterable[Asked]) -> Amounts:
-    """What the containers of a pod need at the worst moment of its life.
+    """The peak requests of a pod's containers.
 
-    Containers run together and sidecars beside them, so those add up; init containers run one after the other, each
-    beside the sidecars started before it, so of those the largest counts.
+    Containers and sidecars run together, so those add up; init containers run one after the other, each beside the
+    sidecars started before it, so the largest of those counts.
     """
     running: Amounts = {}
     for amounts, _ in containers:

@@ -145,7 +145,7 @@ class DaemonSet(Model, frozen=True, kw_only=True):
 
 
 class ControllerRevision(Model, frozen=True, kw_only=True):
-    """A template that a StatefulSet or DaemonSet has had, to go back to."""
+    """An earlier template of a StatefulSet or DaemonSet, for rollbacks."""
 
     metadata: StoredMeta = StoredMeta()
     data: Raw = EMPTY

@@ -12,13 +12,13 @@ import msgspec
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-# Kubernetes decodes into fixed widths, and columns are int64: a number that does not fit is refused at the door.
+# Kubernetes decodes into fixed widths, and columns are int64: decoding refuses a number that does not fit.
 Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 
 class _Empty(dict[str, Any]):
-    """A mapping that stays empty. A dict to encoders, which do not know mapping proxies."""
+    """An immutable empty mapping. It is a dict because encoders do not know mapping proxies."""
 
     __slots__ = ()
 

@@ -36,7 +36,7 @@ class SuccessPolicy(Model, frozen=True, kw_only=True):
 
 
 class JobSpec(Model, frozen=True, kw_only=True):
-    """`completions` None: as many pods as `parallelism` work off a queue, and one that succeeds says it is empty."""
+    """`completions` None: `parallelism` pods work off a queue, and the first that succeeds marks it empty."""
 
     parallelism: Int32 = 1
     completions: Int32 | None = None

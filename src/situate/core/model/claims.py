@@ -1,4 +1,4 @@
-"""What can be said of one claim or volume by itself: its class, whose it is, Kubernetes' words for a missing one."""
+"""Functions of one claim or volume: its class, its owner, and Kubernetes' texts for a missing one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from situate.core.model.meta import ObjectMeta, controller_of
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that named the class before there was a field; it still goes first."""
+"""The annotation that named the class before there was a field; it still takes precedence."""
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The name of the class a claim asks for; empty if it asks for none."""
+    """The storage class that a claim requests; empty if none."""
     return claim.metadata.annotations.get(BETA_STORAGE_CLASS, claim.spec.storage_class_name or "")
 
 
@@ -23,12 +23,12 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def generated_name(pod: ObjectMeta, volume_name: str) -> str:
-    """The name of the claim that is made for an ephemeral volume of a pod."""
+    """The name of the claim of a pod's ephemeral volume."""
     return f"{pod.name}-{volume_name}"
 
 
 def ownership_problem(pod: ObjectMeta, claim: PersistentVolumeClaim) -> str:
-    """What is wrong with a claim that is to be an ephemeral volume's: it must be the pod's own. Empty if nothing."""
+    """The problem if an ephemeral volume's claim is not owned by the pod; else empty."""
     owner, its = controller_of(claim.metadata), claim.metadata
     if owner is not None and owner.uid == pod.uid:
         return ""
@@ -40,7 +40,7 @@ def claim_not_found(name: str) -> str:
 
 
 def is_not_found(text: str) -> bool:
-    """Whether this says that a claim is not there, and not that something is wrong with it."""
+    """Whether the text reports a missing object, not an invalid one."""
     return text.endswith(" not found")
 
 

@@ -1,7 +1,6 @@
-"""In-tree volumes as the CSI drivers that took them over know them: driver, handle, topology.
+"""CSI migration of in-tree volumes: driver, handle and topology, as far as scheduling needs them.
 
-Kubernetes moved its built-in volume kinds out into drivers, and still reads objects of the old shape. Only what
-scheduling asks is here: nothing is rewritten for anybody else.
+Kubernetes moved its built-in volume kinds out into drivers, and still accepts objects of the old form.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolu
 from situate.core.model.volumes import AWSElasticBlockStore, AzureDisk, GCEPersistentDisk, Volume
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
-"""The annotation by which a node's kubelet lists the plugins it has handed over to drivers."""
+"""The CSINode annotation that lists the node's migrated plugins."""
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -31,17 +30,17 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class MigrationError(ValueError):
-    """The volume has no counterpart in its driver; the message is Kubernetes'."""
+    """The volume cannot be translated; the message is Kubernetes'."""
 
 
 @dataclass(frozen=True, slots=True)
 class InTreePlugin:
-    """A built-in volume plugin and the driver that took over. Without a driver it is known, but was never moved."""
+    """An in-tree volume plugin and its CSI driver. Without a driver, it is not migrated."""
 
     name: str
     driver: str = ""
     topology_key: str = ""
-    """The node label the driver knows zones by; empty if it leaves node affinities as they are."""
+    """The driver's topology label for zones; empty if it leaves node affinities unchanged."""
 
 
 GCE_PD: Final = InTreePlugin("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
@@ -60,7 +59,7 @@ IN_TREE: Final = {
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
-    """The plugin of a volume that a pod holds inline, or of a persistent volume; None if it is none of these."""
+    """The in-tree plugin of an inline or persistent volume; None if it has none."""
     for plugin, held in (
         (GCE_PD, source.gce_persistent_disk),
         (AWS_EBS, source.aws_elastic_block_store),
@@ -76,12 +75,12 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None
 
 
 def is_migrated(plugin: InTreePlugin, node: CSINode | None) -> bool:
-    """Whether the node says that it has handed the plugin over."""
+    """Whether the plugin is migrated on the node."""
     return node is not None and plugin.name in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
 
 
 def handle(source: Volume | PersistentVolumeSpec, labels: Labels) -> str:
-    """What the driver calls the volume; `labels` are the persistent volume's, none for an inline one."""
+    """The driver's volume handle; `labels` are the persistent volume's, none for an inline one."""
     if source.gce_persistent_disk is not None:
         return _gce_handle(source.gce_persistent_disk, labels)
     if source.aws_elastic_block_store is not None:
@@ -119,7 +118,7 @@ def _gce_region(zones: list[str]) -> str:
 
 
 def _ebs_handle(disk: AWSElasticBlockStore) -> str:
-    """`vol-1`, or the same at the end of `aws://ZONE/vol-1`; a bare name is taken as it is."""
+    """`vol-1`, also from `aws://ZONE/vol-1`; a bare name stays as it is."""
     prefix = "aws://"
     if not disk.volume_id.startswith(prefix):
         return disk.volume_id
@@ -139,7 +138,7 @@ def _azure_handle(disk: AzureDisk) -> str:
 
 
 def migrated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> VolumeNodeAffinity | None:
-    """The node affinity in the driver's words; zones that only the volume's labels name are demanded too."""
+    """The node affinity with the driver's labels, including zones that only the volume's labels name."""
     affinity, labels = volume.spec.node_affinity, volume.metadata.labels
     if not plugin.topology_key:
         return affinity
@@ -157,7 +156,7 @@ def migrated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> VolumeN
 
 
 def _place_labels(terms: tuple[NodeSelectorTerm, ...], labels: Labels) -> tuple[str, str]:
-    """The zone and region labels that this volume speaks of: today's, unless only the old ones are there."""
+    """The zone and region labels that this volume uses: the current ones, unless it has only the old ones."""
     keys = [one.key for term in terms for one in term.match_expressions]
     for named in (keys, labels):
         if ZONE in named:

@@ -1,8 +1,8 @@
 """The API server's defaults, for the fields that scheduling reads.
 
-`defaulted` gives back the very object it was given when nothing is to be filled in, which is the common case and runs
-for every pod. Most defaults are those of the structs' fields; here are the ones that depend on other fields. What
-admission adds (priorities: `priority`; default tolerations, storage classes, runtime overhead) is not a default.
+`defaulted` returns the same object if nothing needs to be filled in, which is the common case and runs for every pod.
+Most defaults are in the structs' fields; this module sets those that depend on other fields. What admission adds
+(priorities: `priority`; default tolerations, storage classes, runtime overhead) is not a default.
 """
 
 from collections.abc import Mapping
@@ -146,7 +146,7 @@ def _port(port: ContainerPort, host_network: bool) -> ContainerPort:
 
 
 def _with_pod_level_defaults(spec: PodSpec, own: ResourceRequirements) -> PodSpec:
-    """Pod-level limits without requests get them: from what containers ask for, or else from the limits."""
+    """Pod-level limits without requests get requests: from the containers', or else from the limits."""
     if not own.limits and not own.requests:
         return spec
     limits: dict[str, RawQuantity] = dict(own.limits)
@@ -181,7 +181,7 @@ def _container_limits(spec: PodSpec) -> Amounts:
 
 
 def _asked(container: Container, listed: ResourceList) -> Asked:
-    """In billionths: the API server adds up before it rounds."""
+    """In billionths: the API server rounds after the sum."""
     amounts = {name: parse_quantity(amount) for name, amount in listed.items()}
     return amounts, container.restart_policy == "Always"
 
@@ -190,8 +190,8 @@ def _written(nanos: int) -> str:
     return f"{min(nanos, INT64_MAX * NANO)}n"
 
 
-# matchLabelKeys: on creation the API server writes them into the selector of the term. Kubernetes' scheduler does not
-# read them, so neither do plugins here. Doing it again to a stored pod changes nothing.
+# matchLabelKeys: on creation the API server writes them into the selector of the term. kube-scheduler does not read
+# them, so neither do plugins here. Doing it again to a stored pod changes nothing.
 
 
 def _with_label_keys(affinity: Affinity, labels: Labels) -> Affinity:

@@ -1,11 +1,11 @@
-"""Durations as Go writes them (`1h2m3.5s`), kept as whole nanoseconds."""
+"""Durations in Go's syntax (`1h2m3.5s`), as integer nanoseconds."""
 
 import re
 from typing import Annotated, Final
 
 import msgspec
 
-# A length of time in nanoseconds. The mark tells the decoder that the file has text here, not a number.
+# Nanoseconds. The metadata tells the decoder that the file has text here, not a number.
 Duration = Annotated[int, msgspec.Meta(extra={"text": "duration"})]
 
 MICROSECOND: Final = 1_000

@@ -1,6 +1,6 @@
-"""What is wrong with a configuration, a line each, in Kubernetes' words: field path, kind of fault, bad value, detail.
+"""Field errors in Kubernetes' words: field path, kind of error, bad value, detail.
 
-A problem is a plain string, a list of them is what a check returns. Values are printed as Go prints them.
+A problem is a plain string, and a check returns a list of them. Values are printed as Go prints them.
 """
 
 import json
@@ -21,7 +21,7 @@ def index(path: str, i: int) -> str:
 
 
 def invalid(path: str, value: object, detail: str, *, named: bool = False) -> str:
-    """`named`: the value is of a named string type there, and Go's field errors print only plain strings as such."""
+    """`named`: the value has a named string type in Go, which field errors print as JSON."""
     return f"{path}: Invalid value: {go_json(value) if named else _shown(value)}: {detail}"
 
 

@@ -1,8 +1,7 @@
-"""GPUs as devices: what a pod asks of them, and which of a node's it has.
+"""GPUs as devices: what a pod requests, and which of a node's devices it has.
 
-A pod asks for a share of one device, in thousandths, or for whole devices, never for both. The share stands in an
-annotation or among the requests; whole devices are an extended resource, as everywhere. The devices that a pod has are
-written in an annotation when it is bound.
+A pod requests a share of one device, in thousandths, or whole devices, never both. The share is an annotation or a
+request; whole devices are an extended resource. The bind writes the assigned devices in an annotation.
 """
 
 from collections.abc import Mapping
@@ -15,15 +14,15 @@ from situate.core.model.node import Node
 from situate.core.model.quantity import QuantityError, value
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
-"""The resource that stands for whole devices where nobody says otherwise."""
+"""The default resource for whole devices."""
 DEVICE_MILLI: Final = 1_000
 """A whole device."""
 MOST_DEVICES: Final = 256
-"""How many devices of one node are told apart. Those beyond are given to nobody."""
+"""How many devices of a node are tracked. Pods do not get those beyond."""
 MOST_MEMORY: Final = 1 << 50
-"""Nobody's device has more, and sums of it stay within a cell."""
+"""No device has more, and sums stay within an int64."""
 DISCOVERED_MEMORY: Final = "nvidia.com/gpu.memory"
-"""The label by which NVIDIA's feature discovery says how much memory each device has, in MiB."""
+"""The label of NVIDIA's feature discovery with the memory of each device, in MiB."""
 
 _MIB: Final = 1 << 20
 _CACHE_SIZE: Final = 4_096
@@ -38,18 +37,18 @@ MEMORY_ALONE: Final = "{} without a GPU"
 
 @dataclass(frozen=True, slots=True)
 class GpuNeed:
-    """How many devices a pod needs, and what of each."""
+    """How many devices a pod needs, and how much of each."""
 
     devices: int = 0
     milli: int = 0
     memory: int = 0
-    """Bytes; 0 where the pod does not say."""
+    """Bytes; 0 if not requested."""
     problem: str = ""
-    """What is wrong with what it asks for; then it gets nothing."""
+    """The problem with the request; then the pod gets no device."""
 
     @property
     def whole(self) -> bool:
-        """Whether it needs devices that nobody else has a share of, and with all their memory."""
+        """Whether it needs entire devices, with all their memory."""
         return self.milli == DEVICE_MILLI
 
 
@@ -57,7 +56,7 @@ NO_GPU: Final = GpuNeed()
 
 
 def gpu_need(annotations: Mapping[str, str], scalar: Mapping[str, int], resource: str = GPU_RESOURCE) -> GpuNeed:
-    """What a pod with these annotations and requests needs, where `resource` stands for whole devices."""
+    """The need of a pod with these annotations and requests; `resource` stands for whole devices."""
     if not annotations and not scalar:
         return NO_GPU
     share, memory = annotations.get(GPU_MILLI), annotations.get(GPU_MEMORY)
@@ -96,7 +95,7 @@ def _whole_number(text: str) -> int:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def devices_of(text: str, need: GpuNeed) -> tuple[int, ...] | None:
-    """The devices that a pod's annotation names; None if it does not name as many as the pod needs."""
+    """The devices in a pod's annotation; None if there are not as many as the pod needs."""
     parts = text.split(",")
     if len(parts) != need.devices or not all(part.isascii() and part.isdecimal() and len(part) <= 4 for part in parts):
         return None
@@ -105,9 +104,9 @@ def devices_of(text: str, need: GpuNeed) -> tuple[int, ...] | None:
 
 
 def node_devices(node: Node, scalar: Mapping[str, int], resource: str = GPU_RESOURCE) -> tuple[int, int]:
-    """How many devices a node has, and how much memory each, in bytes; 0 where nobody says. `scalar`: what it gives.
+    """The number of a node's devices and the memory of each, in bytes; 0 if unknown. `scalar`: its allocatable.
 
-    Thousandths go before whole devices: a node that advertises them says that it shares its devices.
+    Thousandths take precedence: a node that advertises them shares its devices.
     """
     count = scalar[GPU_MILLI] // DEVICE_MILLI if GPU_MILLI in scalar else scalar.get(resource, 0)
     count = max(0, min(count, MOST_DEVICES))
@@ -115,7 +114,7 @@ def node_devices(node: Node, scalar: Mapping[str, int], resource: str = GPU_RESO
 
 
 def _memory_each(node: Node, scalar: Mapping[str, int], count: int) -> int:
-    """Advertised as a resource, it is that of all devices together, as all resources are; said otherwise, of each."""
+    """As a resource, the memory is the total of all devices; as an annotation or label, that of each."""
     if GPU_MEMORY in scalar:
         return min(scalar[GPU_MEMORY] // count, MOST_MEMORY)
     metadata = node.metadata

@@ -1,7 +1,7 @@
-"""PodGroup, of both API groups that have one: how many pods of a group must run for any to be worth running.
+"""PodGroup, of both API groups that have one: the minimum number of pods to schedule together.
 
 - `PodGroup` of scheduling.k8s.io: v1alpha2 (Kubernetes 1.36) and v1beta1 (1.37), which differ in `disruptionMode`, a
-  word in the one, a choice of two objects in the other; and in what the condition is called that it was scheduled.
+  string in the one, a choice of two objects in the other; and in the name of the condition that reports scheduling.
 - `CoschedulingPodGroup`: the kind PodGroup of scheduling.x-k8s.io, of the coscheduling plugin.
 """
 
@@ -15,7 +15,7 @@ _SCHEDULED = (POD_GROUP_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED)
 
 
 class BasicSchedulingPolicy(Model, frozen=True, kw_only=True):
-    """The pods of the group are scheduled one by one, like any others."""
+    """The group's pods are scheduled one by one."""
 
 
 class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
@@ -42,11 +42,11 @@ class SingleDisruptionMode(Model, frozen=True, kw_only=True):
 
 
 class AllDisruptionMode(Model, frozen=True, kw_only=True):
-    """Who evicts one pod evicts all."""
+    """Evicting one pod evicts all."""
 
 
 class DisruptionMode(Model, frozen=True, kw_only=True):
-    """v1beta1's way to say it: one of the two."""
+    """v1beta1's form: one of the two."""
 
     single: SingleDisruptionMode | None = None
     all: AllDisruptionMode | None = None
@@ -85,14 +85,14 @@ class CoschedulingPodGroup(Model, frozen=True, kw_only=True):
 
 
 def is_scheduled(group: PodGroup | CoschedulingPodGroup | None) -> bool:
-    """Whether the group says that it once had all the pods that it needs."""
+    """Whether the group's condition reports that it was scheduled once."""
     if not isinstance(group, PodGroup):
         return False
     return any(one.type in _SCHEDULED and one.status == "True" for one in group.status.conditions)
 
 
 def min_count(group: PodGroup | CoschedulingPodGroup) -> int:
-    """How many pods of the group must be placed for any to be; 0 if it is no gang."""
+    """The minimum number of pods to place together; 0 if the group is not a gang."""
     if isinstance(group, CoschedulingPodGroup):
         return max(0, group.spec.min_member)
     gang = group.spec.scheduling_policy.gang
@@ -100,7 +100,7 @@ def min_count(group: PodGroup | CoschedulingPodGroup) -> int:
 
 
 def topology_key(group: PodGroup | CoschedulingPodGroup) -> str:
-    """The node label that all pods of the group must agree in; empty if none. Kubernetes allows one."""
+    """The node label whose value all pods of the group must share; empty if none. Kubernetes allows one."""
     if isinstance(group, CoschedulingPodGroup) or group.spec.scheduling_constraints is None:
         return ""
     topology = group.spec.scheduling_constraints.topology
@@ -108,7 +108,7 @@ def topology_key(group: PodGroup | CoschedulingPodGroup) -> str:
 
 
 def disrupted_whole(group: PodGroup | CoschedulingPodGroup) -> bool:
-    """Whether evicting one pod of the group means evicting all. By default it does not."""
+    """Whether evicting one pod of the group evicts all; false by default."""
     if isinstance(group, CoschedulingPodGroup):
         return False
     mode = group.spec.disruption_mode

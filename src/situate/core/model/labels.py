@@ -1,7 +1,6 @@
 """Label selectors: as objects write them, and parsed into a canonical value that matches labels.
 
-Two selectors that ask the same requirements, in whatever order or spelling, parse to equal values, so that whoever
-counts by selector counts once.
+Two selectors with the same requirements, in any order or spelling, parse to equal values, so that they share one count.
 """
 
 import re
@@ -16,7 +15,7 @@ IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotEx
 LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_MAX_INTEGER_LENGTH = 64  # any int64 with some leading zeros; longer text is not worth converting
+_MAX_INTEGER_LENGTH = 64  # any int64 with some leading zeros; longer text is not converted
 
 
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
@@ -60,13 +59,13 @@ class Requirement(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
-    """Matches what meets every requirement; without requirements everything, with `nothing` set nothing."""
+    """Matches labels that meet every requirement: everything without requirements, nothing if `nothing` is set."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        # A loop, not all(...): it is asked of every pod, and a generator costs more than the comparison.
+        # A loop, not all(...): it runs for every pod, and a generator costs more than the comparison.
         for one in self.requirements:
             if not one.matches(labels):
                 return False

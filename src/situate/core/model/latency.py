@@ -1,4 +1,4 @@
-"""How far nodes are from places that pods name: milliseconds by node, by zone and by region."""
+"""The latency of nodes to places that pods name: milliseconds by node, zone and region."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from situate.core.model.meta import ObjectMeta
 
 
 class PlaceLatencies(Model, frozen=True, kw_only=True):
-    """Milliseconds to one place. What is said of a node goes before its zone, and that before its region."""
+    """Milliseconds to one place. A node's entry wins over its zone's, and that over its region's."""
 
     nodes: Mapping[str, float] = EMPTY
     zones: Mapping[str, float] = EMPTY
@@ -15,7 +15,7 @@ class PlaceLatencies(Model, frozen=True, kw_only=True):
 
 
 class LatencyTable(Model, frozen=True, kw_only=True):
-    """The table of a file, as it is now. Its name is the file's, as the arguments of the plugin Latency have it."""
+    """The current table of a file. Its name is the `tableFile` argument of the plugin Latency."""
 
     metadata: ObjectMeta = ObjectMeta()
     places: Mapping[str, PlaceLatencies] = EMPTY

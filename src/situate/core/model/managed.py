@@ -1,7 +1,6 @@
 """Pods, claims, namespaces and budgets, as controllers read and write them.
 
-Of a pod this is what its owner asks: whose it is, whether it runs, whether it is ready, how it ended. What scheduling
-asks of it is in `pod`.
+Of a pod, this is what its controller reads: owner, phase, readiness, termination. Scheduling reads `pod`.
 """
 
 from collections.abc import Mapping
@@ -53,7 +52,7 @@ class ManagedPodStatus(Model, frozen=True, kw_only=True):
 
 
 class ManagedAccount(Model, frozen=True, kw_only=True):
-    """A ServiceAccount, of which only matters that it is there."""
+    """A ServiceAccount; only its existence matters."""
 
     metadata: StoredMeta = StoredMeta()
 
@@ -65,7 +64,7 @@ class ManagedPod(Model, frozen=True, kw_only=True):
 
 
 class ManagedClaim(Model, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim: whose it is, no more."""
+    """A PersistentVolumeClaim; only its owner matters."""
 
     metadata: StoredMeta = StoredMeta()
 
@@ -93,7 +92,7 @@ class BudgetSpec(Model, frozen=True, kw_only=True):
 
 
 class BudgetStatus(Model, frozen=True, kw_only=True):
-    """`disrupted_pods`: pods whose eviction was granted and that do not count as evicted yet, with the time of it."""
+    """`disrupted_pods`: pods whose eviction was granted and not observed yet, with the time."""
 
     observed_generation: Int64 = 0
     disrupted_pods: Mapping[str, str | None] = EMPTY

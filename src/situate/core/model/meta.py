@@ -12,8 +12,7 @@ class OwnerReference(Model, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Model, frozen=True, kw_only=True):
-    """Equal are two that say the same of an object, whatever version of it they are from: `resource_version` and
-    `generation` move with what nobody here reads, and whoever asks "did it change?" means something else."""
+    """Equality ignores `resource_version` and `generation`: they change with fields that scheduling does not read."""
 
     name: str = ""
     namespace: str = ""
@@ -41,19 +40,19 @@ class ObjectMeta(Model, frozen=True, kw_only=True):
     def __eq__(self, other: object) -> bool:
         return self._said() == other._said() if isinstance(other, ObjectMeta) else NotImplemented
 
-    def __ne__(self, other: object) -> bool:  # msgspec's own would look at all fields
+    def __ne__(self, other: object) -> bool:  # msgspec's own would compare all fields
         return self._said() != other._said() if isinstance(other, ObjectMeta) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
 
 def key_of(meta: ObjectMeta) -> str:
-    """`namespace/name`, or the bare name of what has no namespace."""
+    """`namespace/name`, or the bare name without a namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """The owner that manages the object, if it has one."""
+    """The owner reference with `controller: true`, if any."""
     for owner in meta.owner_references:
         if owner.controller:
             return owner

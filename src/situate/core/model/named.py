@@ -1,4 +1,4 @@
-"""The kinds that are kept by name: all that scheduling reads but nodes, pods and priority classes."""
+"""The kinds that are stored by name: all that scheduling reads except nodes, pods and priority classes."""
 
 from typing import TypeAlias
 

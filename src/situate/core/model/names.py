@@ -1,6 +1,6 @@
 """The grammar of names: DNS names, label keys and values. ASCII only, whole text, Kubernetes' wording.
 
-Each function returns what is wrong, nothing if nothing is.
+Each function returns the problems; empty if the text is valid.
 """
 
 import re

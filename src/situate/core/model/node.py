@@ -1,4 +1,4 @@
-"""Node: room, labels, taints, images."""
+"""Node: allocatable resources, labels, taints, images."""
 
 from situate.core.model.base import EMPTY, Int64, Model
 from situate.core.model.meta import ObjectMeta

@@ -1,7 +1,7 @@
 """Node selectors: terms over a node's labels and fields, and whether a node matches them.
 
-A selector matches what any of its terms matches; a term, what meets all of its requirements. An empty term matches
-nothing, and so does one that Kubernetes could not parse (an unknown operator, `Gt` of a word).
+A selector matches if any of its terms does; a term matches if all of its requirements do. An empty term matches
+nothing, and so does one that Kubernetes cannot parse (an unknown operator, `Gt` of a word).
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ import msgspec
 from situate.core.model.base import Int32, Model
 from situate.core.model.labels import IN, NOT_IN, Requirement, SelectorError, requirement
 
-METADATA_NAME = "metadata.name"  # the one field that matchFields may ask for
+METADATA_NAME = "metadata.name"  # the only field that matchFields may name
 
 
 class NodeSelectorRequirement(Model, frozen=True, kw_only=True):
@@ -41,14 +41,14 @@ class Term(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
     fields: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Of a node with these labels and this name. Where the name is unknown (empty), fields are not asked."""
+        """Whether a node with these labels and this name matches. An empty name skips the fields."""
         if not all(one.matches(labels) for one in self.labels):
             return False
         return not name or all(_field_matches(one, name) for one in self.fields)
 
 
 def _field_matches(one: Requirement, name: str) -> bool:
-    """A field that nodes do not have reads as empty text."""
+    """A field that nodes do not have is empty."""
     value = name if one.key == METADATA_NAME else ""
     return (value == one.values[0]) == (one.operator == IN)
 
@@ -71,7 +71,7 @@ def _field_requirement(one: NodeSelectorRequirement) -> Requirement:
 
 
 def parse_terms(terms: Iterable[NodeSelectorTerm]) -> tuple[Term, ...]:
-    """The terms that can match something, in order: empty and unparsable ones are left out."""
+    """The terms that can match something, in order, without empty and invalid ones."""
     found = []
     for term in terms:
         try:

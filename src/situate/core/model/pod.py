@@ -1,4 +1,4 @@
-"""Pod: what it asks for, where it may go, and where it is."""
+"""Pod: its requests, its scheduling constraints and its node."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ class RestartRule(Model, frozen=True, kw_only=True):
 
 
 class Container(Model, frozen=True, kw_only=True):
-    """A container or init container; one with `restart_policy` "Always" among the latter is a sidecar."""
+    """A container or init container; an init container with `restart_policy` "Always" is a sidecar."""
 
     name: str = ""
     image: str = ""
@@ -124,7 +124,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
 
 
 class PodCondition(Model, frozen=True, kw_only=True):
-    """The message is kept so that the same is not said again; nothing is decided by it."""
+    """The message is kept to avoid writing it again; no decision depends on it."""
 
     type: str = ""
     status: str = ""
@@ -133,7 +133,7 @@ class PodCondition(Model, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Model, frozen=True, kw_only=True):
-    """What a resize in place has reached: `resources` as running, `allocated_resources` as granted."""
+    """The state of an in-place resize: `resources` as running, `allocated_resources` as granted."""
 
     name: str = ""
     resources: ResourceRequirements | None = None

@@ -1,4 +1,4 @@
-"""Rules set by the cluster's owner: priorities, disruption budgets, namespaces."""
+"""Cluster policy: priority classes, disruption budgets, namespaces."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ class PodDisruptionBudgetSpec(Model, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(Model, frozen=True, kw_only=True):
-    """`disrupted_pods`: names of pods whose eviction is under way (already counted), with the time of it."""
+    """`disrupted_pods`: names of pods whose eviction is under way (already counted), with the time."""
 
     disruptions_allowed: Int32 = 0
     disrupted_pods: Mapping[str, str | None] = EMPTY

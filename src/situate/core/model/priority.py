@@ -1,4 +1,4 @@
-"""Priorities: a pod's, from the class it names. What the API server's admission does when a pod is created."""
+"""A pod's priority from its PriorityClass, as the API server's admission sets it on creation."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +17,7 @@ _SYSTEM = (
 
 
 class UnknownPriorityClassError(ValueError):
-    """The pod names a class that is not there."""
+    """The pod names a class that does not exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no PriorityClass with name {name} was found")
@@ -27,20 +27,20 @@ class UnknownPriorityClassError(ValueError):
 class PriorityClasses(msgspec.Struct, frozen=True):
     by_name: Mapping[str, PriorityClass]
     default: PriorityClass | None
-    """The class of pods that name none."""
+    """The global default class."""
 
 
 def priority_classes(classes: Iterable[PriorityClass]) -> PriorityClasses:
-    """All classes of a cluster. Of several that claim to be the default, the lowest is."""
+    """All classes of a cluster. Of several global defaults, the lowest wins."""
     by_name = {one.metadata.name: one for one in (*_SYSTEM, *classes)}
     defaults = [one for one in by_name.values() if one.global_default]
     return PriorityClasses(by_name, min(defaults, key=lambda one: one.value, default=None))
 
 
 def with_priority(pod: Pod, classes: PriorityClasses) -> Pod:
-    """The pod with its class's priority and preemption policy. What the pod says itself stays.
+    """The pod with its class's priority and preemption policy. The pod's own values stay.
 
-    A pod without any class keeps no priority, which counts as 0. Raises UnknownPriorityClassError.
+    Without any class the pod has no priority, which counts as 0. Raises UnknownPriorityClassError.
     """
     spec = pod.spec
     if spec.priority is not None:

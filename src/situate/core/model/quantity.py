@@ -1,11 +1,10 @@
-"""Quantity: Kubernetes' fixed-point numbers (`100m`, `1.5Gi`, `2e3`), read exactly.
+"""Quantity: Kubernetes' fixed-point numbers (`100m`, `1.5Gi`, `2e3`), parsed exactly.
 
-A quantity is a whole number of billionths: finer parts are rounded up, away from zero, as the API server does. Reading
-costs time linear in the text, whose length and exponent are bounded, so that no text can be expensive. Objects keep
-quantities as they were written; whoever needs the number reads it here.
+A quantity is an integer number of billionths: finer parts are rounded up, away from zero, as in the API server. Parsing
+takes time linear in the text, whose length and exponent are bounded. Objects keep quantities as text.
 
-Where Kubernetes is careless we are not: beyond int64, its Value() and MilliValue() overflow, and here stop at its ends;
-a suffix without digits is zero to it, and an error here.
+Two differences from Kubernetes: beyond int64, its Value() and MilliValue() overflow, and these saturate; a suffix
+without digits is zero there, and an error here.
 """
 
 import re
@@ -69,7 +68,7 @@ def _exponent(suffix: str) -> int:
 
 
 def _ceil_div(number: int, by: int) -> int:
-    """Divided and rounded away from zero."""
+    """Divide and round away from zero."""
     return -(-number // by) if number >= 0 else number // by
 
 
@@ -79,9 +78,9 @@ def clamp_int64(number: int) -> int:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def parse_milli(raw: RawQuantity) -> int:
-    """Thousandths, rounded up, however many.
+    """Thousandths, rounded up, without saturation.
 
-    The API server rounds every entry of a list of resources this way, so sums of entries are sums of these.
+    The API server rounds every entry of a resource list this way, so sums of entries are sums of these.
     """
     return _ceil_div(parse_quantity(raw), NANO // 1000)
 

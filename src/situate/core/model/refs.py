@@ -1,15 +1,15 @@
-"""Which pod is meant, and when: what changes and effects have in common."""
+"""References to pods and times, shared by changes and effects."""
 
 from typing import TypeAlias
 
 from msgspec import Struct
 
 Millis: TypeAlias = int
-"""Milliseconds on the caller's clock. The engine never reads one."""
+"""Milliseconds on the caller's clock. The engine never reads a clock."""
 
 
 class PodRef(Struct, frozen=True):
-    """One pod, and no other that has had or will have its name."""
+    """One pod by name and uid."""
 
     namespace: str
     name: str

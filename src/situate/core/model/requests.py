@@ -1,17 +1,15 @@
-"""Effective requests: what a pod takes of a node, and what a node has to give.
+"""Effective requests of a pod, and the allocatable resources of a node.
 
-Containers come together as `amounts` says. Requests set on the pod itself stand for theirs. Overhead comes on top. Each
-entry counts in whole thousandths, as the API server rounds it.
+`amounts` combines the containers. Pod-level requests replace the containers'. Overhead is added. Each entry counts in
+whole thousandths, as the API server rounds it. Pods have the API server's defaults, so limits without requests do not
+occur.
 
-Pods are taken to have the API server's defaults: a limit without a request is not looked at here.
-
-Kubernetes computes this in three ways, and so must we:
-- `pod_requests`: what a pod on a node counts for there. A resize in place counts with the largest of what is wanted,
-  granted and running.
-- `fit_requests`: what a pod asks of a node that it is not on yet. Status is not looked at.
-- `score_requests`: what a pod would add, when nodes are scored by room. Status and pod-level requests are not looked
-  at.
-They are the same for a pod that was never resized and has no pod-level requests.
+Kubernetes computes requests in three ways:
+- `pod_requests`: what a bound pod counts for. An in-place resize counts with the largest of desired, allocated and
+  running.
+- `fit_requests`: what a pending pod requests of a node. Ignores the status.
+- `score_requests`: what a pod adds when nodes are scored. Ignores the status and pod-level requests.
+They are equal for a pod that was never resized and has no pod-level requests.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +24,7 @@ from situate.core.model.pod import Container, ContainerStatus, Pod, ResourceList
 from situate.core.model.quantity import RawQuantity, clamp_int64, milli_value, parse_milli, value
 from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar, may_be_pod_level
 
-# What a container that asks for no cpu or memory counts for when nodes are compared by room.
+# What a container without cpu or memory requests counts for in scores.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
@@ -37,7 +35,7 @@ _DEFAULTS: Amounts = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY * 1000}
 
 
 class Requests(msgspec.Struct, frozen=True, gc=False):
-    """What a pod asks for. `scalar` has no zeros. In `nonzero_...` containers that ask for none count a little."""
+    """A pod's requests. `scalar` has no zeros. In `nonzero_...` containers without requests count with a minimum."""
 
     milli_cpu: int = 0
     memory: int = 0
@@ -48,7 +46,7 @@ class Requests(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):
-    """What a node has to give."""
+    """A node's allocatable resources."""
 
     milli_cpu: int = 0
     memory: int = 0
@@ -69,22 +67,22 @@ def allocatable(node: Node) -> Resources:
 
 
 def pod_requests(pod: Pod) -> Requests:
-    """What the pod counts for on its node."""
+    """What a bound pod counts for on its node."""
     return _plain(pod) or _compute(pod, status=True, pod_level=True)
 
 
 def fit_requests(pod: Pod) -> Requests:
-    """What the pod asks of a node to be placed there."""
+    """What a pending pod requests of a node."""
     return _plain(pod) or _compute(pod, status=False, pod_level=True)
 
 
 def score_requests(pod: Pod) -> Requests:
-    """What the pod adds to a node when nodes are scored by room."""
+    """What the pod adds to a node in scores."""
     return _plain(pod) or _compute(pod, status=False, pod_level=False)
 
 
 def _plain(pod: Pod) -> Requests | None:
-    """The requests of the commonest pod, one container asking for cpu and memory; None for any other."""
+    """Fast path for the most common pod, one container with cpu and memory; None for any other."""
     spec, status = pod.spec, pod.status
     if len(spec.containers) != 1 or spec.init_containers or spec.resources is not None or spec.overhead:
         return None
@@ -106,7 +104,7 @@ def _compute(pod: Pod, *, status: bool, pod_level: bool) -> Requests:
     own = _pod_level(pod, status=status) if pod_level else {}
     overhead = _amounts(pod.spec.overhead)
     containers = _asked(pod, pod.spec.containers, pod.status.container_statuses if status else ())
-    # Of init containers only sidecars can be resized; any other's status says what once was.
+    # Of init containers, only sidecars can be resized; the status of others is outdated.
     inits = _asked(pod, pod.spec.init_containers, pod.status.init_container_statuses if status else (), sidecars=True)
     total = _total(containers, inits, own, overhead)
     missing = {name: amount for name, amount in _DEFAULTS.items() if not own or name not in total}
@@ -128,7 +126,7 @@ def _units(milli: int) -> int:
 def _asked(
     pod: Pod, containers: Iterable[Container], statuses: Iterable[ContainerStatus], *, sidecars: bool = False
 ) -> list[Asked]:
-    """What each container asks for, or, where its status reports a resize, counts for."""
+    """The requests of each container, or what it counts for during a resize."""
     by_name = {one.name: one for one in statuses}
     found = []
     for container in containers:
@@ -142,7 +140,7 @@ def _asked(
 
 
 def _resized(pod: Pod, wanted: Amounts, running: ResourceList, granted: ResourceList) -> Amounts:
-    """The largest of all three; a resize that can never happen is left out."""
+    """The largest of all three, without an infeasible resize."""
     pending = next((one for one in pod.status.conditions if one.type == "PodResizePending"), None)
     largest = {} if pending is not None and pending.reason == "Infeasible" else dict(wanted)
     raise_to(largest, _amounts(running))
@@ -158,7 +156,7 @@ def _total(containers: Iterable[Asked], inits: Iterable[Asked], own: Amounts, ov
 
 
 def _pod_level(pod: Pod, *, status: bool) -> Amounts:
-    """Requests set on the pod itself: of cpu, memory and huge pages only."""
+    """Pod-level requests: only cpu, memory and huge pages."""
     listed = pod.spec.resources
     if listed is None:
         return {}

@@ -1,4 +1,4 @@
-"""Storage objects: volumes, claims, classes, and what CSI drivers say of themselves and of nodes."""
+"""Storage objects: volumes, claims, classes and the CSI objects."""
 
 from msgspec import field
 
@@ -42,7 +42,7 @@ class PersistentVolume(Model, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimSpec(Model, frozen=True, kw_only=True):
-    """`storage_class_name` None asks for the default class; "" asks for none."""
+    """`storage_class_name` None means the default class; "" means no class."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None

@@ -1,6 +1,6 @@
-"""What every stored object has for those who look after it: full metadata, conditions, templates of other objects.
+"""What all objects have in common for controllers: full metadata, conditions, templates.
 
-The scheduler reads less of an object, and has structs of its own (`meta`, `pod`); nothing here is decoded for it.
+The scheduler reads less and has its own structs (`meta`, `pod`).
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from situate.core.model.base import EMPTY, Int64, Labels, Model
 
 Raw: TypeAlias = Mapping[str, Any]
-"""A part of an object that is passed on as it is written, under Kubernetes' own names."""
+"""A part of an object that is passed on unchanged, with Kubernetes' field names."""
 
 
 class Owner(Model, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class StoredMeta(Model, frozen=True, kw_only=True):
 
 
 class Condition(Model, frozen=True, kw_only=True):
-    """A condition of any kind of object; each kind uses the times it has."""
+    """A condition of any kind of object; each kind uses some of the times."""
 
     type: str = ""
     status: str = ""
@@ -57,7 +57,7 @@ class TemplateMeta(Model, frozen=True, kw_only=True):
 
 
 class PodTemplateSpec(Model, frozen=True, kw_only=True):
-    """What new pods look like. The specification is passed on whole, whatever it says."""
+    """The template of new pods. The spec is passed on unchanged."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: Raw = EMPTY
@@ -71,7 +71,7 @@ def condition_of(conditions: tuple[Condition, ...], kind: str) -> Condition | No
 
 
 def controller_of(meta: StoredMeta) -> Owner | None:
-    """The owner that manages the object, if it has one."""
+    """The owner reference with `controller: true`, if any."""
     for owner in meta.owner_references:
         if owner.controller:
             return owner

@@ -1,4 +1,4 @@
-"""Timestamps: RFC 3339 text, as objects write it, to milliseconds since the epoch. Knows no "now"."""
+"""Timestamps: RFC 3339 text to milliseconds since the epoch."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Taints and tolerations: what a node repels, and who may come all the same."""
+"""Taints and tolerations."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Volume sources, as pods name them inline and persistent volumes hold them. Only what identifies the disk is kept."""
+"""Volume sources of pods and persistent volumes, with only the fields that identify the disk."""
 
 from msgspec import field
 
@@ -11,7 +11,7 @@ class PersistentVolumeClaimSource(Model, frozen=True, kw_only=True):
 
 
 class Ephemeral(Model, frozen=True, kw_only=True):
-    """A claim made for the pod; scheduling reads only that it is one (the claim is named POD-VOLUME)."""
+    """An ephemeral volume's claim template; scheduling only needs its presence (the claim is named POD-VOLUME)."""
 
 
 class GCEPersistentDisk(Model, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class RBD(Model, frozen=True, kw_only=True):
 
 
 class CSISource(Model, frozen=True, kw_only=True):
-    """`volume_handle` is a persistent volume's; a pod's inline CSI volume has none."""
+    """Only a persistent volume has a `volume_handle`."""
 
     driver: str = ""
     volume_handle: str = ""

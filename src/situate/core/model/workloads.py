@@ -1,4 +1,4 @@
-"""What groups pods: services and the controllers whose selectors default spreading follows."""
+"""Services and the controllers whose selectors default spreading uses."""
 
 from situate.core.model.base import EMPTY, Labels, Model
 from situate.core.model.labels import LabelSelector
@@ -19,7 +19,7 @@ class PodTemplate(Model, frozen=True, kw_only=True):
 
 
 class ReplicationControllerSpec(Model, frozen=True, kw_only=True):
-    """Without a selector, the template's labels are it."""
+    """Without a selector, the template's labels are the selector."""
 
     selector: Labels = EMPTY
     template: PodTemplate | None = None

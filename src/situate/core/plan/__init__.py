@@ -1,5 +1,5 @@
-"""Plans: how much more fits, how many nodes it takes, what a loss or a drain would do, the fewest moves that make room.
+"""Capacity plans: how much more fits, how many nodes it takes, what a loss or a drain does, the fewest moves for room.
 
-Each plan is tried on a cluster of one's own (`sandbox`), by asking what the engine asks, and undone. Nothing here does
-anything to a cluster; whoever wants a plan carried out does that step by step, and looks after each.
+Each plan is tried in a `sandbox` with the engine's own filters and scorers, and undone. Nothing here changes a real
+cluster; the command line applies a plan step by step and checks each step.
 """

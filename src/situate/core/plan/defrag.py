@@ -1,9 +1,9 @@
-"""The fewest moves that free a shape or a node: a search from the least number of moves that could do, upwards.
+"""Searches for the fewest moves that make room for a pod or empty a node, from a lower bound upwards.
 
-With each number of moves, every node that could do with so many is tried: with every choice of its pods, and, where
-those find no place by themselves, with other pods moving first. What is found first is the least of what was looked at.
-Nothing that does not reach the goal is offered; each step is legal when it is taken. Last, the plan is walked through
-once more as it would be carried out, nodes cordoned, to see which nodes have to be held for the scheduler to agree.
+For each number of moves, the search tries every node that could be freed with that many: with every choice of its pods
+and, if those find no node, with other pods moving first. The first plan found has the fewest moves of those tried.
+Every plan reaches the goal, and every move is valid when it is made. Finally `rehearsed` carries the plan out, with
+nodes cordoned, to find which other nodes must be cordoned for the scheduler to choose the intended ones.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from situate.core.plan.repack import TRIES, Move, NodeChoice, Repack
 from situate.core.plan.sandbox import Sandbox
 
 EXTRA: Final = 3
-"""How many of the moves may be of pods on other nodes than the one that is freed."""
+"""How many moves may be of pods on other nodes than the freed one."""
 EFFORT: Final = 6_000
-"""How many times a place is looked for in each part of the search."""
+"""How many placements each part of the search may try."""
 MAX_MOVES: Final = 250
-"""How many moves a plan has at most."""
+"""The maximum number of moves of a plan."""
 SLACK: Final = 8
-"""How many moves more than the bound are looked for, where no plan is known yet."""
+"""How many moves above the bound to try while no plan is known."""
 MAX_CORDONS: Final = 64
-"""How many nodes may have to be cordoned for one step."""
+"""How many nodes may be cordoned for one move."""
 
 
 @dataclass(slots=True)
 class DefragPlan:
-    """What was found. Without a node there is none."""
+    """The result. Without a node, no plan was found."""
 
     node: str = ""
     moves: tuple[Move, ...] = ()
@@ -42,11 +42,11 @@ class DefragPlan:
     """No plan has fewer moves."""
     attempts: int = 0
     effort: int = EFFORT
-    """How much of it is left."""
+    """The remaining effort."""
     complete: bool = True
-    """Whether the search ended before a limit did."""
+    """Whether the search finished within its limits."""
     stuck: list[tuple[str, str]] = field(default_factory=list)
-    """Where there is no plan: pods that would have to move and may not, and why."""
+    """If there is no plan: pods that would have to move and may not, and why."""
 
     @property
     def found(self) -> bool:
@@ -54,12 +54,12 @@ class DefragPlan:
 
     @property
     def fewest(self) -> bool:
-        """Whether it is known that no plan has fewer moves."""
+        """Whether this is proven to be the minimum."""
         return self.found and len(self.moves) == self.bound
 
 
 def defrag(sandbox: Sandbox, goal: Goal, rules: DrainRules, only: str = "") -> DefragPlan:
-    """Look for a plan, on any node or on this one. The sandbox is left as it was."""
+    """Search for a plan, on any node or on `only`. Leaves the sandbox unchanged."""
     movable = MovablePods(sandbox, rules)
     found = [one for one in goal.targets(sandbox, movable) if only in ("", one.name)]
     targets = sorted(found, key=lambda one: (one.least, one.row))
@@ -69,12 +69,12 @@ def defrag(sandbox: Sandbox, goal: Goal, rules: DrainRules, only: str = "") -> D
     if not targets[0].least:
         plan.node = targets[0].name
         return plan
-    # 1. With as few moves as could do at all: mostly that is it.
+    # 1. With the lower bound of moves: this usually succeeds.
     if _search(sandbox, goal, movable, targets, plan.bound, 0, plan):
         return plan
-    # 2. Any plan, so that there is one.
+    # 2. Any plan at all.
     _any_plan(sandbox, goal, movable, targets, plan)
-    # 3. Shorter ones: first with pods of the node alone, then with others making room for them.
+    # 3. Shorter ones: first with pods of the node alone, then with other pods making room.
     most = len(plan.moves) if plan.found else min(plan.bound + SLACK, MAX_MOVES)
     for extras in (range(1), range(1, EXTRA + 1)):
         plan.effort = EFFORT
@@ -88,7 +88,7 @@ def defrag(sandbox: Sandbox, goal: Goal, rules: DrainRules, only: str = "") -> D
 def _any_plan(
     sandbox: Sandbox, goal: Goal, movable: MovablePods, targets: Sequence[DefragTarget], plan: DefragPlan
 ) -> None:
-    """The shortest of those that come of having pods leave one after another, in some orders."""
+    """The shortest plan from greedy moves in a few orders."""
     for way in NodeChoice:
         for largest in (True, False):
             for target in targets:
@@ -124,7 +124,7 @@ def _search(
     extra: int,
     plan: DefragPlan,
 ) -> bool:
-    """Try every target with so many of its own pods and so many others; whether one does."""
+    """Try every target with `size` of its own pods and `extra` others; whether one succeeds."""
     if size < 1:
         return False
     for target in targets:
@@ -171,9 +171,9 @@ def _attempt(
 
 
 def rehearsed(sandbox: Sandbox, freed: str, moves: Sequence[Move]) -> tuple[Move, ...] | None:
-    """The moves, with the nodes that have to be held for each; None if one of them cannot be had so.
+    """The moves, with the nodes to cordon for each; None if a move is impossible that way.
 
-    The node that is freed is cordoned all along, and each pod's own node while it moves.
+    The freed node stays cordoned throughout, and each pod's own node while it moves.
     """
     mark = sandbox.savepoint()
     try:
@@ -190,7 +190,7 @@ def rehearsed(sandbox: Sandbox, freed: str, moves: Sequence[Move]) -> tuple[Move
 
 
 def _step(sandbox: Sandbox, move: Move) -> Move | None:
-    """Take one step, cordoning as few nodes as it takes for the scheduler to choose the one that is meant."""
+    """Make one move, cordoning just enough nodes for the scheduler to choose the intended one."""
     pod = sandbox.evict(move.key)
     to = sandbox.row(move.to)
     if not sandbox.feasible(pod)[to]:
@@ -203,7 +203,7 @@ def _step(sandbox: Sandbox, move: Move) -> Move | None:
         better = [sandbox.name(row) for row in np.flatnonzero(rank >= rank[to]).tolist() if row != to]
         for name in better[: MAX_CORDONS - len(held)]:
             if sandbox.node(name).spec.unschedulable:
-                return None  # it is cordoned, and the pod does not mind
+                return None  # already cordoned, and the pod tolerates it
             sandbox.cordon(name)
             held.append(name)
     for name in held:

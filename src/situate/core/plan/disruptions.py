@@ -1,4 +1,4 @@
-"""What budgets allow at the moment: each eviction takes one, and gives it back when the pod runs again elsewhere."""
+"""What disruption budgets allow: an eviction uses one disruption until the pod runs again elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from situate.core.reconcile.disruption import SEVERAL_BUDGETS, WOULD_VIOLATE
 
 
 class Allowances:
-    """All budgets, counted as a plan goes on. A budget with an empty selector speaks of its whole namespace."""
+    """All budgets, counted along a plan. An empty selector covers the whole namespace."""
 
     __slots__ = ("_budgets", "_left")
 
@@ -27,7 +27,7 @@ class Allowances:
         ]
 
     def refusal(self, pod: Pod) -> str:
-        """Why the eviction API would not let the pod go now; empty if it would."""
+        """Why the eviction API would refuse the pod now; empty if it would not."""
         found = self._of(pod)
         if len(found) > 1:
             return SEVERAL_BUDGETS
@@ -36,7 +36,7 @@ class Allowances:
         return ""
 
     def budgets(self, pod: Pod) -> list[str]:
-        """The budgets that speak of a pod, by namespace/name."""
+        """The budgets that cover a pod, by namespace/name."""
         return [self.name(at) for at in self._of(pod)]
 
     def name(self, at: int) -> str:

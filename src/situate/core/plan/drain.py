@@ -1,7 +1,7 @@
-"""What a drain would move and where to: budgets respected, in waves, as `kubectl drain` goes about it.
+"""Simulates a drain within the budgets, in waves, like `kubectl drain`.
 
-The nodes are cordoned first. Then whoever may leave does, and looks for another node at once; what a budget does not
-allow has to wait until those before it run elsewhere. A wave ends when nobody more may leave at that moment.
+The drain cordons the nodes first. Then every pod that may leave is evicted and rescheduled at once; a pod that a budget
+blocks waits until earlier ones run elsewhere. A wave ends when no more pods may leave.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class SkippedPod:
 
 @dataclass(slots=True)
 class DrainResult:
-    """What a drain comes to. Pods are told in the order in which they leave."""
+    """The result of a drain, with pods in the order in which they leave."""
 
     nodes: tuple[str, ...]
     waves: list[list[Rescheduled]] = field(default_factory=list)
-    """Who leaves in each wave and where it goes; without a node, it leaves and finds none."""
+    """The pods of each wave and their new nodes; an empty node means unschedulable."""
     stay: list[SkippedPod] = field(default_factory=list)
-    """The nodes' own pods, which nobody moves."""
+    """The nodes' own pods, which stay."""
     ended: list[SkippedPod] = field(default_factory=list)
-    """Those that are deleted for good."""
+    """Pods that are deleted for good."""
     refused: list[SkippedPod] = field(default_factory=list)
-    """Those that cannot leave: the drain would not end."""
+    """Pods that cannot leave: the drain would not finish."""
 
     @property
     def homeless(self) -> list[Rescheduled]:
@@ -50,7 +50,7 @@ class DrainResult:
 
 
 def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainResult:
-    """Drain nodes on a sandbox; they stay drained there."""
+    """Drain nodes in a sandbox; they stay drained there."""
     drained = DrainResult(tuple(names))
     allowances = Allowances(sandbox.cluster.objects.budgets.values())
     for name in names:
@@ -90,14 +90,14 @@ def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, judged: PodEvic
 
 
 def _wave(sandbox: Sandbox, leaving: Sequence[Pod], allowances: Allowances) -> tuple[list[Rescheduled], list[Pod]]:
-    """Who leaves now, with what becomes of it, and who has to wait. What was taken is given back to those who run."""
+    """The pods that leave now, rescheduled, and those that must wait. Pods that run again free their budget."""
     wave: list[Rescheduled] = []
     later: list[Pod] = []
     running: list[Pod] = []
     for pod in leaving:
         key = key_of(pod.metadata)
         if key not in sandbox.pods or sandbox.pods[key].spec.node_name != pod.spec.node_name:
-            continue  # driven out meanwhile by one that is more important
+            continue  # preempted meanwhile by a pod with higher priority
         if allowances.refusal(pod):
             later.append(pod)
             continue

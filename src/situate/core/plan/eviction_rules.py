@@ -1,7 +1,4 @@
-"""Which pods would come again elsewhere if they were evicted, and which would not; as `kubectl drain` tells them apart.
-
-Says nothing of budgets, which are a matter of the moment: see `allowances`.
-"""
+"""What an eviction means for a pod, by the rules of `kubectl drain`. Budgets are in `disruptions`."""
 
 from __future__ import annotations
 
@@ -19,16 +16,16 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 @unique
 class EvictionOutcome(Enum):
-    """What eviction would mean for a pod."""
+    """The outcome of an eviction."""
 
     MOVES = "moves"
-    """Its controller makes it again, and a scheduler places it."""
+    """Its controller recreates it, and a scheduler places it."""
     STAYS = "stays"
-    """A node's own pod: of a DaemonSet, or a static one. It is passed over, and gone with the node."""
+    """A DaemonSet's or a static pod: the drain skips it, and it goes with the node."""
     ENDS = "ends"
     """It would be deleted for good."""
     REFUSED = "refused"
-    """It is not to be evicted as things are."""
+    """The rules forbid its eviction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +50,13 @@ LEAVING: Final = PodEviction(EvictionOutcome.STAYS, "is being deleted already")
 
 @dataclass(frozen=True, slots=True)
 class DrainRules:
-    """What somebody allows, by the names of kubectl's flags; and the pods that have local storage."""
+    """The options of `kubectl drain`; and the pods that have local storage."""
 
     local: Collection[str] = ()
     force: bool = False
     delete_emptydir_data: bool = False
     honours_annotation: bool = False
-    """Whether pods that say that they are not safe to evict are left alone: kubectl drain does not ask."""
+    """Whether to spare pods annotated as not safe to evict. kubectl drain ignores the annotation."""
 
     def judge(self, pod: Pod) -> PodEviction:
         own = node_pod_verdict(pod)
@@ -77,7 +74,7 @@ class DrainRules:
 
 
 def node_pod_verdict(pod: Pod) -> PodEviction | None:
-    """Of a pod that belongs to its node and is nobody's to move; None of any other."""
+    """The eviction of a DaemonSet's or static pod; None for any other."""
     if MIRROR in pod.metadata.annotations:
         return STATIC
     owner = controller_of(pod.metadata)

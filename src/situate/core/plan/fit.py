@@ -1,4 +1,4 @@
-"""How many more of a pod fit: placed one by one where the scheduler would put them, until one fits nowhere."""
+"""Counts how many more copies of a pod fit: places them one by one until one fits nowhere."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from situate.core.place.selecting import NOWHERE
 from situate.core.plan.sandbox import Sandbox, recreated
 
 MAX_PODS: Final = 100_000
-"""How many are placed at most, unless told otherwise."""
+"""The default maximum number of copies."""
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """How many fit, and where. `next_` says what stops the one after the last."""
+    """How many copies fit and where, and what stops the next one."""
 
     count: int
     stopped: bool
-    """Whether the next one fits nowhere; if not, counting ended at its limit."""
+    """Whether the next one fits nowhere; otherwise the limit was reached."""
     by_node: Mapping[str, int]
     by_zone: Mapping[str, int]
-    """Nodes without a zone are under an empty name."""
+    """Nodes without a zone are under the empty name."""
     message: str
-    """kube-scheduler's, about the next one; empty where counting ended at its limit."""
+    """kube-scheduler's message for the next one; empty if the limit was reached."""
     evicts: tuple[str, ...] = ()
-    """Whom the next one would drive out, if it is important enough."""
+    """The pods that the next one would preempt."""
     node: str = ""
-    """Where it would then be."""
+    """Its node after the preemption."""
 
 
 def fit(sandbox: Sandbox, pod: Pod, most: int = MAX_PODS) -> FitResult:
-    """Place copies of a pod on a sandbox until the next one fits nowhere; they stay there."""
+    """Place copies of a pod in a sandbox until the next one fits nowhere. They stay there."""
     copy = recreated(pod)
     by_node: dict[str, int] = {}
     count = number = 0

@@ -1,7 +1,7 @@
-"""What moves are to make room for: one more pod of a shape, or a node without pods. And what each node lacks for it.
+"""The goals of a defragmentation, one more pod or an empty node, and what each node lacks for them.
 
-A target is a node that could be the one. `least` pods have to leave it, whatever is done: that is exact for what can be
-counted (resources, and pods that have to go), and 1 where something else than room is in the way.
+A target is a node that could be freed. At least `least` pods must leave it: exact for what can be counted (resources,
+and pods that have to go), and 1 if something other than resources is in the way.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from situate.core.plan.sandbox import Sandbox
 from situate.core.state.view import View
 
 COVERS: Final = 64
-"""How many choices of pods to move are looked at for one node and one number of them."""
+"""How many choices of pods to try for one node and one number of pods."""
 COMBINATIONS: Final = 20_000
-"""How many are thought of to find those."""
+"""How many combinations to enumerate for those."""
 
 Sizes = Mapping[int, int]
 """Amounts by resource column."""
@@ -31,7 +31,7 @@ Sizes = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that may be moved, and what it holds. Of those of one kind on one node, one is as good as another."""
+    """A pod that may be moved, and its requests. Pods of one kind on one node are interchangeable."""
 
     key: str
     kind: int
@@ -47,26 +47,26 @@ class DefragTarget:
     least: int
     victims: tuple[Victim, ...]
     lacks: Sizes
-    """What has to be let go of, by resource column; empty if room is not what is in the way."""
+    """The amounts to free, by resource column; empty if resources are not in the way."""
     all_go: bool
     """Whether every victim has to leave."""
 
 
 class Goal(Protocol):
-    """What is asked for."""
+    """What the defragmentation is for."""
 
     def targets(self, sandbox: Sandbox, movable: MovablePods) -> list[DefragTarget]:
-        """The nodes that could do, in node order."""
+        """The candidate nodes, in node order."""
 
     def reached(self, sandbox: Sandbox, target: DefragTarget) -> bool:
-        """Whether it is so now."""
+        """Whether the goal is reached now."""
 
     def may_do(self, sandbox: Sandbox, target: DefragTarget, leaving: Sequence[Victim]) -> bool:
-        """Whether it would be so if these left; asked before anybody moves."""
+        """Whether the goal may be reached if these pods leave; a check before anything moves."""
 
 
 class MovablePods:
-    """Who may be moved at all, asked once a pod; and why the others may not."""
+    """Which pods may be moved, and why the others may not. Cached by pod."""
 
     __slots__ = ("_allowances", "_rules", "_sandbox", "_told")
 
@@ -77,7 +77,7 @@ class MovablePods:
         self._told: dict[str, tuple[EvictionOutcome, str]] = {}
 
     def judge(self, key: str) -> tuple[EvictionOutcome, str]:
-        """A pod's outcome and, if it is not to be moved, why. One step at a time, so a budget has to allow only one."""
+        """A pod's outcome and, if it may not be moved, why. Moves are sequential, so a budget must allow only one."""
         found = self._told.get(key)
         if found is None:
             pod = self._sandbox.pods[key]
@@ -142,7 +142,7 @@ class ShapeGoal:
 
 
 def shortage(sandbox: Sandbox, asks: Sequence[tuple[int, int]], row: int) -> dict[int, int]:
-    """What a node has too little of, by resource column."""
+    """What a node is short of, by resource column."""
     nodes = sandbox.cluster.nodes
     lacks = {
         column: amount - (int(nodes.allocatable[column, row]) - int(nodes.requested[column, row]))
@@ -152,9 +152,9 @@ def shortage(sandbox: Sandbox, asks: Sequence[tuple[int, int]], row: int) -> dic
 
 
 def fewest(victims: Sequence[Victim], lacks: Sizes) -> int | None:
-    """A number of pods below which no choice of them can hold what is lacking; None if all together do not.
+    """A lower bound of how many pods must leave to free the shortage; None if all together do not suffice.
 
-    For each resource by itself, as many as it takes of those that hold most of it: no choice does with fewer.
+    Computed for each resource separately, from the pods that hold most of it.
     """
     least = 1
     for column, amount in lacks.items():
@@ -175,7 +175,7 @@ def fewest(victims: Sequence[Victim], lacks: Sizes) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class NodeGoal:
-    """A node has no pods left but its own: this one, or, without a name, any."""
+    """A node has only its own pods left: the named one, or any."""
 
     name: str = ""
 
@@ -201,14 +201,14 @@ class NodeGoal:
 
 @dataclass(slots=True)
 class VictimChoices:
-    """Choices of a number of a target's pods that hold what is lacking; the smallest altogether first."""
+    """The choices of `size` pods of a target that free the shortage, smallest total first."""
 
     target: DefragTarget
     size: int
     room: Mapping[int, int]
-    """What a node has in all, by resource column: that is what sizes are compared by."""
+    """The node's allocatable amounts by resource column, to compare sizes."""
     complete: bool = True
-    """Whether none was left out for a limit."""
+    """Whether no limit cut the enumeration short."""
 
     def found(self) -> list[tuple[Victim, ...]]:
         ordered = sorted(self.target.victims, key=lambda one: (-self.weight(one), one.kind, one.key))
@@ -227,7 +227,7 @@ class VictimChoices:
         return thought[:COVERS]
 
     def weight(self, one: Victim) -> float:
-        """How large a pod is: the share of a node that it holds of whatever it holds most of."""
+        """The size of a pod: its dominant share of the node."""
         return max((held / self.room[column] for column, held in one.holds.items() if self.room.get(column)), default=0)
 
     def _choices(self, ordered: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
@@ -249,7 +249,7 @@ class VictimChoices:
 
 
 def _best_from(held: Sequence[Sequence[int]], width: int) -> list[list[int]]:
-    """For each place, the most that one pod from there on holds of each resource."""
+    """For each index, the maximum that one pod from there on holds of each resource."""
     best = [[0] * width for _ in range(len(held) + 1)]
     for at in range(len(held) - 1, -1, -1):
         best[at] = [max(one, more) for one, more in zip(held[at], best[at + 1], strict=True)]

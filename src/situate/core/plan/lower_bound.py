@@ -1,9 +1,9 @@
-"""A number of nodes, or an amount of money, below which a workload cannot be had, with a proof that is exact.
+"""An exact lower bound of the number, or the cost, of the nodes that a workload needs.
 
-What pods ask for is weighed by prices of resources, one set of prices for each shape of node, such that no node of the
-shape could hold more worth of pods than it costs. Then all pods together cost at least their worth. The best prices
-come from a linear program; that they are prices is made sure of in fractions, so rounding can weaken the bound and
-never break it. Each class also has a price for its place, where a node takes no more than so many of it.
+Each shape of node has dual prices for its resources, such that no node can hold pods of more value than its cost. Then
+the nodes for all pods cost at least the pods' total value. The best prices come from a linear program; exact fractions
+verify them, so rounding can weaken the bound but never break it. A class also has a price per pod where a node takes
+only so many of it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ import numpy as np
 from situate.core.plan.simplex import Floats, maximise
 
 PAIRS: Final = 400
-"""How many pairs of a class and a shape the linear program may have; beyond, classes that are almost alike are counted
-as the smaller of them."""
+"""How many pairs of class and shape the linear program may have; beyond that, similar classes are merged into the
+smaller one."""
 
 EXACT: Final = 64
-"""As many bits as an amount has."""
+"""All bits of an amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """Pods that are alike: how many, what each asks for by resource, and how many of them a node of each shape takes.
-
-    A shape takes 0 of pods that may not be there.
-    """
+    """A class of pods: how many, the requests of each, and how many fit a node of each shape; 0 if none may."""
 
     count: int
     asks: tuple[int, ...]
@@ -40,7 +37,7 @@ class PodDemand:
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """`worth` is the least cost of the nodes; `values` what each class adds to it, a pod."""
+    """`worth` is the lower bound of the cost; `values` is what one pod of each class adds to it."""
 
     worth: Fraction
     values: tuple[float, ...]
@@ -56,7 +53,7 @@ def lower_bound(
     costs: Sequence[Fraction],
     free: Sequence[int] | None = None,
 ) -> LowerBound:
-    """The least cost of nodes that hold all pods. `rooms` and `costs` are by shape; `free` is what is there already."""
+    """The lower bound for all pods. `rooms` and `costs` are by shape; `free` is the capacity that exists already."""
     groups = _few_enough(wanted, len(rooms))
     prices = _prices([one for one, _ in groups], rooms, costs, free)
     by_class = _values([one for one, _ in groups], rooms, costs, free, *prices)
@@ -71,7 +68,7 @@ def lower_bound(
 
 
 def _few_enough(wanted: Sequence[PodDemand], shapes: int) -> list[tuple[PodDemand, list[int]]]:
-    """Groups of classes, each as one that asks for no more than any of them, and who is in it."""
+    """Groups of classes, each with the minimum requests of its members, and the members."""
     groups = _alike(wanted, EXACT)
     for bits in (6, 5, 4, 3, 2, 1, 0):
         if len(groups) * shapes <= PAIRS:
@@ -81,7 +78,7 @@ def _few_enough(wanted: Sequence[PodDemand], shapes: int) -> list[tuple[PodDeman
 
 
 def _alike(wanted: Sequence[PodDemand], bits: int) -> list[list[int]]:
-    """The places of those that may go to the same shapes and ask for about the same."""
+    """The indexes of classes with the same shapes and about the same requests."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, one in enumerate(wanted):
         allowed = tuple(most > 0 for most in one.most)
@@ -90,7 +87,7 @@ def _alike(wanted: Sequence[PodDemand], bits: int) -> list[list[int]]:
 
 
 def _rounded(amount: int, bits: int) -> int:
-    """The first bits of a number."""
+    """The leading bits of a number."""
     spare = max(0, amount.bit_length() - bits)
     return amount >> spare << spare if bits else 0
 
@@ -104,7 +101,7 @@ def _together(those: Sequence[PodDemand]) -> PodDemand:
 # -- the best prices ---------------------------------------------------------------------------------------------------
 
 Prices = tuple[list[list[Fraction]], dict[tuple[int, int], Fraction], list[Fraction]]
-"""By shape and resource; by class and shape, of a place; by resource, of what is there already."""
+"""By shape and resource; per pod by class and shape; by resource, of the existing capacity."""
 
 
 def _prices(
@@ -158,7 +155,7 @@ def _values(
     places: dict[tuple[int, int], Fraction],
     already: list[Fraction],
 ) -> list[Fraction]:
-    """What a pod of each class is worth at least, wherever it is, once no node holds more worth than it costs."""
+    """The minimum value of a pod of each class, with prices scaled down until no node holds more than its cost."""
     lowered: list[Fraction] = []
     for shape, (room, cost) in enumerate(zip(rooms, costs, strict=True)):
         held = sum((amount * price for amount, price in zip(room, by_shape[shape], strict=True)), Fraction(0))

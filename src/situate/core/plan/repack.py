@@ -1,8 +1,7 @@
-"""Finding new places for pods that have to leave a node, each where it fits at that moment, with few other moves.
+"""Finds new nodes for pods that must leave a node, with few other moves.
 
-The scheduler's own choice is tried first, then the nodes that are fullest. Where a pod fits nowhere, one other pod may
-move first to make room for it, if one more move is allowed. Leaves the sandbox as it would be after the moves it found,
-or as it was.
+It tries the scheduler's own choice first, then the fullest nodes. If a pod fits nowhere, one other pod may move first
+to make room, if one more move is allowed. It leaves the sandbox as after the moves it found, or unchanged.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from situate.core.plan.goals import DefragTarget, Goal, MovablePods, Victim, sho
 from situate.core.plan.sandbox import Sandbox
 
 WIDTH: Final = 4
-"""How many nodes are tried for one pod, beside the scheduler's choice."""
+"""How many nodes to try for one pod besides the scheduler's choice."""
 ROOMS: Final = 32
-"""On how many nodes room is made for a pod that fits nowhere."""
+"""On how many nodes to make room for a pod that fits nowhere."""
 TRIES: Final = 400
-"""How many times a place is looked for, for one choice of pods to move."""
+"""How many placements to try for one choice of pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A pod leaves one node and comes to another."""
+    """A pod moves from one node to another."""
 
     key: str
     source: str
     to: str
     holds: tuple[str, ...] = ()
-    """Nodes to cordon while this is done, or the scheduler would take one of those."""
+    """Nodes to cordon meanwhile, or the scheduler would choose one of those."""
 
 
 @unique
 class NodeChoice(Enum):
-    """Which of the nodes that a pod fits it goes to."""
+    """Which feasible node a pod goes to."""
 
     FIRST = "the first"
     FULLEST = "the fullest"
@@ -49,7 +48,7 @@ class NodeChoice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A pod that is to move: to one row only, or to any but one."""
+    """A pod to move: to one row only, or to any but one."""
 
     key: str
     only: int = NOWHERE
@@ -57,7 +56,7 @@ class _Pending:
 
 
 class Repack:
-    """One attempt to have some pods leave a target."""
+    """One attempt to move some pods off a target."""
 
     __slots__ = ("_goal", "_movable", "_moved", "_sandbox", "_target", "moves", "tries")
 
@@ -71,19 +70,19 @@ class Repack:
         self._moved: dict[str, None] = {}
         self.moves: list[Move] = []
         self.tries = tries
-        """How many are left."""
+        """The remaining tries."""
 
     def run(self, leaving: Sequence[Victim], extra: int) -> bool:
-        """Whether they can leave with this many other moves; the largest first, as given."""
+        """Whether the pods can leave, in this order, with `extra` other moves."""
         for one in leaving:
             self._moved[one.key] = None
         return self._go([_Pending(one.key) for one in leaving], extra)
 
     def in_turns(self, leaving: Sequence[Victim], most: int, way: NodeChoice) -> bool:
-        """Whether it comes to it if one after another leaves that can, each to one node and never mind what is best."""
+        """Greedy: move one pod after another, each to one node. Whether that reaches the goal."""
         waiting = list(leaving)
         before = len(waiting) + 1
-        while waiting and len(waiting) < before:  # one that fits nowhere may do so when others have moved
+        while waiting and len(waiting) < before:  # a pod that fits nowhere may fit after others have moved
             before = len(waiting)
             waiting = [one for one in waiting if not self._left(one, most, way)]
         return self._goal.reached(self._sandbox, self._target)
@@ -137,7 +136,7 @@ class Repack:
         return extra > 0 and first.only == NOWHERE and self._make_room(first, rest, extra)
 
     def _destinations(self, pod: Pod, source: str, one: _Pending) -> Iterator[int]:
-        """Rows that the pod, which is off its node, fits now."""
+        """The rows that the evicted pod fits now."""
         sandbox = self._sandbox
         away = [self._target.row, sandbox.row(source)]
         if one.not_to != NOWHERE:
@@ -155,7 +154,7 @@ class Repack:
         yield from self._fullest(np.flatnonzero(fits).tolist())[:WIDTH]
 
     def _fullest(self, rows: list[int]) -> list[int]:
-        """The rows with the least room left: what is free on the others may be wanted for larger pods."""
+        """The rows sorted by free capacity, fullest first: the others stay free for larger pods."""
         nodes = self._sandbox.cluster.nodes
         allocatable = np.maximum(nodes.allocatable[:2, rows], 1)
         free = ((allocatable - nodes.requested[:2, rows]) / allocatable).sum(axis=0)
@@ -175,7 +174,7 @@ class Repack:
         return False
 
     def _in_the_way(self, stuck: _Pending) -> list[tuple[str, int]]:
-        """Single pods whose leaving would make room for this one, and their rows; where least is lacking first."""
+        """Single pods whose move would make room for this one, and their rows; smallest shortage first."""
         sandbox = self._sandbox
         cluster = sandbox.cluster
         pod_row = cluster.pods.rows[stuck.key]

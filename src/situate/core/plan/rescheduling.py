@@ -1,6 +1,6 @@
-"""Several pods look for a node at once: one after another, preempting as the scheduler would.
+"""Reschedules several pods, one after another, with preemption.
 
-The more important go first. Those of one priority come as their controllers make them again: alike after alike.
+Higher priority goes first. Within a priority, pods come class by class, as their controllers recreate them.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from situate.core.plugins.priority_sort import PrioritySort
 from situate.core.state.classes import PodClass
 
 LATEST: Final = 1 << 63
-"""When a pod that does not say when it was created began to wait: after all that do."""
+"""The age of a pod without a creation time: younger than all others."""
 _ALL_GO: Final = DrainRules(force=True, delete_emptydir_data=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Rescheduled:
-    """What became of one pod: its node, or kube-scheduler's message."""
+    """A rescheduled pod: its new node, or kube-scheduler's message."""
 
     key: str
     before: str
-    """The node it was on; empty if on none."""
+    """Its old node; empty if it had none."""
     node: str = ""
     message: str = ""
     evicts: tuple[str, ...] = ()
     evicted_by: str = ""
-    """It was in nobody's way but this pod's, which is more important."""
+    """The pod that preempted it."""
 
 
 def queue_key(pod: Pod) -> tuple[int, int]:
-    """Where a pod stands in the scheduler's queue: by priority, then by age."""
+    """The pod's sort key in the scheduler's queue: priority, then age."""
     created = pod.metadata.creation_timestamp
     return PrioritySort().key(pod.spec.priority or 0, LATEST if created is None else epoch_ms(created))
 
 
 class Rescheduler:
-    """Places pods on a sandbox, and whoever they drive out."""
+    """Reschedules pods in a sandbox, and the pods that they preempt."""
 
     __slots__ = ("_alike", "_count", "_in_vain", "_sandbox", "_settled", "_waiting")
 
@@ -54,25 +54,25 @@ class Rescheduler:
         self._waiting: list[tuple[tuple[int, int], int, int, Pod, str, str]] = []
         self._count = 0
         self._alike: dict[PodClass, int] = {}
-        """In which order classes of pods came up."""
+        """The order in which classes first appeared."""
         self._settled: dict[str, Rescheduled] = {}
         self._in_vain: dict[PodClass, str] = {}
-        """Who fits nowhere, with the message. Those after it in the queue are no more important, so until somebody is
-        evicted there is nothing more that preemption could do for it."""
+        """Classes that fit nowhere, with the message. Later pods have no higher priority, so until a pod is evicted,
+        preemption cannot help them either."""
 
     def reschedule(self, pods: Iterable[Pod]) -> list[Rescheduled]:
-        """Place pods that were taken off their nodes, given as they were there; the order told is that of asking."""
+        """Reschedule pods that were evicted, given as they were on their nodes. Returns them in scheduling order."""
         for pod in pods:
             self._enqueue(pod, pod.spec.node_name, "")
         while self._waiting:
             _, _, _, pod, before, by = heapq.heappop(self._waiting)
             told = self._place(pod, before, by)
-            self._settled.pop(told.key, None)  # one that settled and was driven out again
+            self._settled.pop(told.key, None)  # rescheduled once and preempted again
             self._settled[told.key] = told
         return list(self._settled.values())
 
     def _enqueue(self, pod: Pod, before: str, by: str) -> None:
-        made = pod if not pod.spec.node_name else recreated(pod)  # one that has waited goes on waiting
+        made = pod if not pod.spec.node_name else recreated(pod)  # a pending pod keeps its age
         alike = self._alike.setdefault(self._sandbox.cluster.class_of(made), len(self._alike))
         heapq.heappush(self._waiting, (queue_key(made), alike, self._count, recreated(made), before, by))
         self._count += 1
@@ -96,7 +96,7 @@ class Rescheduler:
             self._drive_out(victim.key, key)
         for leaving in sandbox.pods_on(sandbox.name(remedy.node_row)):
             if sandbox.pods[leaving].metadata.deletion_timestamp is not None:
-                sandbox.evict(leaving)  # the room that it leaves was counted on
+                sandbox.evict(leaving)  # preemption counted on its resources
         sandbox.bind(pod, remedy.node_row)
         evicts = tuple(victim.key for victim in remedy.victims)
         return Rescheduled(key, before, sandbox.name(remedy.node_row), "", evicts, by)
@@ -105,7 +105,7 @@ class Rescheduler:
         was = self._sandbox.pods[key]
         self._sandbox.evict(key)
         known = self._settled.get(key)
-        before = was.spec.node_name if known is None else known.before  # it may have moved once already
+        before = was.spec.node_name if known is None else known.before  # it may have moved before
         if _ALL_GO.judge(was).outcome is EvictionOutcome.MOVES:
             self._enqueue(was, before, by)
         else:

@@ -1,7 +1,7 @@
-"""Ground to try things on: a cluster that is nobody else's, changed step by step and put back as it was.
+"""A private cluster for trials, with savepoints and rollback.
 
-Where a pod goes is what the engine's standing answers say, over all nodes, whatever the profile samples. Every change
-is noted, so that a trial can be undone back to a mark. What leaves comes back as a pod that nobody has placed yet.
+The engine's verdict cache chooses nodes, over all nodes, whatever the profile samples. Every change is recorded, so
+that a trial can be rolled back to a savepoint. An evicted pod is returned as its controller would recreate it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 CACHED_CLASSES: Final = 512
-"""For how many classes of pods answers are kept at once."""
+"""How many verdict caches to keep."""
 
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -35,14 +35,14 @@ Undo = Callable[[], object]
 
 
 def recreated(pod: Pod) -> Pod:
-    """The pod as whatever makes it would make it again: bound nowhere, without gates, and with no past."""
+    """The pod as its controller would recreate it: unbound, without gates and without status."""
     notes = {key: value for key, value in pod.metadata.annotations.items() if key != GPU_DEVICES}
     metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None, annotations=notes)
     return Pod(metadata=metadata, spec=replace(pod.spec, node_name="", scheduling_gates=()), status=PodStatus())
 
 
 class Sandbox:
-    """One cluster, the bound pods on it as objects, and who decides for them."""
+    """A cluster, its bound pods as objects, and the frameworks that schedule them."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], pods: Iterable[Pod]) -> None:
         self.cluster = cluster
@@ -50,16 +50,16 @@ class Sandbox:
         self._caches: dict[PodClass, VerdictCache] = {}
         self._undo: list[Undo] = []
         self.pods: dict[str, Pod] = {key: pod for pod in pods if (key := key_of(pod.metadata)) in cluster.pods.rows}
-        """Every pod that is on a node here, by namespace/name."""
+        """The bound pods, by namespace/name."""
 
     # -- asking --------------------------------------------------------------------------------------------------
 
     def deciding(self, pod: Pod) -> Framework:
-        """Who decides for a pod; where no profile has its scheduler's name, the first does."""
+        """The framework for a pod; the first one if no profile has its scheduler's name."""
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
 
     def verdicts(self, pod: Pod) -> VerdictCache:
-        """What every filter and scorer says now of a pod that is on no node."""
+        """The current verdicts of all filters and scorers for an unbound pod."""
         kind = self.cluster.class_of(pod)
         found = self._caches.pop(kind, None)
         if found is None:
@@ -72,7 +72,7 @@ class Sandbox:
         return found
 
     def choose(self, pod: Pod, excluded: Collection[int] = ()) -> int:
-        """The row of the node that the scheduler would take now; NOWHERE if there is none."""
+        """The row that the scheduler would choose now; NOWHERE if none."""
         return self.verdicts(pod).choose(excluded)
 
     def feasible(self, pod: Pod) -> Mask:
@@ -80,7 +80,7 @@ class Sandbox:
         return self.verdicts(pod).feasible
 
     def decide(self, pod: Pod) -> Decision:
-        """The whole decision, with kube-scheduler's message and what preemption could do."""
+        """The full decision, with kube-scheduler's message and the preemption."""
         return decide(self.deciding(pod), self.cluster.class_of(pod), View(self.cluster))
 
     def name(self, row: int) -> str:
@@ -110,19 +110,19 @@ class Sandbox:
         return len(self._undo)
 
     def rollback(self, mark: int) -> None:
-        """Undo everything since the mark, the last first."""
+        """Undo everything since the savepoint, last first."""
         while len(self._undo) > mark:
             self._undo.pop()()
 
     def evict(self, key: str) -> Pod:
-        """Take a pod off its node; the pod as it would come again."""
+        """Evict a pod. Returns it as its controller would recreate it."""
         pod = self.pods.pop(key)
         self.cluster.remove_pod(key)
         self._undo.append(lambda: self._bind(pod))
         return recreated(pod)
 
     def bind(self, pod: Pod, row: int) -> None:
-        """Have a pod that is nowhere on a node."""
+        """Bind an unbound pod."""
         for item in changed_volumes(self.cluster, pod, row):
             before = self.cluster.find_object(item)
             self.cluster.put_object(item)
@@ -136,14 +136,14 @@ class Sandbox:
         self._undo.append(lambda: self._unbind(key))
 
     def set_node(self, node: Node) -> None:
-        """Have a node as this says; one that is not there comes."""
+        """Add or replace a node."""
         name = node.metadata.name
         before = self.node(name) if name in self.cluster.nodes.rows else None
         self.cluster.add_node(node)
         self._undo.append(lambda: self.cluster.remove_node(name) if before is None else self.cluster.add_node(before))
 
     def cordon(self, name: str) -> None:
-        """With the taint that a cordoned node soon gets."""
+        """Cordon a node, with the taint that the node controller adds."""
         node = self.node(name)
         if not node.spec.unschedulable:
             taints = (*(taint for taint in node.spec.taints if taint != CORDON), CORDON)
@@ -156,7 +156,7 @@ class Sandbox:
             self.set_node(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
 
     def remove(self, name: str) -> None:
-        """Lose a node, and the pods on it."""
+        """Remove a node and its pods."""
         for key in self.pods_on(name):
             self.evict(key)
         node = self.node(name)

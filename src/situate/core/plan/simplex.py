@@ -1,7 +1,7 @@
-"""The best of what linear limits allow: maximise c·x where A·x <= b and x >= 0, for b >= 0. Small and dense.
+"""A small dense simplex solver: maximize c·x where A·x <= b and x >= 0, for b >= 0.
 
-What it returns is within the limits even if it had to stop before it was the best; whoever needs a proof of something
-makes it from what is returned, in whole numbers, and does not trust the arithmetic here.
+The result is feasible even if the solver stops before the optimum. It is approximate: a caller that needs a proof
+verifies the result in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 PIVOTS: Final = 20_000
-"""How many steps are taken at most."""
+"""The maximum number of pivots."""
 CLOSE: Final = 1e-9
 NUDGE: Final = 1e-7
-"""Limits are moved by about this much, each by another amount: among limits that are met at once one could go round in
-circles."""
+"""Perturbation of the limits, different for each, against cycling."""
 
 
 def maximise(gain: Floats, limits: Floats, most: Floats, pivots: int = PIVOTS) -> Floats:
-    """The x that is best, or the best that was found within so many steps."""
+    """The optimal x, or the best one found within the pivots."""
     count, width = limits.shape
     table = np.zeros((count + 1, width + count + 1))
     table[:count, :width] = limits
@@ -36,7 +35,7 @@ def maximise(gain: Floats, limits: Floats, most: Floats, pivots: int = PIVOTS) -
             break
         usable = np.flatnonzero(table[:count, column] > CLOSE)
         if not usable.size:
-            break  # without limit, and so not what was meant
+            break  # unbounded
         ratios = table[usable, -1] / table[usable, column]
         row = int(usable[ratios.argmin()])
         table[row] /= table[row, column]

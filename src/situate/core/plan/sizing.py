@@ -1,9 +1,8 @@
-"""How many nodes of which shapes a workload needs: enough that the scheduler places all of it, and few.
+"""How many nodes of which shapes a workload needs, so that the scheduler places all of it.
 
-A mix of shapes is guessed by filling one node after another with what is worth most (`bound` says what pods are
-worth). Then the scheduler places the workload on such nodes; where pods are left over, nodes for those are added; and
-at the end whatever can be done without is taken away again. So the answer is one that was tried, and it depends on the
-profile: one that spreads pods needs more nodes than one that packs them.
+A first guess fills one node after another with the pods of most value (`lower_bound` has the values). Then the
+scheduler places the workload on these nodes; nodes for leftover pods are added; finally superfluous nodes are removed.
+So the answer was tried, and it depends on the profile: spreading needs more nodes than packing.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from situate.core.state.classes import PodClass, TermKind
 from situate.core.state.view import View
 
 PLACEMENTS: Final = 400_000
-"""How many placements all trials together may take, unless one trial takes more."""
+"""How many placements all trials may take together, unless one trial takes more."""
 TRIALS: Final = 80
-"""How many mixes of nodes are tried at most."""
+"""The maximum number of trials."""
 FEWEST_TRIALS: Final = 6
 MOST_NODES: Final = 50_000
-"""A workload that seems to need more is not tried."""
+"""Larger guesses are not tried."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 ALONE: Final = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit")
-"""The filters whose no on an empty node is a no for good, whoever else is there."""
+"""The filters whose refusal of an empty node is final, whatever other pods there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
-    """A kind of node that can be had: a node as it would come, and its price an hour where that is known."""
+    """A kind of node to add: the node object, and its hourly price if known."""
 
     name: str
     node: Node
@@ -56,19 +55,19 @@ class NodeTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NodesNeeded:
-    """What was found. `counts` is by shape, as they were given."""
+    """The result. `counts` is by shape, in the given order."""
 
     counts: tuple[int, ...]
     pods: int
     left: tuple[tuple[str, str], ...]
-    """Pods that no number of these nodes would take, as far as was tried, and kube-scheduler's message."""
+    """Pods that no tried number of these nodes accepted, and kube-scheduler's message."""
     bound: int
-    """No fewer nodes would do, whatever the scheduler."""
+    """A lower bound for any scheduler."""
     cost: Fraction | None
-    """An hour; None if a price is not known."""
+    """Per hour; None if a price is unknown."""
     cost_bound: Fraction | None
     used: Mapping[str, tuple[int, int]]
-    """By resource, what the workload asks for of the new nodes, and what they have."""
+    """By resource, what the workload requests of the new nodes, and what they have."""
     trials: int
 
     @property
@@ -78,22 +77,22 @@ class NodesNeeded:
 
 @dataclass(slots=True)
 class _Question:
-    """The workload by class, and what each shape has to offer it."""
+    """The workload by class, and what each shape offers."""
 
     pods: list[Pod]
-    """In the order in which they are placed."""
+    """In the order of placement."""
     daemons: list[Pod]
     shapes: Sequence[NodeTemplate]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
     wanted: list[PodDemand] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
-    """The place in `wanted` of each pod, by namespace/name."""
+    """The index in `wanted` of each pod, by namespace/name."""
     hopeless: list[tuple[str, str]] = field(default_factory=list)
     trials: int = 0
 
     @property
     def costs(self) -> list[Fraction]:
-        """What a node of each shape counts for: its price, or where one is not known, just as any other."""
+        """The cost of a node of each shape: its price, or 1 if any price is unknown."""
         prices = [shape.price for shape in self.shapes]
         return [price for price in prices if price is not None] if None not in prices else [Fraction(1)] * len(prices)
 
@@ -105,7 +104,7 @@ class _Question:
 def nodes_needed(
     sandbox: Sandbox, pods: Sequence[Pod], shapes: Sequence[NodeTemplate], daemons: Sequence[Pod] = ()
 ) -> NodesNeeded:
-    """On a sandbox that may have nodes of its own, whose room is used first. The sandbox is left as it was."""
+    """Uses the free capacity of existing nodes first. Leaves the sandbox unchanged."""
     asked = _Question(_in_order(sandbox, pods), list(daemons), shapes)
     _look(sandbox, asked)
     if asked.hopeless:
@@ -131,7 +130,7 @@ def nodes_needed(
 
 
 def _in_order(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Pod]:
-    """As the queue has them; and where that is open, alike after alike."""
+    """In queue order; ties class by class."""
     alike: dict[PodClass, int] = {}
     keyed = []
     for at, pod in enumerate(pods):
@@ -146,7 +145,7 @@ def _in_order(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _look(sandbox: Sandbox, asked: _Question) -> None:
-    """What shapes have to offer, found on one empty node of each."""
+    """Find what shapes offer, on one empty node of each."""
     mark = sandbox.savepoint()
     try:
         rows = []
@@ -184,7 +183,7 @@ def _alone(sandbox: Sandbox, kind: PodClass) -> Filtered:
 
 
 def _room(sandbox: Sandbox, row: int, daemons: Sequence[PodClass], width: int) -> tuple[int, ...]:
-    """What a node has for others than the DaemonSets' pods that it gets."""
+    """A node's capacity without its DaemonSet pods."""
     room = [int(sandbox.cluster.nodes.allocatable[column, row]) for column in range(width)]
     for kind in daemons:
         if _alone(sandbox, kind).feasible[row]:
@@ -194,7 +193,7 @@ def _room(sandbox: Sandbox, row: int, daemons: Sequence[PodClass], width: int) -
 
 
 def _most(sandbox: Sandbox, kind: PodClass, room: Sequence[int]) -> int:
-    """How many pods of a class fit an empty node at most."""
+    """The maximum number of pods of a class on an empty node."""
     most = min((room[column] // amount for column, amount in kind.asks if amount), default=0)
     names = sandbox.cluster.objects.namespace_labels
     shuns = kind.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
@@ -204,7 +203,7 @@ def _most(sandbox: Sandbox, kind: PodClass, room: Sequence[int]) -> int:
 
 
 def _free(sandbox: Sandbox, width: int) -> list[int]:
-    """What nodes that are there have left, all together; what is cordoned does not count."""
+    """The total free capacity of existing nodes that are not cordoned."""
     nodes = sandbox.cluster.nodes
     usable = nodes.present & ~nodes.unschedulable
     left = np.maximum(nodes.allocatable[:, usable] - nodes.requested[:, usable], 0).sum(axis=1)
@@ -215,7 +214,7 @@ def _free(sandbox: Sandbox, width: int) -> list[int]:
 
 
 def _guess(asked: _Question, counts: Sequence[int], bound: LowerBound, already: Sequence[int]) -> list[int]:
-    """Nodes for so many pods of each class, the ones with most worth for their cost first."""
+    """Nodes for `counts` pods of each class, best value for the cost first."""
     left = list(counts)
     opened = list(already)
     order = sorted(range(len(left)), key=lambda kind: -_density(asked, kind))
@@ -229,14 +228,14 @@ def _guess(asked: _Question, counts: Sequence[int], bound: LowerBound, already: 
         alike = [shape for shape, one in enumerate(fills) if one == fill and worths[shape] == worths[best]]
         times = max(1, min(left[kind] // count for kind, count in fill.items()))
         for _ in range(times):
-            opened[min(alike, key=lambda shape: opened[shape])] += 1  # in turns, where several would do: over zones
+            opened[min(alike, key=lambda shape: opened[shape])] += 1  # round-robin among equal shapes, such as zones
         for kind, count in fill.items():
             left[kind] -= min(left[kind], count * times)
     return opened
 
 
 def _density(asked: _Question, kind: int) -> float:
-    """How much of a node a pod takes: the large ones first, the small ones fill what is left."""
+    """The pod's largest share of a node: large pods go first, small ones fill the gaps."""
     one = asked.wanted[kind]
     return max(
         (
@@ -251,7 +250,7 @@ def _density(asked: _Question, kind: int) -> float:
 
 
 def _filled(asked: _Question, shape: int, left: Sequence[int], order: Sequence[int]) -> dict[int, int]:
-    """What goes into one node, by class."""
+    """The pods that fill one node, by class."""
     room = list(asked.rooms[shape])
     fill: dict[int, int] = {}
     for kind in order:
@@ -275,7 +274,7 @@ def _worth(fill: Mapping[int, int], bound: LowerBound) -> float:
 
 
 def _enough(sandbox: Sandbox, asked: _Question, bound: LowerBound) -> tuple[list[int], list[tuple[str, str]]]:
-    """Nodes on which the scheduler places everything; or those on which it placed most, and what was left."""
+    """Nodes on which the scheduler places everything; or the last tried, and the leftover pods."""
     counts = [0] * len(asked.shapes)
     left: list[Pod] = list(asked.pods)
     message: list[tuple[str, str]] = []
@@ -296,7 +295,7 @@ def _enough(sandbox: Sandbox, asked: _Question, bound: LowerBound) -> tuple[list
 
 
 def _tried(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
-    """Who is left over on such nodes, and the message of the first of each class. The sandbox is left as it was."""
+    """The leftover pods on these nodes, and the message of the first of each class. Leaves the sandbox unchanged."""
     asked.trials += 1
     mark = sandbox.savepoint()
     try:
@@ -318,7 +317,7 @@ def _tried(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> tuple[l
 
 
 def _built(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> None:
-    """The nodes come, each with its DaemonSets' pods."""
+    """Add the nodes, each with its DaemonSet pods."""
     rows = []
     for shape, count in zip(asked.shapes, counts, strict=True):
         for number in range(1, count + 1):
@@ -334,7 +333,7 @@ def _built(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> None:
 
 
 def _trimmed(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> list[int]:
-    """Without the nodes that can be done without: the dearest first, several at once as long as that goes well."""
+    """Remove superfluous nodes: the most expensive first, in growing steps while that succeeds."""
     kept = list(counts)
     step = dict.fromkeys(range(len(kept)), 1)
     order = sorted(step, key=lambda shape: -asked.costs[shape])

@@ -1,6 +1,6 @@
-"""What losing a part of a cluster would do: the nodes are gone, their pods look for others, and who finds none is told.
+"""Simulates the loss of a part of a cluster: removes its nodes and reschedules their pods.
 
-Each loss is tried by itself, on the cluster as it is, and undone.
+Each loss is tried separately and rolled back.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from situate.core.plan.rescheduling import Rescheduled, Rescheduler
 from situate.core.plan.sandbox import Sandbox
 
 NODE: Final = "node"
-"""Each node is a domain by itself; any other word is the key of a label."""
+"""Each node is its own domain; any other value is a label key."""
 _RULES: Final = DrainRules(force=True, delete_emptydir_data=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One domain, and what its loss would do."""
+    """The loss of one domain."""
 
     by: str
     domain: str
     nodes: tuple[str, ...]
     moved: tuple[Rescheduled, ...]
-    """The pods that find a node elsewhere, those driven out by others among them."""
+    """The pods that find another node, including preempted ones."""
     lost: tuple[Rescheduled, ...]
-    """The pods that do not."""
+    """The pods that find none."""
 
 
 def domains(sandbox: Sandbox, by: str) -> dict[str, list[str]]:
-    """The domains of a kind, in order of their names, and the nodes of each."""
+    """The domains by name, sorted, and the nodes of each."""
     if by == NODE:
         return {node.metadata.name: [node.metadata.name] for node in sandbox.nodes()}
     found: dict[str, list[str]] = {}
@@ -46,10 +46,10 @@ def domains(sandbox: Sandbox, by: str) -> dict[str, list[str]]:
 
 
 def losses(sandbox: Sandbox, by: str, *, nodes_stay: bool = False) -> Iterator[Loss]:
-    """Lose each domain of a kind in turn.
+    """Lose each domain in turn.
 
-    `nodes_stay`: the nodes stay registered and take nobody, as they do until somebody deletes them; then spread
-    constraints still count their domains.
+    `nodes_stay`: the Node objects stay, unschedulable, as until they are deleted; spread constraints still count their
+    domains.
     """
     for domain, nodes in domains(sandbox, by).items():
         yield lose(sandbox, by, domain, nodes, nodes_stay=nodes_stay)
@@ -60,7 +60,7 @@ def lose(sandbox: Sandbox, by: str, domain: str, nodes: Sequence[str], *, nodes_
     mark = sandbox.savepoint()
     try:
         gone = [sandbox.pods[key] for name in nodes for key in sandbox.pods_on(name)]
-        # The last row first: rows are used again lowest first, so that undone, all nodes are where they were.
+        # Last row first: rows are reused lowest first, so the rollback restores every node to its row.
         for name in sorted(nodes, key=sandbox.row, reverse=True):
             if nodes_stay:
                 for key in sandbox.pods_on(name):

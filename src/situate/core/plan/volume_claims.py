@@ -1,4 +1,4 @@
-"""What becomes of a pod's claims when it comes to a node: which volumes they get, or that they wait for one there."""
+"""The volumes that a pod's claims get when it is placed on a node."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from situate.core.state.view import View
 
 
 def changed_volumes(cluster: Cluster, pod: Pod, row: int) -> list[NamedObject]:
-    """The claims and volumes that are others once the pod is at this row. No volume is provisioned, only spoken for."""
+    """The claims and volumes that change when the pod is placed at this row. Provisioned volumes are only announced."""
     if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
         return []
     kind = cluster.class_of(pod)
     volumes = volume_binding.decide(kind, View(cluster), row)
     if volumes is None:
-        return []  # the profile let it through unasked
+        return []  # the profile does not run VolumeBinding
     storage = cluster.objects.storage
     changed: list[NamedObject] = []
     for claim_name, volume_name in volumes.bindings:

@@ -8,7 +8,7 @@ from situate.core.model.validate.problem import Problems, invalid, required
 
 
 def metadata_problems(meta: ObjectMeta, *, any_case: bool = False) -> Problems:
-    """With `any_case`, of objects named after drivers, whose names may have capitals."""
+    """`any_case`: for objects named after drivers, whose names may have capitals."""
     if not meta.name:
         yield required("metadata.name")
     elif not any_case:

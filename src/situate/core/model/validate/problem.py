@@ -1,4 +1,4 @@
-"""One thing that is wrong, and the five ways Kubernetes has to say so."""
+"""A validation problem, in the five forms of Kubernetes' field errors."""
 
 from collections.abc import Iterable, Iterator
 
@@ -48,7 +48,7 @@ def at_key(path: str, key: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """On one line, quoted if text, cut if long."""
+    """The value on one line, quoted if text, truncated if long."""
     if isinstance(value, str) and len(value) > MAX_SHOWN:
         value = value[:MAX_SHOWN] + "..."
     return msgspec.json.encode(value).decode()

@@ -41,7 +41,7 @@ def requirements_problems(path: str, resources: ResourceRequirements, *, pod_lev
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _is_fine(name: str, amount: RawQuantity, pod_level: bool) -> bool:
-    """Nothing is wrong with this entry. Most entries of most pods are the same, and are looked at once."""
+    """Whether the entry is valid. Cached, because most entries of most pods are the same."""
     found = (*_name_problems("", name, pod_level), *quantity_problems("", amount, whole=_is_whole(name)))
     return not found
 
@@ -71,7 +71,7 @@ def _limit_problems(path: str, name: str, asked: RawQuantity, limit: RawQuantity
     try:
         more = parse_quantity(asked) - parse_quantity(limit)
     except QuantityError:
-        return  # already said
+        return  # already reported
     if more and not (is_native(name) and not name.startswith(HUGE_PAGES)):
         yield invalid(path, asked, f"must be equal to {name} limit of {limit}")
     elif more > 0:

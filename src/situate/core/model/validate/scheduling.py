@@ -1,4 +1,4 @@
-"""What a pod demands of its place: affinity, tolerations, spreading, gates."""
+"""Scheduling constraints of a pod: affinity, tolerations, spread, gates."""
 
 from collections.abc import Iterator
 

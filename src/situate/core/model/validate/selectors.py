@@ -34,7 +34,7 @@ def node_selector_problems(path: str, selector: NodeSelector | None) -> Problems
 
 
 def term_problems(path: str, term: NodeSelectorTerm, *, check_values: bool) -> Problems:
-    """Kubernetes does not check the values of preferred terms, and nowhere that `Gt` has a number."""
+    """Kubernetes does not check the values of preferred terms, and never that `Gt` has a number."""
     for index, one in enumerate(term.match_expressions):
         here = f"{path}.matchExpressions[{index}]"
         yield from _operator_problems(here, one.operator, one.values, comparisons=True)
