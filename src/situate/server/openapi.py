@@ -113,7 +113,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "ObjectMeta.uid": "Unique among all objects, past ones too.",
     "Scale": "Scale is the number of pods that a workload should have, and has.",
     "TokenRequest": "TokenRequest asks for a token of a service account.",
-    **{kind.name: kind.description for kind in KINDS},
+    **{kind.resources[0].kind: kind.description for kind in KINDS},
     **{name: text for kind in KINDS for name, text in kind.words.items()},
 }
 """Descriptions of messages and of fields; a field without its message is described so in every message."""

@@ -314,10 +314,11 @@ def _declared(role: str) -> Iterator[Rule]:
     """The rules that kinds declare for a role, by group and verbs. `; patch status` is about a subresource."""
     found: dict[tuple[str, str], list[str]] = {}
     for kind in KINDS:
+        resource = kind.resources[0]
         for rule in filter(None, kind.rights.get(role, "").split("; ")):
             verbs, _, subresource = rule.partition(" ")
-            resource = kind.resource_name + (f"/{subresource}" if subresource else "")
-            found.setdefault((kind.group, verbs), []).append(resource)
+            name = f"{resource.plural}/{subresource}" if subresource else resource.plural
+            found.setdefault((resource.group, verbs), []).append(name)
     for (group, verbs), resources in found.items():
         yield Rule(_VERBS.get(verbs) or tuple(verbs.split(",")), (group,), tuple(resources))
 

@@ -6,48 +6,101 @@ verbs of its resource, strategy, printed columns, rights of the default roles, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from situate.server.kinds.strategy import Strategy
-from situate.server.tables.columns import PLAIN, Table
+from situate.server.objects import Object
+from situate.server.tables.columns import Cell, Printer
 
-__all__ = ["ALL_VERBS", "READ_ONLY", "Kind"]
+__all__ = ["Kind", "Resource"]
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-READ_ONLY: Final = ("get", "list", "watch")
-_PLAIN_STRATEGY: Final = Strategy()
+_STRATEGY: Final = Strategy()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    group: str = ""
-    name: str
-    plural: str = ""
-    """If it is not the name in lower case with an `s`."""
-    versions: tuple[str, ...] = ("v1",)
-    """The served versions, the preferred one first."""
-    namespaced: bool = True
-    verbs: tuple[str, ...] = ALL_VERBS
-    """`create` alone is for kinds that are answered and never stored."""
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind in one version, as URLs and the store know it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    """Empty for what exists only as subresources; `create` alone for kinds that are answered and never stored."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     stored_as: str = ""
-    """The `group/plural` whose objects these are, if another group stores them."""
+    """The `group/plural` under which objects are stored. All versions of one kind share it."""
     computed: bool = False
-    """`server/views` computes the objects for each request. They are not stored."""
-    strategy: Strategy = _PLAIN_STRATEGY
-    table: Table = PLAIN
-    """What `kubectl get` prints."""
-    rights: Mapping[str, str] = field(default_factory=dict)
-    """Verbs by role, if Kubernetes' own roles do not name the kind: `R; patch,update status`. See identity/roles.py."""
-    description: str
-    """One sentence for `kubectl explain`."""
-    words: Mapping[str, str] = field(default_factory=dict)
-    """Descriptions of messages and fields: `PodSpec`, `PodSpec.containers`."""
+    """Computed for each request (server/views), and not stored."""
 
     @property
-    def resource_name(self) -> str:
-        return self.plural or f"{self.name.lower()}s"
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+    @property
+    def stored(self) -> bool:
+        return "get" in self.verbs and not self.computed
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    resource: str
+    """Group and versions (the preferred one first), plural, kind, N(amespaced) or C(luster), short names, categories;
+    after `|` subresources, after `!` verbs other than all of them, after `=` where objects are stored, if another group
+    stores them. With `~` at the end, objects are computed and not stored."""
+    description: str = field(kw_only=True)
+    """One sentence for `kubectl explain`."""
+    words: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Descriptions of messages and fields: `PodSpec`, `PodSpec.containers`."""
+    strategy: Strategy = field(default=_STRATEGY, kw_only=True)
+    columns: str = field(default="Name!, Created At@ = metadata.creationTimestamp||0001-01-01T00:00:00Z", kw_only=True)
+    """What `kubectl get` prints, in the notation of tables/columns.py."""
+    cells: Mapping[str, Cell] = field(default_factory=dict, kw_only=True)
+    """Cells that have no path, by the name of the column."""
+    timed: Mapping[str, Callable[[Object, int], Any]] = field(default_factory=dict, kw_only=True)
+    """Cells that depend on the time."""
+    printer: Printer | None = field(default=None, kw_only=True)
+    """In place of columns and cells."""
+    rights: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Verbs by role, if Kubernetes' own roles do not name the kind: `R; patch,update status`. See identity/roles.py."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """One for each version."""
+        line, _, stored_as = self.resource.removesuffix(" ~").partition(" = ")
+        line, _, verbs = line.partition(" ! ")
+        line, _, subresources = line.partition(" | ")
+        api, plural, kind, scope, short_names, categories = line.split()
+        group, _, versions = api.rpartition("/")
+        return tuple(
+            Resource(
+                group,
+                version,
+                plural,
+                kind,
+                kind.lower(),
+                scope == "N",
+                tuple(verbs.split()) or ALL_VERBS,
+                _words(short_names),
+                _words(categories),
+                tuple(subresources.split()),
+                stored_as or f"{group}/{plural}",
+                self.resource.endswith(" ~"),
+            )
+            for version in versions.split(",")
+        )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split(","))

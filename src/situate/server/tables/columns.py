@@ -1,6 +1,6 @@
-"""Table: the columns that `kubectl get` prints for a kind, and where each cell's value comes from.
+"""Printer: the columns that `kubectl get` prints for a kind, and where each cell's value comes from.
 
-A table is declared as text, one entry a column: `Name!, Desired# = spec.replicas, +Selector = labels(spec.selector)`.
+Columns are declared as text, one entry a column: `Name!, Desired# = spec.replicas, +Selector = labels(spec.selector)`.
 Before the name, `+` marks a column that only `-o wide` shows. After it, `#` is an integer, `?` a boolean, `@` a date
 and `!` a name. After ` = ` comes the path of the value, in parentheses if one of FUNCTIONS converts it. `|` and a value
 say what to show if the path leads nowhere, `||` and a value what to show if it leads nowhere or to something empty. A
@@ -18,7 +18,7 @@ from situate.server.objects import Object
 from situate.server.tables.ages import since
 from situate.server.tables.cells import containers, images, labels, selector, size
 
-__all__ = ["PLAIN", "Cell", "Row", "Table", "columns_of", "table"]
+__all__ = ["Cell", "Row", "Printer", "columns_of", "printer"]
 
 Cell: TypeAlias = Callable[[Object], Any]
 Row: TypeAlias = Callable[[Object, int], list[Any]]
@@ -108,7 +108,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
 _NO_CELLS: Final[Mapping[str, Any]] = {}
 
 
-class Table(NamedTuple):
+class Printer(NamedTuple):
     columns: list[dict[str, Any]]
     """Table.columnDefinitions. Every table that is sent shares it."""
     row: Row
@@ -116,9 +116,9 @@ class Table(NamedTuple):
     """The conditions of a row."""
 
 
-def table(
+def printer(
     text: str, cells: Mapping[str, Cell] = _NO_CELLS, timed: Mapping[str, Callable[[Object, int], Any]] = _NO_CELLS
-) -> Table:
+) -> Printer:
     """`cells` are functions of the object, `timed` of the object and the time, by the name of the column."""
     columns: list[dict[str, Any]] = []
     sources: list[Callable[[Object, int], Any]] = []
@@ -133,7 +133,7 @@ def table(
             sources.append(_untimed(cells[name]))
         else:
             sources.append(_source(source or STANDARD[name], zero))
-    return Table(columns, lambda obj, now_ns: [source(obj, now_ns) for source in sources])
+    return Printer(columns, lambda obj, now_ns: [source(obj, now_ns) for source in sources])
 
 
 def columns_of(text: str) -> list[dict[str, Any]]:
@@ -191,7 +191,3 @@ def _value(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
-
-
-PLAIN: Final = table("Name!, Created At@ = metadata.creationTimestamp||0001-01-01T00:00:00Z")
-"""For kinds without columns of their own."""

@@ -7,25 +7,25 @@ from typing import Any, Final
 from situate.server.kinds import KINDS
 from situate.server.objects import Object
 from situate.server.resources import Resource
-from situate.server.tables.columns import PLAIN, Row, Table
+from situate.server.tables.columns import Row, printer
 
 __all__ = ["cells_of", "columns_of", "conditions_of", "printer_of"]
 
-_TABLES: Final = {f"{kind.group}/{kind.name}": kind.table for kind in KINDS}
-
-
-def _table_of(resource: Resource) -> Table:
-    return _TABLES.get(f"{resource.group}/{resource.kind}", PLAIN)
+_PRINTERS: Final = {
+    resource: kind.printer or printer(kind.columns, kind.cells, kind.timed)
+    for kind in KINDS
+    for resource in kind.resources
+}
 
 
 def columns_of(resource: Resource) -> list[dict[str, Any]]:
     """Table.columnDefinitions. Do not change the list: every table shares it."""
-    return _table_of(resource).columns
+    return _PRINTERS[resource].columns
 
 
 def printer_of(resource: Resource) -> Row:
     """The function that prints a row. Look it up once for a list."""
-    return _table_of(resource).row
+    return _PRINTERS[resource].row
 
 
 def cells_of(resource: Resource, obj: Object, now_ns: int) -> list[Any]:
@@ -35,4 +35,4 @@ def cells_of(resource: Resource, obj: Object, now_ns: int) -> list[Any]:
 
 def conditions_of(resource: Resource, obj: Object) -> list[Object]:
     """The `conditions` of a row: `Completed` for pods that have ended, none for anything else."""
-    return _table_of(resource).conditions(obj)
+    return _PRINTERS[resource].conditions(obj)

@@ -10,7 +10,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -45,9 +44,9 @@ def _controller(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="apps",
-    name="ControllerRevision",
+    "apps/v1 controllerrevisions ControllerRevision N - -",
     strategy=Strategy(default=_default, validate=_validate, validate_update=_validate_update),
-    table=table("Name!, Controller, Revision = revision|0, Age", {"Controller": _controller}),
+    columns="Name!, Controller, Revision = revision|0, Age",
+    cells={"Controller": _controller},
     description="ControllerRevision is a snapshot of a controller's template, kept to roll back to.",
 )

@@ -15,7 +15,6 @@ from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, tem
 from situate.server.kinds.status import never_less, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -112,11 +111,7 @@ def _validate_status(new: Object, old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="apps",
-    name="DaemonSet",
-    short_names=("ds",),
-    categories=("all",),
-    subresources=("status",),
+    "apps/v1 daemonsets DaemonSet N ds all | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -127,13 +122,11 @@ KIND: Final = Kind(
         warnings=pod_warnings,
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Desired# = status.desiredNumberScheduled, Current# = status.currentNumberScheduled,
         Ready# = status.numberReady, Up-to-date# = status.updatedNumberScheduled,
         Available# = status.numberAvailable, Node Selector = labels(spec.template.spec.nodeSelector), Age,
         +Containers, +Images, +Selector
-        """
-    ),
+        """,
     description="DaemonSet runs one pod on every node that fits.",
 )

@@ -15,7 +15,6 @@ from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, res
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired, selector
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -110,11 +109,7 @@ def _selector_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="apps",
-    name="Deployment",
-    short_names=("deploy",),
-    categories=("all",),
-    subresources=("scale", "status"),
+    "apps/v1 deployments Deployment N deploy all | scale status",
     strategy=Strategy(
         default=_default,
         prepare_create=reset_status(),
@@ -126,13 +121,11 @@ KIND: Final = Kind(
         warnings=name_and_pod_warnings,
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Ready, Up-to-date = status.updatedReplicas|0, Available = status.availableReplicas|0, Age,
         +Containers, +Images, +Selector
         """,
-        {"Ready": ready_of_desired, "Selector": _selector_shown},
-    ),
+    cells={"Ready": ready_of_desired, "Selector": _selector_shown},
     description="Deployment runs a number of equal pods, and replaces them step by step when their template changes.",
     words={
         "DeploymentSpec.replicas": "How many pods there should be; 1 if not given.",

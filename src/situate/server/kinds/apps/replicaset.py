@@ -14,7 +14,6 @@ from situate.server.kinds.matching import own_selector
 from situate.server.kinds.status import reset_status, within_replicas
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND", "validate_pods"]
 
@@ -57,11 +56,7 @@ def _selectable(obj: Object) -> Mapping[str, str]:
 
 
 KIND: Final = Kind(
-    group="apps",
-    name="ReplicaSet",
-    short_names=("rs",),
-    categories=("all",),
-    subresources=("scale", "status"),
+    "apps/v1 replicasets ReplicaSet N rs all | scale status",
     strategy=Strategy(
         default=_default,
         prepare_create=reset_status("replicas"),
@@ -73,11 +68,9 @@ KIND: Final = Kind(
         warnings=name_and_pod_warnings,
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Desired# = spec.replicas, Current# = status.replicas, Ready# = status.readyReplicas, Age,
         +Containers, +Images, +Selector
-        """
-    ),
+        """,
     description="ReplicaSet keeps a number of equal pods running. Deployments make them.",
 )

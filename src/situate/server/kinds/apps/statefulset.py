@@ -18,7 +18,6 @@ from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, res
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -169,11 +168,7 @@ def _warnings(obj: Object) -> list[str]:
 
 
 KIND: Final = Kind(
-    group="apps",
-    name="StatefulSet",
-    short_names=("sts",),
-    categories=("all",),
-    subresources=("scale", "status"),
+    "apps/v1 statefulsets StatefulSet N sts all | scale status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -185,6 +180,7 @@ KIND: Final = Kind(
         name_rule=dns_label,
         counts_generation=True,
     ),
-    table=table("Name!, Ready, Age, +Containers, +Images", {"Ready": ready_of_desired}),
+    columns="Name!, Ready, Age, +Containers, +Images",
+    cells={"Ready": ready_of_desired},
     description="StatefulSet runs pods that have lasting names and storage, one after the other.",
 )

@@ -10,17 +10,11 @@ __all__ = ["SELF_SUBJECT_REVIEW", "TOKEN_REVIEW"]
 
 
 SELF_SUBJECT_REVIEW: Final = Kind(
-    group="authentication.k8s.io",
-    name="SelfSubjectReview",
-    namespaced=False,
-    verbs=("create",),
+    "authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview C - - ! create",
     description="SelfSubjectReview says who the caller is.",
 )
 
 TOKEN_REVIEW: Final = Kind(
-    group="authentication.k8s.io",
-    name="TokenReview",
-    namespaced=False,
-    verbs=("create",),
+    "authentication.k8s.io/v1 tokenreviews TokenReview C - - ! create",
     description="TokenReview asks whose token it is.",
 )

@@ -10,32 +10,21 @@ __all__ = ["LOCAL_ACCESS_REVIEW", "SELF_ACCESS_REVIEW", "SELF_RULES_REVIEW", "AC
 
 
 LOCAL_ACCESS_REVIEW: Final = Kind(
-    group="authorization.k8s.io",
-    name="LocalSubjectAccessReview",
-    verbs=("create",),
+    "authorization.k8s.io/v1 localsubjectaccessreviews LocalSubjectAccessReview N - - ! create",
     description="LocalSubjectAccessReview asks whether somebody may do something in a namespace.",
 )
 
 SELF_ACCESS_REVIEW: Final = Kind(
-    group="authorization.k8s.io",
-    name="SelfSubjectAccessReview",
-    namespaced=False,
-    verbs=("create",),
+    "authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview C - - ! create",
     description="SelfSubjectAccessReview asks whether the caller may do something.",
 )
 
 SELF_RULES_REVIEW: Final = Kind(
-    group="authorization.k8s.io",
-    name="SelfSubjectRulesReview",
-    namespaced=False,
-    verbs=("create",),
+    "authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview C - - ! create",
     description="SelfSubjectRulesReview lists what the caller may do in a namespace.",
 )
 
 ACCESS_REVIEW: Final = Kind(
-    group="authorization.k8s.io",
-    name="SubjectAccessReview",
-    namespaced=False,
-    verbs=("create",),
+    "authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview C - - ! create",
     description="SubjectAccessReview asks whether somebody may do something.",
 )

@@ -17,7 +17,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -125,11 +124,7 @@ def _warnings(obj: Object) -> list[str]:
 
 
 KIND: Final = Kind(
-    group="batch",
-    name="CronJob",
-    short_names=("cj",),
-    categories=("all",),
-    subresources=("status",),
+    "batch/v1 cronjobs CronJob N cj all | status",
     strategy=Strategy(
         default=_default,
         prepare_create=reset_status(),
@@ -139,13 +134,11 @@ KIND: Final = Kind(
         warnings=_warnings,
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Schedule = spec.schedule, Timezone = spec.timeZone|<none>, Suspend? = text(spec.suspend)|<unset>,
         Active# = count(status.active), Last Schedule = since(status.lastScheduleTime)|<none>, Age,
         +Containers = containers(spec.jobTemplate.spec.template), +Images = images(spec.jobTemplate.spec.template),
         +Selector = selector(spec.jobTemplate.spec.selector)
-        """
-    ),
+        """,
     description="CronJob starts a Job at the times of a schedule.",
 )

@@ -20,7 +20,6 @@ from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.ages import between, since
 from situate.server.tables.cells import condition
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -239,10 +238,7 @@ def _duration(obj: Object, now_ns: int) -> str:
 
 
 KIND: Final = Kind(
-    group="batch",
-    name="Job",
-    categories=("all",),
-    subresources=("status",),
+    "batch/v1 jobs Job N - all | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -254,11 +250,9 @@ KIND: Final = Kind(
         warnings=_warnings,
         counts_generation=True,
     ),
-    table=table(
-        "Name!, Status, Completions, Duration, Age, +Containers, +Images, +Selector",
-        {"Status": _status_shown, "Completions": _completions_shown},
-        timed={"Duration": _duration},
-    ),
+    columns="Name!, Status, Completions, Duration, Age, +Containers, +Images, +Selector",
+    cells={"Status": _status_shown, "Completions": _completions_shown},
+    timed={"Duration": _duration},
     description="Job runs pods until enough of them have succeeded.",
     words={
         "JobSpec.backoffLimit": "How many pods may fail before the Job does; 6 if not given.",

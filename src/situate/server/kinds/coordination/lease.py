@@ -9,7 +9,6 @@ from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -40,8 +39,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="coordination.k8s.io",
-    name="Lease",
+    "coordination.k8s.io/v1 leases Lease N - -",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -51,6 +49,6 @@ KIND: Final = Kind(
         creates_on_update=True,
         unconditional_update=False,
     ),
-    table=table("Name!, Holder = spec.holderIdentity, Age"),
+    columns="Name!, Holder = spec.holderIdentity, Age",
     description="Lease says who holds something, and until when.",
 )

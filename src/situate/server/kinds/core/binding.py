@@ -21,8 +21,7 @@ def _validate(binding: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    name="Binding",
-    verbs=("create",),
+    "v1 bindings Binding N - - ! create",
     strategy=Strategy(validate=_validate),
     description="Binding ties a pod to the node on which it is to run.",
 )

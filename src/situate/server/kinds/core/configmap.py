@@ -10,7 +10,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["LOCKED", "MAX_SIZE", "KIND", "decoded_size", "locked"]
 
@@ -60,9 +59,9 @@ def _entries(obj: Object) -> int:
 
 
 KIND: Final = Kind(
-    name="ConfigMap",
-    short_names=("cm",),
+    "v1 configmaps ConfigMap N cm -",
     strategy=Strategy(validate=_validate, validate_update=_validate_update),
-    table=table("Name!, Data, Age", {"Data": _entries}),
+    columns="Name!, Data, Age",
+    cells={"Data": _entries},
     description="ConfigMap holds settings for pods to read.",
 )

@@ -14,7 +14,6 @@ from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, shortened
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -85,9 +84,7 @@ def _joined(address: str, port: int) -> str:
 
 
 KIND: Final = Kind(
-    name="Endpoints",
-    plural="endpoints",
-    short_names=("ep",),
+    "v1 endpoints Endpoints N ep -",
     strategy=Strategy(
         default=_default,
         validate=_validate,
@@ -95,6 +92,7 @@ KIND: Final = Kind(
         warnings=_warnings,
         creates_on_update=True,
     ),
-    table=table("Name!, Endpoints, Age", {"Endpoints": _addresses_shown}),
+    columns="Name!, Endpoints, Age",
+    cells={"Endpoints": _addresses_shown},
     description="Endpoints are the addresses behind a Service.",
 )

@@ -15,7 +15,7 @@ from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 from situate.server.tables.ages import since
-from situate.server.tables.columns import table
+from situate.server.tables.columns import printer
 
 __all__ = ["KIND", "EVENTS_KIND"]
 
@@ -178,7 +178,7 @@ def _message(obj: Object) -> str:
     return _text(obj, "message").strip()
 
 
-_TABLE: Final = table(
+_PRINTER: Final = printer(
     """
         Last Seen, Type = type, Reason = reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name!
         """,
@@ -188,8 +188,7 @@ _TABLE: Final = table(
 
 
 KIND: Final = Kind(
-    name="Event",
-    short_names=("ev",),
+    "v1 events Event N ev -",
     strategy=Strategy(
         validate=_validate,
         validate_update=again(_validate),
@@ -197,17 +196,14 @@ KIND: Final = Kind(
         name_rule=path_segment,
         creates_on_update=True,
     ),
-    table=_TABLE,
+    printer=_PRINTER,
     description="Event reports something that happened to an object.",
 )
 EVENTS_KIND: Final = Kind(
-    group="events.k8s.io",
-    name="Event",
-    short_names=("ev",),
-    stored_as="/events",
+    "events.k8s.io/v1 events Event N ev - = /events",
     strategy=Strategy(
         validate=_validate_new, validate_update=_validate_new_update, selectable=_selectable, creates_on_update=True
     ),
-    table=_TABLE,
+    printer=_PRINTER,
     description="Event reports something that happened to an object.",
 )

@@ -121,8 +121,7 @@ def _ratio(ratio: Any, least: Any, most: Any, path: str, causes: Causes) -> None
 
 
 KIND: Final = Kind(
-    name="LimitRange",
-    short_names=("limits",),
+    "v1 limitranges LimitRange N limits -",
     strategy=Strategy(
         default=_default,
         validate=_validate,

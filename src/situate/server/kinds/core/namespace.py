@@ -12,7 +12,6 @@ from situate.server.kinds.metadata import kube_finalizer
 from situate.server.kinds.naming import dns_label
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["NAME_LABEL", "KIND"]
 
@@ -75,11 +74,7 @@ def _selectable(namespace: Object) -> Mapping[str, str]:
 
 
 KIND: Final = Kind(
-    name="Namespace",
-    namespaced=False,
-    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
-    short_names=("ns",),
-    subresources=("finalize", "status"),
+    "v1 namespaces Namespace C ns - | finalize status ! create delete get list patch update watch",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -91,6 +86,6 @@ KIND: Final = Kind(
         selectable=_selectable,
         name_rule=dns_label,
     ),
-    table=table("Name!, Status = status.phase, Age"),
+    columns="Name!, Status = status.phase, Age",
     description="Namespace is a scope for names, and for rights and quotas.",
 )

@@ -17,7 +17,6 @@ from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_st
 from situate.server.objects import Object
 from situate.server.tables.ages import UNKNOWN
 from situate.server.tables.cells import NONE, condition
-from situate.server.tables.columns import table
 
 __all__ = ["KIND", "taints"]
 
@@ -172,10 +171,7 @@ def _kernel(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    name="Node",
-    namespaced=False,
-    short_names=("no",),
-    subresources=("status",),
+    "v1 nodes Node C no - | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -186,20 +182,18 @@ KIND: Final = Kind(
         validate_status=_validate_status,
         selectable=_selectable,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Status, Roles, Age, Version = status.nodeInfo.kubeletVersion, +Internal-IP, +External-IP,
         +OS-Image = status.nodeInfo.osImage||<unknown>, +Kernel-Version,
         +Container-Runtime = status.nodeInfo.containerRuntimeVersion||<unknown>
         """,
-        {
-            "Status": _status_shown,
-            "Roles": _roles,
-            "Internal-IP": partial(_address, "InternalIP"),
-            "External-IP": partial(_address, "ExternalIP"),
-            "Kernel-Version": _kernel,
-        },
-    ),
+    cells={
+        "Status": _status_shown,
+        "Roles": _roles,
+        "Internal-IP": partial(_address, "InternalIP"),
+        "External-IP": partial(_address, "ExternalIP"),
+        "Kernel-Version": _kernel,
+    },
     description="Node is a machine on which pods run.",
     words={
         "NodeSpec.taints": "What keeps pods away that do not tolerate it.",

@@ -25,7 +25,6 @@ from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amou
 from situate.server.kinds.selectors import node_selector
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -253,10 +252,7 @@ def _claim_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    name="PersistentVolume",
-    namespaced=False,
-    short_names=("pv",),
-    subresources=("status",),
+    "v1 persistentvolumes PersistentVolume C pv - | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -266,14 +262,12 @@ KIND: Final = Kind(
         validate_update=_validate_update,
         selectable=_selectable,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Capacity = spec.capacity.storage|"0", Access Modes,
         Reclaim Policy = spec.persistentVolumeReclaimPolicy, Status, Claim, StorageClass,
         VolumeAttributesClass = spec.volumeAttributesClassName|<unset>, Reason = status.reason, Age,
         +VolumeMode = spec.volumeMode|<unset>
         """,
-        {"Access Modes": _modes_shown, "Status": phase_shown, "Claim": _claim_shown, "StorageClass": storage_class},
-    ),
+    cells={"Access Modes": _modes_shown, "Status": phase_shown, "Claim": _claim_shown, "StorageClass": storage_class},
     description="PersistentVolume is a piece of storage in the cluster.",
 )

@@ -23,7 +23,6 @@ from situate.server.kinds.quantities import (
 )
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = [
     "ACCESS_MODES",
@@ -274,9 +273,7 @@ def _modes_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    name="PersistentVolumeClaim",
-    short_names=("pvc",),
-    subresources=("status",),
+    "v1 persistentvolumeclaims PersistentVolumeClaim N pvc - | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -288,17 +285,15 @@ KIND: Final = Kind(
         selectable=_selectable,
         warnings=_warnings,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Status, Volume = spec.volumeName, Capacity, Access Modes, StorageClass,
         VolumeAttributesClass = spec.volumeAttributesClassName|<unset>, Age, +VolumeMode = spec.volumeMode|<unset>
         """,
-        {
-            "Status": phase_shown,
-            "Capacity": _capacity_shown,
-            "Access Modes": _modes_shown,
-            "StorageClass": storage_class,
-        },
-    ),
+    cells={
+        "Status": phase_shown,
+        "Capacity": _capacity_shown,
+        "Access Modes": _modes_shown,
+        "StorageClass": storage_class,
+    },
     description="PersistentVolumeClaim asks for a piece of storage.",
 )

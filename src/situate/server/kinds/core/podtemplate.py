@@ -11,7 +11,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = [
     "KIND",
@@ -75,7 +74,7 @@ def that_stay(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> 
 
 
 KIND: Final = Kind(
-    name="PodTemplate",
+    "v1 podtemplates PodTemplate N - -",
     strategy=Strategy(
         default=_default,
         validate=_validate,
@@ -83,11 +82,9 @@ KIND: Final = Kind(
         warnings=_warnings,
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Containers = containers(template), Images = images(template),
         Pod Labels = labels(template.metadata.labels)
-        """
-    ),
+        """,
     description="PodTemplate is a pod's description, kept for later.",
 )

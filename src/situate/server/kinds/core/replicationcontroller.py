@@ -13,7 +13,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import within_replicas
 from situate.server.kinds.strategy import Strategy, again, drop_status, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -79,10 +78,7 @@ def _warnings(controller: Object) -> list[str]:
 
 
 KIND: Final = Kind(
-    name="ReplicationController",
-    short_names=("rc",),
-    categories=("all",),
-    subresources=("scale", "status"),
+    "v1 replicationcontrollers ReplicationController N rc all | scale status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -95,11 +91,9 @@ KIND: Final = Kind(
         name_rule=subdomain_problems,  # which counts in bytes, as the newer of the API server's validations do
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Desired# = spec.replicas, Current# = status.replicas, Ready# = status.readyReplicas, Age,
         +Containers, +Images, +Selector = labels(spec.selector)
-        """
-    ),
+        """,
     description="ReplicationController keeps a number of equal pods running. Prefer Deployment.",
 )

@@ -11,7 +11,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import amount, amounts_rounded, is_quota_name, quota_resource_name
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -124,9 +123,7 @@ def _used(limits: bool, obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    name="ResourceQuota",
-    short_names=("quota",),
-    subresources=("status",),
+    "v1 resourcequotas ResourceQuota N quota - | status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,
@@ -135,6 +132,7 @@ KIND: Final = Kind(
         validate_update=_validate_update,
         validate_status=_validate_status,
     ),
-    table=table("Name!, Request, Limit, Age", {"Request": partial(_used, False), "Limit": partial(_used, True)}),
+    columns="Name!, Request, Limit, Age",
+    cells={"Request": partial(_used, False), "Limit": partial(_used, True)},
     description="ResourceQuota bounds what the objects of a namespace may take, all told.",
 )

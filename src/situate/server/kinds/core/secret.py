@@ -15,7 +15,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -104,13 +103,13 @@ def _selectable(secret: Object) -> Mapping[str, str]:
 
 
 KIND: Final = Kind(
-    name="Secret",
+    "v1 secrets Secret N - -",
     strategy=Strategy(
         default=_default,
         validate=_validate,
         validate_update=_validate_update,
         selectable=_selectable,
     ),
-    table=table("Name!, Type = type, Data = count(data), Age"),
+    columns="Name!, Type = type, Data = count(data), Age",
     description="Secret holds data that not everybody should see.",
 )

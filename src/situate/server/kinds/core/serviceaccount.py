@@ -7,7 +7,6 @@ from typing import Final
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -22,10 +21,8 @@ def _prepare_update(new: Object, _old: Object) -> None:
 
 
 KIND: Final = Kind(
-    name="ServiceAccount",
-    short_names=("sa",),
-    subresources=("token",),
+    "v1 serviceaccounts ServiceAccount N sa - | token",
     strategy=Strategy(prepare_create=_prepare, prepare_update=_prepare_update),
-    table=table("Name!, Age"),
+    columns="Name!, Age",
     description="ServiceAccount is an identity for what runs in pods.",
 )

@@ -14,7 +14,6 @@ from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import UNSET, shortened
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -160,8 +159,7 @@ def _endpoints_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="discovery.k8s.io",
-    name="EndpointSlice",
+    "discovery.k8s.io/v1 endpointslices EndpointSlice N - -",
     strategy=Strategy(
         default=_default,
         prepare_update=_prepare_update,
@@ -169,9 +167,7 @@ KIND: Final = Kind(
         validate_update=_validate_update,
         counts_generation=True,
     ),
-    table=table(
-        "Name!, AddressType = addressType, Ports, Endpoints, Age",
-        {"Ports": _ports_shown, "Endpoints": _endpoints_shown},
-    ),
+    columns="Name!, AddressType = addressType, Ports, Endpoints, Age",
+    cells={"Ports": _ports_shown, "Endpoints": _endpoints_shown},
     description="EndpointSlice is a part of the addresses behind a Service.",
 )

@@ -13,7 +13,6 @@ from situate.server.kinds.naming import dns_label
 from situate.server.kinds.quantities import resources
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -45,13 +44,10 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="node.k8s.io",
-    name="RuntimeClass",
-    plural="runtimeclasses",
-    namespaced=False,
+    "node.k8s.io/v1 runtimeclasses RuntimeClass C - -",
     strategy=Strategy(
         validate=_validate, validate_update=_validate_update, creates_on_update=True, unconditional_update=False
     ),
-    table=table("Name!, Handler = handler, Age"),
+    columns="Name!, Handler = handler, Age",
     description="RuntimeClass names a way in which a node runs containers.",
 )

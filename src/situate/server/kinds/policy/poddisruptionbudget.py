@@ -14,7 +14,6 @@ from situate.server.kinds.naming import path_segment
 from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -46,10 +45,7 @@ def _validate_status(new: Object, _old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="policy",
-    name="PodDisruptionBudget",
-    short_names=("pdb",),
-    subresources=("status",),
+    "policy/v1 poddisruptionbudgets PodDisruptionBudget N pdb - | status",
     strategy=Strategy(
         prepare_create=reset_status("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"),
         prepare_update=keep_status,
@@ -60,11 +56,9 @@ KIND: Final = Kind(
         counts_generation=True,
         unconditional_update=False,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Min Available = text(spec.minAvailable)|N/A, Max Unavailable = text(spec.maxUnavailable)|N/A,
         Allowed Disruptions# = status.disruptionsAllowed, Age
-        """
-    ),
+        """,
     description="PodDisruptionBudget bounds how many pods of a set may be evicted at once.",
 )

@@ -55,9 +55,7 @@ def _aggregation(selectors: Any, causes: Causes) -> None:
 
 
 CLUSTER_KIND: Final = Kind(
-    group="rbac.authorization.k8s.io",
-    name="ClusterRole",
-    namespaced=False,
+    "rbac.authorization.k8s.io/v1 clusterroles ClusterRole C - -",
     strategy=Strategy(
         validate=_validate_cluster_role,
         validate_update=again(_validate_cluster_role),
@@ -68,8 +66,7 @@ CLUSTER_KIND: Final = Kind(
 )
 
 KIND: Final = Kind(
-    group="rbac.authorization.k8s.io",
-    name="Role",
+    "rbac.authorization.k8s.io/v1 roles Role N - -",
     strategy=Strategy(
         validate=_validate_role,
         validate_update=again(_validate_role),

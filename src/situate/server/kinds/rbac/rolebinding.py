@@ -11,7 +11,7 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
+from situate.server.tables.columns import printer
 
 __all__ = ["CLUSTER_KIND", "KIND"]
 
@@ -94,7 +94,7 @@ def _subjects(kind: str, obj: Object) -> str:
     return ", ".join([f"{prefix}{one.get('name', '')}" for prefix, one in zip(prefixes, found, strict=True)])
 
 
-_TABLE: Final = table(
+_PRINTER: Final = printer(
     "Name!, Role, Age, +Users, +Groups, +ServiceAccounts",
     {
         "Role": _role,
@@ -106,9 +106,7 @@ _TABLE: Final = table(
 
 
 CLUSTER_KIND: Final = Kind(
-    group="rbac.authorization.k8s.io",
-    name="ClusterRoleBinding",
-    namespaced=False,
+    "rbac.authorization.k8s.io/v1 clusterrolebindings ClusterRoleBinding C - -",
     strategy=Strategy(
         default=_default_binding,
         validate=_validate_cluster_role_binding,
@@ -116,13 +114,12 @@ CLUSTER_KIND: Final = Kind(
         name_rule=path_segment,
         creates_on_update=True,
     ),
-    table=_TABLE,
+    printer=_PRINTER,
     description="ClusterRoleBinding gives the rights of a cluster role, everywhere.",
 )
 
 KIND: Final = Kind(
-    group="rbac.authorization.k8s.io",
-    name="RoleBinding",
+    "rbac.authorization.k8s.io/v1 rolebindings RoleBinding N - -",
     strategy=Strategy(
         default=_default_binding,
         validate=_validate_role_binding,
@@ -130,6 +127,6 @@ KIND: Final = Kind(
         name_rule=path_segment,
         creates_on_update=True,
     ),
-    table=_TABLE,
+    printer=_PRINTER,
     description="RoleBinding gives the rights of a role to users, groups or service accounts, within a namespace.",
 )

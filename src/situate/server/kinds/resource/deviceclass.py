@@ -14,7 +14,6 @@ from situate.server.kinds.resource.resourceclaim import (
 )
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -39,10 +38,7 @@ def _validate_class(obj: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="resource.k8s.io",
-    name="DeviceClass",
-    plural="deviceclasses",
-    namespaced=False,
+    "resource.k8s.io/v1 deviceclasses DeviceClass C - -",
     strategy=Strategy(
         default=_default_class,
         validate=_validate_class,
@@ -50,6 +46,6 @@ KIND: Final = Kind(
         name_rule=_class_name,
         counts_generation=True,
     ),
-    table=table("Name!, Age"),
+    columns="Name!, Age",
     description="DeviceClass names a kind of device that claims can ask for.",
 )

@@ -17,7 +17,6 @@ from situate.server.kinds.selectors import node_selector
 from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND", "MAX_CONFIGS", "config_problems", "default_claim_spec", "selector_problems", "validate_devices"]
 
@@ -190,9 +189,7 @@ def _state(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="resource.k8s.io",
-    name="ResourceClaim",
-    subresources=("status",),
+    "resource.k8s.io/v1 resourceclaims ResourceClaim N - - | status",
     strategy=Strategy(
         default=_default_claim,
         prepare_create=reset_status(),
@@ -201,6 +198,7 @@ KIND: Final = Kind(
         validate_update=_validate_claim_update,
         validate_status=_validate_claim_status,
     ),
-    table=table("Name!, State, Age", {"State": _state}),
+    columns="Name!, State, Age",
+    cells={"State": _state},
     description="ResourceClaim asks for devices.",
 )

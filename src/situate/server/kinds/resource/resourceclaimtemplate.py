@@ -13,7 +13,6 @@ from situate.server.kinds.resource.resourceclaim import (
 )
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -35,11 +34,10 @@ def _validate_template_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="resource.k8s.io",
-    name="ResourceClaimTemplate",
+    "resource.k8s.io/v1 resourceclaimtemplates ResourceClaimTemplate N - -",
     strategy=Strategy(
         default=_default_template, validate=_validate_template, validate_update=_validate_template_update
     ),
-    table=table("Name!, Age"),
+    columns="Name!, Age",
     description="ResourceClaimTemplate describes claims that are made for each pod.",
 )

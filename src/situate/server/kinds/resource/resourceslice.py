@@ -14,7 +14,6 @@ from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.selectors import node_selector
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -143,15 +142,13 @@ def _slice_selectable(obj: Object) -> Mapping[str, str]:
 
 
 KIND: Final = Kind(
-    group="resource.k8s.io",
-    name="ResourceSlice",
-    namespaced=False,
+    "resource.k8s.io/v1 resourceslices ResourceSlice C - -",
     strategy=Strategy(
         validate=_validate_slice,
         validate_update=_validate_slice_update,
         selectable=_slice_selectable,
         counts_generation=True,
     ),
-    table=table("Name!, Node = spec.nodeName, Driver = spec.driver, Pool = spec.pool.name, Age"),
+    columns="Name!, Node = spec.nodeName, Driver = spec.driver, Pool = spec.pool.name, Age",
     description="ResourceSlice lists devices of a node, or of several.",
 )

@@ -9,7 +9,6 @@ from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -22,23 +21,17 @@ def _validate_plugin_group(obj: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="scheduling.x-k8s.io",
-    name="PodGroup",
-    versions=("v1alpha1",),
-    short_names=("pg", "pgs"),
-    subresources=("status",),
+    "scheduling.x-k8s.io/v1alpha1 podgroups PodGroup N pg,pgs - | status",
     strategy=Strategy(
         prepare_update=keep_status,
         validate=_validate_plugin_group,
         validate_update=again(_validate_plugin_group),
         counts_generation=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Phase = status.phase|null, MinMember# = spec.minMember|null, Running# = status.running|null,
         Succeeded# = status.succeeded|null, Failed# = status.failed|null, Age@
-        """
-    ),
+        """,
     rights={"view": "R; R status", "edit": "W", "situate:scheduler": "R; patch,update status"},
     description="PodGroup is a set of pods that are scheduled together, or not at all.",
 )

@@ -20,7 +20,6 @@ from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, condition
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -179,10 +178,7 @@ def _status_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="scheduling.k8s.io",
-    name="PodGroup",
-    versions=("v1beta1", "v1alpha2"),
-    subresources=("status",),
+    "scheduling.k8s.io/v1beta1,v1alpha2 podgroups PodGroup N - - | status",
     strategy=Strategy(
         default=_default_group,
         prepare_create=reset_status(),
@@ -191,9 +187,7 @@ KIND: Final = Kind(
         validate_update=_validate_group_update,
         validate_status=_validate_group_status,
     ),
-    table=table(
-        "Name!, Policy, Workload, Status, Age",
-        {"Policy": _policy_shown, "Workload": _workload_shown, "Status": _status_shown},
-    ),
+    columns="Name!, Policy, Workload, Status, Age",
+    cells={"Policy": _policy_shown, "Workload": _workload_shown, "Status": _status_shown},
     description="PodGroup is a set of pods that are scheduled together, or not at all.",
 )

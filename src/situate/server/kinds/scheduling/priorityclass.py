@@ -9,7 +9,6 @@ from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -57,21 +56,15 @@ def _validate_priority_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="scheduling.k8s.io",
-    name="PriorityClass",
-    plural="priorityclasses",
-    namespaced=False,
-    short_names=("pc",),
+    "scheduling.k8s.io/v1 priorityclasses PriorityClass C pc -",
     strategy=Strategy(
         default=_default_priority,
         prepare_create=_prepare_priority,
         validate=_validate_priority,
         validate_update=_validate_priority_update,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Value# = value, Global-Default? = globalDefault, Age, PreemptionPolicy = preemptionPolicy
-        """
-    ),
+        """,
     description="PriorityClass gives a name to a priority of pods.",
 )

@@ -6,10 +6,9 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.fields import Fields
-from situate.server.kinds.kind import READ_ONLY, Kind
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -22,15 +21,9 @@ def _validate_snapshot(obj: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="situate.dev",
-    name="NodeSnapshot",
-    versions=("v1alpha1",),
-    namespaced=False,
-    verbs=READ_ONLY,
-    short_names=("nsnap",),
-    categories=("situate",),
+    "situate.dev/v1alpha1 nodesnapshots NodeSnapshot C nsnap situate ! get list watch",
     strategy=Strategy(validate=_validate_snapshot, validate_update=again(_validate_snapshot)),
-    table=table("Name!, Version = metadata.resourceVersion, Pods# = count(spec.pods), Age"),
+    columns="Name!, Version = metadata.resourceVersion, Pods# = count(spec.pods), Age",
     rights={"view": "R", "situate:node": "R", "situate:scheduler": "R"},
     description="NodeSnapshot is a node's ledger: which pods are bound to it, and what is taken of its resources.",
     words={

@@ -6,10 +6,9 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.fields import Fields
-from situate.server.kinds.kind import READ_ONLY, Kind
+from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -23,19 +22,12 @@ def _validate_decision(obj: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="situate.dev",
-    name="PlacementDecision",
-    versions=("v1alpha1",),
-    verbs=READ_ONLY,
-    short_names=("pld",),
-    categories=("situate",),
+    "situate.dev/v1alpha1 placementdecisions PlacementDecision N pld situate ! get list watch",
     strategy=Strategy(validate=_validate_decision, validate_update=again(_validate_decision)),
-    table=table(
-        """
+    columns="""
         Name!, Node = spec.node||<none>, Phase = status.phase, Version# = spec.bindingVersion, Age,
         +Score = text(status.score)|<none>, +Reason = status.reason||<none>
-        """
-    ),
+        """,
     rights={"view": "R", "situate:scheduler": "R"},
     description="PlacementDecision says where a pod was placed and why, and where its binding stands.",
     words={

@@ -8,7 +8,6 @@ from typing import Final
 from situate.server.kinds.kind import Kind
 from situate.server.objects import Object
 from situate.server.tables.cells import size
-from situate.server.tables.columns import table
 
 __all__ = ["NAMESPACE_VIEW", "NODE_VIEW", "PLACEMENT_EVENT", "WORKLOAD_VIEW"]
 
@@ -20,41 +19,23 @@ def _requested(resource: str, obj: Object) -> str:
 
 
 NAMESPACE_VIEW: Final = Kind(
-    group="situate.dev",
-    name="NamespaceView",
-    versions=("v1alpha1",),
-    namespaced=False,
-    verbs=("get", "list"),
-    short_names=("nsv",),
-    categories=("situate",),
-    computed=True,
-    table=table(
-        """
+    "situate.dev/v1alpha1 namespaceviews NamespaceView C nsv situate ! get list ~",
+    columns="""
         Name!, Phase = status.phase, Workloads# = status.workloads, Pods# = status.pods, Running# = status.running,
         Waiting# = status.waiting, Failed# = status.failed, +CPU = size(status.requested.cpu),
         +Memory = size(status.requested.memory)
-        """
-    ),
+        """,
     rights={"view": "get,list"},
     description="NamespaceView says how the pods of a namespace stand. It is worked out, and kept nowhere.",
 )
 
 NODE_VIEW: Final = Kind(
-    group="situate.dev",
-    name="NodeView",
-    versions=("v1alpha1",),
-    namespaced=False,
-    verbs=("get", "list"),
-    short_names=("nov",),
-    categories=("situate",),
-    computed=True,
-    table=table(
-        """
+    "situate.dev/v1alpha1 nodeviews NodeView C nov situate ! get list ~",
+    columns="""
         Name!, Ready? = status.ready, Schedulable? = status.schedulable, Pods# = status.pods,
         Running# = status.running, CPU, Memory, +Version = status.snapshotVersion||<none>
         """,
-        {"CPU": partial(_requested, "cpu"), "Memory": partial(_requested, "memory")},
-    ),
+    cells={"CPU": partial(_requested, "cpu"), "Memory": partial(_requested, "memory")},
     rights={"view": "get,list"},
     description="NodeView says how a node stands, and what is taken of it. It is worked out, and kept nowhere.",
     words={
@@ -64,18 +45,11 @@ NODE_VIEW: Final = Kind(
 )
 
 PLACEMENT_EVENT: Final = Kind(
-    group="situate.dev",
-    name="PlacementEvent",
-    versions=("v1alpha1",),
-    verbs=("list", "watch"),
-    short_names=("ple",),
-    computed=True,
-    table=table(
-        """
+    "situate.dev/v1alpha1 placementevents PlacementEvent N ple - ! list watch ~",
+    columns="""
         Revision = metadata.resourceVersion, Time@ = time, Event = event, Pod! = pod.name, Node = node||<none>,
         +Version# = bindingVersion, +Scheduler = scheduler||<none>, +Reason = reason||<none>
-        """
-    ),
+        """,
     rights={"view": "list,watch"},
     description="PlacementEvent is one thing that happened to one placement, read off the store's log.",
     words={
@@ -87,20 +61,12 @@ PLACEMENT_EVENT: Final = Kind(
 )
 
 WORKLOAD_VIEW: Final = Kind(
-    group="situate.dev",
-    name="WorkloadView",
-    versions=("v1alpha1",),
-    verbs=("get", "list"),
-    short_names=("wlv",),
-    categories=("situate",),
-    computed=True,
-    table=table(
-        """
+    "situate.dev/v1alpha1 workloadviews WorkloadView N wlv situate ! get list ~",
+    columns="""
         Name!, Kind = status.kind, Desired# = status.desired, Running# = status.running, Ready# = status.readyPods,
         Waiting# = status.waiting, Succeeded# = status.succeeded, Failed# = status.failed, Nodes# = status.nodes,
         +CPU = size(status.requested.cpu), +Memory = size(status.requested.memory), +Reason = status.reason||<none>
-        """
-    ),
+        """,
     rights={"view": "get,list"},
     description="WorkloadView says how the pods of a workload stand. It is worked out, and kept nowhere.",
     words={

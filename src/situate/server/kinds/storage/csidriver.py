@@ -10,7 +10,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, UNSET
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -89,9 +88,7 @@ def _modes_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="storage.k8s.io",
-    name="CSIDriver",
-    namespaced=False,
+    "storage.k8s.io/v1 csidrivers CSIDriver C - -",
     strategy=Strategy(
         default=_default_driver,
         prepare_update=_prepare_driver_update,
@@ -99,13 +96,11 @@ KIND: Final = Kind(
         validate_update=_validate_driver_update,
         unconditional_update=False,
     ),
-    table=table(
-        """
+    columns="""
         Name!, AttachRequired? = spec.attachRequired|true, PodInfoOnMount? = spec.podInfoOnMount,
         StorageCapacity? = spec.storageCapacity, TokenRequests, RequiresRepublish? = spec.requiresRepublish, Modes,
         Age
         """,
-        {"TokenRequests": _audiences, "Modes": _modes_shown},
-    ),
+    cells={"TokenRequests": _audiences, "Modes": _modes_shown},
     description="CSIDriver says how a storage driver wants to be used.",
 )

@@ -12,7 +12,6 @@ from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -61,10 +60,8 @@ def _driver(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 KIND: Final = Kind(
-    group="storage.k8s.io",
-    name="CSINode",
-    namespaced=False,
+    "storage.k8s.io/v1 csinodes CSINode C - -",
     strategy=Strategy(validate=_validate_node, validate_update=_validate_node_update, unconditional_update=False),
-    table=table("Name!, Drivers# = count(spec.drivers), Age"),
+    columns="Name!, Drivers# = count(spec.drivers), Age",
     description="CSINode says which storage drivers a node has, and how many volumes they can attach.",
 )

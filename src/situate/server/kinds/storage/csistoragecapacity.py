@@ -27,9 +27,7 @@ def _validate_capacity_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 KIND: Final = Kind(
-    group="storage.k8s.io",
-    name="CSIStorageCapacity",
-    plural="csistoragecapacities",
+    "storage.k8s.io/v1 csistoragecapacities CSIStorageCapacity N - -",
     strategy=Strategy(
         validate=_validate_capacity, validate_update=_validate_capacity_update, unconditional_update=False
     ),

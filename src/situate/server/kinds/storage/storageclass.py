@@ -12,7 +12,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND", "size_of"]
 
@@ -77,18 +76,12 @@ def _name_shown(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    group="storage.k8s.io",
-    name="StorageClass",
-    plural="storageclasses",
-    namespaced=False,
-    short_names=("sc",),
+    "storage.k8s.io/v1 storageclasses StorageClass C sc -",
     strategy=Strategy(default=_default_class, validate=_validate_class, validate_update=_validate_class_update),
-    table=table(
-        """
+    columns="""
         Name!, Provisioner = provisioner, ReclaimPolicy = reclaimPolicy|Delete,
         VolumeBindingMode = volumeBindingMode|Immediate, AllowVolumeExpansion = allowVolumeExpansion|false, Age
         """,
-        {"Name": _name_shown},
-    ),
+    cells={"Name": _name_shown},
     description="StorageClass names a way to make volumes.",
 )

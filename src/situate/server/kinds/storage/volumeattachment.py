@@ -12,7 +12,6 @@ from situate.server.kinds.naming import subdomain
 from situate.server.kinds.storage.storageclass import size_of
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.columns import table
 
 __all__ = ["KIND"]
 
@@ -69,10 +68,7 @@ def _validate_attachment_update(new: Object, old: Object, causes: Causes) -> Non
 
 
 KIND: Final = Kind(
-    group="storage.k8s.io",
-    name="VolumeAttachment",
-    namespaced=False,
-    subresources=("status",),
+    "storage.k8s.io/v1 volumeattachments VolumeAttachment C - - | status",
     strategy=Strategy(
         prepare_create=_prepare_attachment,
         prepare_update=keep_status,
@@ -81,11 +77,9 @@ KIND: Final = Kind(
         validate_status=_validate_attachment_update,
         unconditional_update=False,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Attacher! = spec.attacher, PV = spec.source.persistentVolumeName, Node = spec.nodeName,
         Attached? = status.attached, Age
-        """
-    ),
+        """,
     description="VolumeAttachment says that a volume is, or should be, attached to a node.",
 )

@@ -17,7 +17,7 @@ from situate.server.kinds.core.pod.prepare import (
     qos_class,
     selectable,
 )
-from situate.server.kinds.core.pod.printer import TABLE
+from situate.server.kinds.core.pod.printer import PRINTER
 from situate.server.kinds.core.pod.spec import pod_annotations, validate_spec
 from situate.server.kinds.core.pod.updates import validate, validate_status, validate_update
 from situate.server.kinds.core.pod.warnings import pod_warnings, template_warnings
@@ -27,10 +27,7 @@ from situate.server.kinds.strategy import Strategy
 __all__ = ["KIND", "default_spec", "pod_annotations", "qos_class", "template_warnings", "validate_spec"]
 
 KIND: Final = Kind(
-    name="Pod",
-    short_names=("po",),
-    categories=("all",),
-    subresources=("binding", "eviction", "log", "status"),
+    "v1 pods Pod N po all | binding eviction log status",
     strategy=Strategy(
         default=default_pod,
         prepare_create=prepare_create,
@@ -45,7 +42,7 @@ KIND: Final = Kind(
         is_nameless=is_nameless,
         counts_generation=True,
     ),
-    table=TABLE,
+    printer=PRINTER,
     description="Pod is a group of containers that run together on one node.",
     words={
         "Container": "A container of a pod: one program with its image, ports, mounts and resources.",

@@ -14,9 +14,9 @@ from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.server.objects import Object
 from situate.server.tables.ages import human_duration, since
 from situate.server.tables.cells import NONE, condition
-from situate.server.tables.columns import Table, columns_of
+from situate.server.tables.columns import Printer, columns_of
 
-__all__ = ["TABLE"]
+__all__ = ["PRINTER"]
 
 UNREACHABLE: Final = "NodeLost"
 GATED: Final = "SchedulingGated"
@@ -196,7 +196,7 @@ def _when(timestamp: str | None) -> int:
         return 0
 
 
-TABLE: Final = Table(
+PRINTER: Final = Printer(
     columns_of("Name!, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates"),
     _cells,
     _row_conditions,

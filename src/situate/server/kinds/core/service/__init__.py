@@ -20,7 +20,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.ages import UNKNOWN
 from situate.server.tables.cells import NONE
-from situate.server.tables.columns import table
 
 __all__ = ["ADDRESSES", "NODE_PORTS", "KIND", "allocate"]
 
@@ -66,10 +65,7 @@ def _port(one: Mapping[str, Any]) -> str:
 
 
 KIND: Final = Kind(
-    name="Service",
-    short_names=("svc",),
-    categories=("all",),
-    subresources=("status",),
+    "v1 services Service N svc all | status",
     strategy=Strategy(
         default=default,
         prepare_create=prepare_create,
@@ -82,12 +78,10 @@ KIND: Final = Kind(
         name_rule=dns_label,
         creates_on_update=True,
     ),
-    table=table(
-        """
+    columns="""
         Name!, Type = spec.type, Cluster-IP, External-IP, Port(s), Age, +Selector = labels(spec.selector)
         """,
-        {"Cluster-IP": _cluster_ip, "External-IP": _external_ip, "Port(s)": _ports},
-    ),
+    cells={"Cluster-IP": _cluster_ip, "External-IP": _external_ip, "Port(s)": _ports},
     description="Service is one address for a set of pods.",
     words={
         "ServiceSpec.ports": "Ports of the service, and where they lead.",
