@@ -40,8 +40,6 @@ CALLS: dict[tuple[str, str], set[Allowed]] = {
     ("conditions", "PATCH"): {Allowed("patch", "", "pods/status"), PATCH_GROUPS},
     ("delegated", "POST"): {REVIEW_TOKENS, REVIEW_ACCESS},
     ("discovery", "GET"): set(),
-    ("events", "PATCH"): {Allowed("patch", EVENTS, "events")},
-    ("events", "POST"): {Allowed("create", EVENTS, "events")},
     ("eviction", "DELETE"): {Allowed("delete", "", "pods")},
     ("eviction", "PATCH"): {Allowed("patch", "", "pods/status")},
     ("lease_store", "GET"): {lease("get")},
@@ -49,13 +47,16 @@ CALLS: dict[tuple[str, str], set[Allowed]] = {
     ("lease_store", "PUT"): {lease("update")},
     ("lease_store", "WATCH"): {lease("watch")},
     ("pods", "GET"): {Allowed("get", "", "pods")},
+    ("port", "GET"): {Allowed("get", "", f"persistentvolume{s}") for s in ("s", "claims")},
+    ("port", "PATCH"): {
+        Allowed("patch", EVENTS, "events"),
+        *(Allowed("patch", "", f"persistentvolume{s}") for s in ("s", "claims")),
+    },
+    ("port", "POST"): {Allowed("create", EVENTS, "events")},
     ("preflight", "GET"): set(),
-    ("preflight", "POST"): set(),
     ("reflector", "GET"): {Allowed("list", kind.group, kind.resource) for kind in ALL_KINDS},
     ("reflector", "WATCH"): {Allowed("watch", kind.group, kind.resource) for kind in ALL_KINDS},
     ("status_server", "GET"): {READ_AUTHORITIES},
-    ("volumes", "GET"): {Allowed("get", "", f"persistentvolume{s}") for s in ("s", "claims")},
-    ("volumes", "PATCH"): {Allowed("patch", "", f"persistentvolume{s}") for s in ("s", "claims")},
 }
 
 

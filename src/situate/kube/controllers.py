@@ -28,7 +28,7 @@ from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
 from situate.wire.watch import RawReader
 
-__all__ = ["ApiPort", "ApiControllers", "served_kinds"]
+__all__ = ["ApiControllers", "ApiPort"]
 
 UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
@@ -55,46 +55,6 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 _decode_meta: Final = msgspec.json.Decoder(_Object).decode
-
-
-class _Resource(msgspec.Struct, frozen=True):
-    name: str = ""
-    kind: str = ""
-    namespaced: bool = False
-    verbs: tuple[str, ...] = ()
-
-
-class _Resources(msgspec.Struct, frozen=True, rename="camel"):
-    group_version: str = ""
-    resources: tuple[_Resource, ...] = ()
-
-
-class _Preferred(msgspec.Struct, frozen=True, rename="camel"):
-    group_version: str = ""
-
-
-class _Group(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    preferred_version: _Preferred = _Preferred()
-
-
-class _Groups(msgspec.Struct, frozen=True):
-    groups: tuple[_Group, ...] = ()
-
-
-async def served_kinds(client: Client) -> list[tuple[ServedKind, bool]]:
-    """All kinds that can be listed and watched, each in its preferred version; and whether they are namespaced."""
-    groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
-    paths = ["/api/v1", *(f"/apis/{group.preferred_version.group_version}" for group in groups.groups)]
-    found: list[tuple[ServedKind, bool]] = []
-    for path in paths:
-        listed = msgspec.json.decode(await client.request("GET", path), type=_Resources)
-        found += [
-            (ServedKind(listed.group_version, one.kind, one.name), one.namespaced)
-            for one in listed.resources
-            if "/" not in one.name and "watch" in one.verbs and "list" in one.verbs
-        ]
-    return found
 
 
 class ApiPort:

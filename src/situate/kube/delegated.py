@@ -82,8 +82,8 @@ class DelegatedAuthentication:
         known = self._known.get(key)
         if known is not None:
             return known[0]
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = await _review(self._client, "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        status = await review(self._client, "/apis/authentication.k8s.io/v1/tokenreviews", body)
         user = status.get("user") or {}
         name = str(user.get("username") or "")
         found = None
@@ -125,14 +125,15 @@ class DelegatedAuthorization:
             "uid": user.uid,
             "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        status = await _review(self._client, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        status = await review(self._client, "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
         allowed = status.get("allowed") is True and status.get("denied") is not True
         return self._known.put(key, allowed, self._allow_ttl_s if allowed else self._deny_ttl_s)
 
 
-async def _review(client: Client, path: str, review: dict[str, Any]) -> dict[str, Any]:
-    answer = await client.request("POST", path, body=msgspec.json.encode(review), timeout_s=REVIEW_S)
+async def review(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """The status of a review. Raises ApiError."""
+    answer = await client.request("POST", path, body=msgspec.json.encode(body), timeout_s=REVIEW_S)
     try:
         found: dict[str, Any] = msgspec.json.decode(answer, type=dict[str, Any]).get("status") or {}
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Whether the API server has a kind, and in which version."""
+"""Discovery: which kinds the API server has, and in which versions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 
 from situate.kube.errors import ApiError
 from situate.kube.kinds import Kind
+from situate.loop.controllers.cache import ServedKind
 
-__all__ = ["ApiReader", "served_version"]
+__all__ = ["ApiReader", "served_kinds", "served_version"]
 
 
 class ApiReader(Protocol):
@@ -20,29 +21,59 @@ class ApiReader(Protocol):
 
 class _Resource(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
+    kind: str = ""
+    namespaced: bool = False
     verbs: tuple[str, ...] = ()
 
 
-class _ResourceList(msgspec.Struct, frozen=True, gc=False):
+class _ResourceList(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    group_version: str = ""
     resources: tuple[_Resource, ...] = ()
 
 
-_decode = msgspec.json.Decoder(_ResourceList).decode
+class _Preferred(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(msgspec.Struct, frozen=True, rename="camel"):
+    preferred_version: _Preferred = _Preferred()
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    groups: tuple[_Group, ...] = ()
 
 
 async def served_version(client: ApiReader, kind: Kind) -> str | None:
     """The best version in which the server can watch the kind; None if it has none. Raises ApiError."""
     for version in kind.versions:
         try:
-            answer = await client.request("GET", kind.group_path(version))
+            found = await _resources(client, kind.group_path(version))
         except ApiError as error:
             if error.not_found:
                 continue
             raise
-        try:
-            found = _decode(answer).resources
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise ApiError(0, "Unreadable", f"{kind.group_path(version)}: not a list of resources") from None
-        if any(one.name == kind.resource and "watch" in one.verbs for one in found):
+        if any(one.name == kind.resource and "watch" in one.verbs for one in found.resources):
             return version
     return None
+
+
+async def served_kinds(client: ApiReader) -> list[tuple[ServedKind, bool]]:
+    """All kinds that can be listed and watched, each in its preferred version; and whether they are namespaced."""
+    groups = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
+    paths = ["/api/v1", *(f"/apis/{group.preferred_version.group_version}" for group in groups.groups)]
+    found: list[tuple[ServedKind, bool]] = []
+    for path in paths:
+        listed = await _resources(client, path)
+        found += [
+            (ServedKind(listed.group_version, one.kind, one.name), one.namespaced)
+            for one in listed.resources
+            if "/" not in one.name and "watch" in one.verbs and "list" in one.verbs
+        ]
+    return found
+
+
+async def _resources(client: ApiReader, path: str) -> _ResourceList:
+    try:
+        return msgspec.json.decode(await client.request("GET", path), type=_ResourceList)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ApiError(0, "Unreadable", f"{path}: not a list of resources") from None

@@ -19,6 +19,7 @@ from situate.core.config.resolve import resolve
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.delegated import review
 from situate.kube.errors import NO_CREDENTIALS, ApiError
 from situate.kube.kinds import Kind
 from situate.loop.election import ElectionRules
@@ -167,25 +168,23 @@ async def _allowed(client: Client, right: Right) -> bool:
         "namespace": right.namespace,
         "name": right.name,
     }
-    review = {
+    body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
-    status = await _status(client, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    status = await _status(client, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
     return status is None or status.get("allowed") is True
 
 
 async def _whoami(client: Client) -> str:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    status = await _status(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    status = await _status(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", body)
     return str(((status or {}).get("userInfo") or {}).get("username") or "of these credentials")
 
 
-async def _status(client: Client, path: str, review: dict[str, Any]) -> dict[str, Any] | None:
+async def _status(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
     try:
-        answer = await client.request("POST", path, body=msgspec.json.encode(review), timeout_s=ANSWER_S)
-        found = msgspec.json.decode(answer, type=dict[str, Any]).get("status")
-    except (ApiError, msgspec.DecodeError):
+        return await review(client, path, body) or None
+    except ApiError:
         return None
-    return found if isinstance(found, dict) else None

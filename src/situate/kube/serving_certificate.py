@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
-import tempfile
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -68,20 +65,3 @@ def pair_in(folder: Path, name: str = PAIR_NAME) -> tuple[Path, Path]:
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
                 file.write(data)
     return cert, key
-
-
-def load(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Load into a context. The ssl module reads files only, so these are temporary files that only we can read."""
-    with ExitStack() as stack:
-        files = []
-        for data in (cert, key):
-            file = stack.enter_context(tempfile.NamedTemporaryFile(dir=_private_folder()))
-            file.write(data)
-            file.flush()
-            files.append(file.name)
-        context.load_cert_chain(*files)
-
-
-def _private_folder() -> str | None:
-    """In memory where possible: a root filesystem may be read-only."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a file of ours, made safely

@@ -21,9 +21,11 @@ from aiohttp import web
 from situate.kube.client import Client
 from situate.kube.delegated import AUTHENTICATED, DelegatedAuthentication, DelegatedAuthorization, RequestUser
 from situate.kube.errors import ApiError
-from situate.kube.serving_certificate import load, pair_in, self_signed
+from situate.kube.serving_certificate import pair_in, self_signed
+from situate.kube.tls import pem_files
 from situate.loop.health import PING, Check, report_all, report_one
 from situate.loop.logs import Log
+from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError
 
 PORT: Final = 10259
@@ -80,7 +82,7 @@ class StatusServer:
         self._checks = {f"/{name}": tuple(found) or (PING,) for name, found in checks.items()}
         self._pages = dict(pages)
         self._tls = _context(where)
-        self._stamp = _stamps(where)
+        self._files = [WatchedFile(Path(name)) for name in (where.cert_file, where.key_file) if name]
         application = web.Application(middlewares=[self._guard])
         application.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(
@@ -141,10 +143,9 @@ class StatusServer:
 
     def reload_certificate(self) -> None:
         """Use the certificate in the files for new connections if it changed."""
-        stamp = _stamps(self._where)
-        if stamp == self._stamp:
+        changed = [file.changed() for file in self._files]
+        if not any(changed):
             return
-        self._stamp = stamp
         try:
             self._tls.load_cert_chain(self._where.cert_file, self._where.key_file)
         except (ssl.SSLError, OSError) as error:
@@ -237,7 +238,8 @@ def _load_certificate(context: ssl.SSLContext, where: ListenSettings) -> None:
         cert, key = pair_in(Path(where.cert_dir))
         context.load_cert_chain(cert, key)
     else:
-        load(context, *self_signed())
+        with pem_files(*self_signed()) as (made, made_key):
+            context.load_cert_chain(made, made_key)
 
 
 def openssl_name(suite: str) -> str:
@@ -245,18 +247,6 @@ def openssl_name(suite: str) -> str:
     name = suite.removeprefix("TLS_").replace("_WITH_", "_").replace("AES_128", "AES128").replace("AES_256", "AES256")
     name = name.replace("_CBC_", "_") if "GCM" not in name else name
     return name.replace("_", "-").replace("CHACHA20-POLY1305-SHA256", "CHACHA20-POLY1305").removeprefix("RSA-")
-
-
-def _stamps(where: ListenSettings) -> tuple[tuple[int, int], ...]:
-    """Changes when the files of the certificate do."""
-    found = []
-    for name in (where.cert_file, where.key_file):
-        try:
-            stat = Path(name).stat() if name else None
-        except OSError:
-            stat = None
-        found.append((0, 0) if stat is None else (stat.st_ino, stat.st_mtime_ns))
-    return tuple(found)
 
 
 def by_certificate(request: Connected) -> RequestUser | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,19 +72,28 @@ def trust(context: ssl.SSLContext, authority: bytes) -> None:
 
 
 def show(context: ssl.SSLContext, pair: Pair) -> None:
-    """Use this certificate from now on; a bad one changes nothing. Raises BadPemError.
-
-    OpenSSL reads certificates from files only, so these are temporary files that nobody else may read.
-    """
-    with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
-        for file, data in ((certificate, pair.certificate), (key, pair.key)):
-            file.write(data)
-            file.flush()
+    """Use this certificate from now on; a bad one changes nothing. Raises BadPemError."""
+    with pem_files(pair.certificate, pair.key) as (certificate, key):
         try:
             for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), context):
-                one.load_cert_chain(certificate.name, key.name, password=_no_password)
+                one.load_cert_chain(certificate, key, _no_password)
         except (ssl.SSLError, OSError) as error:
             raise BadPemError(_words(error)) from None
+
+
+@contextmanager
+def pem_files(*parts: bytes) -> Iterator[list[str]]:
+    """Temporary files that only we can read: OpenSSL reads certificates from files only.
+
+    They are in memory where possible, as a root filesystem may be read-only.
+    """
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - files of ours, made safely
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.NamedTemporaryFile(dir=folder)) for _ in parts]
+        for file, data in zip(files, parts, strict=True):
+            file.write(data)
+            file.flush()
+        yield [file.name for file in files]
 
 
 def _no_password() -> str:

@@ -53,11 +53,8 @@ class LeaseError(Exception):
 class LeaseStore(Protocol):
     """One Lease, wherever it is stored. Every method may raise LeaseError."""
 
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
+    namespace: str
+    name: str
 
     async def read(self) -> LeaseObject | None: ...
 

@@ -31,7 +31,8 @@ def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, 
     async def run() -> None:
         from situate.core.reconcile.nodes.fencing import PROFILES
         from situate.kube.client import Client
-        from situate.kube.controllers import ApiControllers, served_kinds
+        from situate.kube.controllers import ApiControllers
+        from situate.kube.discovery import served_kinds
         from situate.kube.errors import ApiError
 
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:

@@ -19,12 +19,13 @@ def event_name(event: RecordEvent, now_ns: int, count: int) -> str:
     return f"{event.ref.name}.{now_ns:x}{count % 4096:03x}"
 
 
-def event_body(event: RecordEvent, name: str, now: str) -> dict[str, Any]:
+def event_body(event: RecordEvent, name: str, now: str, component: str = "") -> dict[str, Any]:
+    """`component`: the reporter, if that is not the controller of the object's kind."""
     ref = event.ref
     involved = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "uid": ref.uid}
     if ref.namespace:
         involved["namespace"] = ref.namespace
-    component = f"{ref.kind.lower()}-controller"
+    component = component or f"{ref.kind.lower()}-controller"
     return {
         "apiVersion": "v1",
         "kind": "Event",

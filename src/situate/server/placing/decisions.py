@@ -17,19 +17,6 @@ from situate.server.placing.phases import Phase
 from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = [
-    "PHASES_KEPT",
-    "PLACEMENT_DECISIONS",
-    "PlacementDecision",
-    "Details",
-    "Refusals",
-    "Score",
-    "decided",
-    "decoded",
-    "encoded",
-    "moved",
-]
-
 PLACEMENT_DECISIONS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementDecision"]
 PHASES_KEPT: Final = 16
 """How many of its last phases a decision keeps."""

@@ -22,27 +22,6 @@ from situate.core.model.requests import allocatable as node_resources
 from situate.core.model.requests import fit_requests
 from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
-__all__ = [
-    "Amounts",
-    "LedgerPod",
-    "GpuPart",
-    "Ledger",
-    "LedgerError",
-    "Port",
-    "Short",
-    "add",
-    "allocatable_of",
-    "amount_of",
-    "amounts_of",
-    "gpus_of",
-    "ports_of",
-    "quantity",
-    "remove",
-    "room",
-    "taken_gpus",
-    "taken_ports",
-]
-
 Amounts: TypeAlias = Mapping[str, int]
 """By resource; what is not listed is 0."""
 Port: TypeAlias = str

@@ -11,23 +11,6 @@ from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.errors import Cause, StatusError
 from situate.server.placing.ledger import LedgerPod, Port, Short
 
-__all__ = [
-    "already_assigned",
-    "being_deleted",
-    "clashes",
-    "full",
-    "gated",
-    "ineligible",
-    "no_node",
-    "not_again",
-    "old_report",
-    "other_revision",
-    "other_uid",
-    "stale_report",
-    "stale_term",
-    "stale_version",
-]
-
 BINDING: Final = "pods/binding"
 STALE_VERSION, STALE_TERM, STALE_REVISION = "StaleBindingVersion", "StaleTerm", "StaleRevision"
 INELIGIBLE, FULL, ILLEGAL_MOVE = "IneligibleNode", "FullNode", "IllegalMove"

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import aclosing
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
+from situate.core.reconcile.effects import ObjectRef, RecordEvent
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
+from situate.loop.controllers.events import event_body
 from situate.loop.logs import Log
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASES, NODES
@@ -39,14 +42,17 @@ BOUND_S: Final = 5.0
 LAGGING: Final = "SnapshotLagging"
 MARK: Final = LAGGING.encode()
 LOOK_S: Final = 1.0
+WATCH: Final = WatchOptions(initial_events=True, resource_version_match="NotOlderThan")
 AT_ONCE: Final = 50
 """How many nodes to mark at a time, in case all of them are late at once."""
 AGAIN_S: Final = 1.0
 BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 EVENTS: Final = BY_KIND["v1", "Event"]
-SPACE: Final = "default"
+EVENTS_NAMESPACE: Final = "default"
 """The namespace of events about nodes."""
 SOURCE: Final = "situate-server"
+
+EventType: TypeAlias = Literal["Normal", "Warning"]
 
 _log = Log(__name__)
 
@@ -106,24 +112,15 @@ class SnapshotLag:
 
     # -- watches -----------------------------------------------------------------------------------------------------
 
-    async def _follow(self, resource: Resource, space: str, tell: Callable[[WatchEvent], None]) -> None:
+    async def _follow(self, resource: Resource, namespace: str, take: Callable[[WatchEvent], None]) -> None:
         while True:
             try:
-                async for event in self._events(Target(resource, space)):
-                    tell(event)
+                async with aclosing(await self._registry.watch(Target(resource, namespace), WATCH)) as events:
+                    async for event in events:
+                        take(event)
             except StatusError as error:
                 _log.warning("Cannot watch for snapshots' lag; trying again", kind=resource.plural, err=error.message)
             await asyncio.sleep(AGAIN_S)
-
-    async def _events(self, target: Target) -> AsyncIterator[WatchEvent]:
-        watching = await self._registry.watch(
-            target, WatchOptions(initial_events=True, resource_version_match="NotOlderThan")
-        )
-        try:
-            async for event in watching:
-                yield event
-        finally:
-            await watching.aclose()
 
     def _leased(self, event: WatchEvent) -> None:
         held = event.stored
@@ -163,7 +160,7 @@ class SnapshotLag:
                 if await self._mark(node, "False", "SnapshotAcknowledged", "the agent is up to date", "Normal"):
                     del self._marked[node]
 
-    async def _mark(self, node: str, status: str, reason: str, message: str, kind: str) -> bool:
+    async def _mark(self, node: str, status: str, reason: str, message: str, kind: EventType) -> bool:
         """Whether the node is marked so, by us or by another server."""
         changed = False
 
@@ -179,29 +176,17 @@ class SnapshotLag:
         try:
             await self._registry.modify(Target(NODES, "", node, "status"), change, SYSTEM)
             if changed:
-                await self._registry.create(Target(EVENTS, SPACE), self._event(node, kind, message), SYSTEM)
+                await self._registry.create(Target(EVENTS, EVENTS_NAMESPACE), self._event(node, kind, message), SYSTEM)
         except StatusError as error:
             _log.v(2).info("Cannot write a node's lag", node=node, err=error.message)
             return error.code == HTTPStatus.NOT_FOUND
         return True
 
-    def _event(self, node: str, kind: str, message: str) -> Object:
+    def _event(self, node: str, kind: EventType, message: str) -> Object:
         now_ns = self._wall_ns()
-        now = seconds_time(now_ns)
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{node[:200]}.{now_ns:x}", "namespace": SPACE},
-            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
-            "reason": LAGGING if kind == "Warning" else "SnapshotCurrent",
-            "message": message,
-            "source": {"component": SOURCE},
-            "reportingComponent": SOURCE,
-            "type": kind,
-            "count": 1,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-        }
+        reason = LAGGING if kind == "Warning" else "SnapshotCurrent"
+        event = RecordEvent(ObjectRef("v1", "Node", "", node, node), kind, reason, message)
+        return event_body(event, f"{node[:200]}.{now_ns:x}", seconds_time(now_ns), SOURCE)
 
 
 def _condition(node: Object) -> Object | None:
