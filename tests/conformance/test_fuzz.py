@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubernetes.oracle import fuzz, generate, mixtures
-from situate.cli.commands.conformance.comparison import UNPREPARED, Comparison, Difference, as_verdict, profiles_of
+from situate.cli.commands.conformance.comparison import UNPREPARED, Comparison, FieldDifference, as_verdict, profiles_of
 from situate.core.engine.decision import decide
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -154,7 +154,9 @@ def test_a_case_is_kept_where_the_tests_find_it(tmp_path: Path, monkeypatch: pyt
 
 
 def test_tallies_add_up() -> None:
-    one = fuzz.Tally(2, 10, 1, Counter({UNPREPARED: 1}), [({}, Comparison((Difference("a/b", "best", ["n"], None),)))])
+    one = fuzz.Tally(
+        2, 10, 1, Counter({UNPREPARED: 1}), [({}, Comparison((FieldDifference("a/b", "best", ["n"], None),)))]
+    )
     one.add(fuzz.Tally(3, 12, 0, Counter({UNPREPARED: 2})))
     assert one.told() == f"5 clusters, 22 decisions, 1 mismatches, 3 explained: 3 {UNPREPARED}, 1 refused by both"
 
@@ -162,7 +164,7 @@ def test_tallies_add_up() -> None:
 def test_only_the_leaves_that_differ_are_shown() -> None:
     wanted = {"n0": {"plugin": "A", "code": "X"}, "n1": {"plugin": "B"}}
     got = {"n0": {"plugin": "A", "code": "Y"}}
-    shown = list(fuzz.readable(Comparison((Difference("ns/p", "rejected", wanted, got),))))
+    shown = list(fuzz.readable(Comparison((FieldDifference("ns/p", "rejected", wanted, got),))))
     assert shown == [
         "  ns/p rejected.n0.code",
         '    - "X"',

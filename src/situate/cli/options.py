@@ -34,9 +34,6 @@ def combined(*options: Option) -> Option:
     return add
 
 
-# ── which cluster, which objects ────────────────────────────────────────────────────────────────────────────────────
-
-
 def cluster_options(command: F) -> F:
     """Every command that talks to a cluster has these."""
     return combined(
@@ -76,9 +73,6 @@ def require_one_source(names: tuple[str, ...], kubeconfig: str | None, context: 
 def require_one_scope(namespace: str | None, all_namespaces: bool) -> None:
     if namespace and all_namespaces:
         raise BadInput("-n and -A: give one or the other")
-
-
-# ── control planes and nodes ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def directory_option(text: str, default: Path = DIRECTORY) -> Option:

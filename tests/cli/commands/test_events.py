@@ -5,14 +5,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from kube.fake_server import FakeServer, Object
 from situate.cli import main
-from situate.cli.commands.events import Asked, Telling, _json_line, _Table
+from situate.cli.commands.events import EventOptions, EventStream, NotKeptError, _json_line, _Table
 from situate.kube.client import Client
+from situate.kube.errors import ApiError
 
 EVENTS = "/apis/situate.dev/v1alpha1/placementevents"
 
@@ -55,10 +55,14 @@ class Scripted:
 
 
 def tell(client: Any, capsys: pytest.CaptureFixture[str], **asked: Any) -> tuple[int, list[Object], str]:
-    wanted = Asked(**{"follow": False, "since": "oldest", "namespace": "", "gaps": False, **asked})
-    code = asyncio.run(Telling(client, wanted, _json_line).run())
+    wanted = EventOptions(**{"follow": False, "since": "oldest", "namespace": "", "gaps": False, **asked})
+    code, failure = 0, ""
+    try:
+        asyncio.run(EventStream(client, wanted, _json_line).run())
+    except NotKeptError as error:
+        code, failure = 3, f"error: {error}\n"
     said = capsys.readouterr()
-    return code, [json.loads(line) for line in said.out.splitlines()], said.err
+    return code, [json.loads(line) for line in said.out.splitlines()], said.err + failure
 
 
 def test_what_is_there_is_told_and_then_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,8 +75,6 @@ def test_what_is_there_is_told_and_then_it_ends(capsys: pytest.CaptureFixture[st
 
 
 def test_a_broken_connection_is_resumed_from_the_last_revision_heard_of(capsys: pytest.CaptureFixture[str]) -> None:
-    from situate.kube.errors import ApiError
-
     lost = ApiError(0, "Lost", "the connection broke")
     gone = [("ERROR", {"code": 410, "message": "too old"})]
     client = Scripted([("ADDED", event(5))], lost, [("BOOKMARK", bookmark(9)), ("ADDED", event(11))], gone)
@@ -81,14 +83,14 @@ def test_a_broken_connection_is_resumed_from_the_last_revision_heard_of(capsys: 
     assert client.asked == [f"{path}?{at}" for at in ("3", "5", "5", "11")]
     assert [line["revision"] for line in lines] == [5, 11]
     assert code == 3
-    assert "the server does not answer, and is asked again: the connection broke" in said
+    assert "the server does not answer; trying again: the connection broke" in said
 
 
 def test_what_is_not_kept_any_more_is_exit_code_3_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     code, lines, said = tell(Scripted([("ERROR", {"code": 410, "message": "begins at 9"})]), capsys, since="4")
     assert (code, lines) == (3, [])
     assert said.count("\n") == 1
-    assert "what happened after revision 4 is not kept any more" in said
+    assert "what happened after revision 4 is no longer kept" in said
 
 
 def test_with_gaps_a_line_says_that_something_is_missing_and_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,20 +104,18 @@ def test_with_gaps_a_line_says_that_something_is_missing_and_it_goes_on(capsys: 
 
 
 def test_a_revision_of_another_history_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
-    from situate.kube.errors import ApiError
-
     client = Scripted(ApiError(504, "Timeout", "Too large resource version: 99, current: 12"))
     code, _, said = tell(client, capsys, since="99", follow=True)
     assert code == 3
-    assert "this is not the history that --since 99 is of" in said
+    assert "--since 99 is of another history" in said
 
 
 def test_a_server_that_has_no_such_thing_is_one_line() -> None:
     async def run() -> None:
         async with FakeServer() as server, Client(server.access(), qps=-1) as client:
             server.absent.add("/apis/situate.dev/v1alpha1")
-            with pytest.raises(click.ClickException):
-                await Telling(client, Asked(True, "now", "", False), _json_line).run()
+            with pytest.raises(ApiError):
+                await EventStream(client, EventOptions(True, "now", "", False), _json_line).run()
 
     asyncio.run(run())
 
@@ -137,4 +137,4 @@ def test_for_people_there_are_columns() -> None:
 def test_a_since_that_is_no_revision_is_bad_input() -> None:
     result = CliRunner().invoke(main, ["events", "--since", "yesterday"])
     assert result.exit_code == 2
-    assert "'yesterday' is no revision" in result.output
+    assert "'yesterday' is not a revision" in result.output

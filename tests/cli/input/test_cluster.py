@@ -100,8 +100,8 @@ def test_what_is_no_json_is_not_mapped(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_more_json_is_taken_than_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situate.wire.yaml.MAX_BYTES", 100)
-    monkeypatch.setattr("situate.wire.yaml.MAX_JSON_BYTES", 1_000)
+    monkeypatch.setattr("situate.cli.input.files.MAX_BYTES", 100)
+    monkeypatch.setattr("situate.cli.input.files.MAX_JSON_BYTES", 1_000)
     path = tmp_path / "file"
     path.write_bytes(b" " * 150 + b"{" + b" " * 500)
     assert len(files.read_file(path)) == 651

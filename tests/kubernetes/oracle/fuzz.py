@@ -23,7 +23,7 @@ from typing import IO, Any, TypeAlias
 from kubernetes.oracle import generate, mixtures
 from kubernetes.oracle.shrink import shrink
 from situate.cli.commands.conformance import counted
-from situate.cli.commands.conformance.comparison import Comparison, Difference, compare, profiles_of
+from situate.cli.commands.conformance.comparison import Comparison, FieldDifference, compare, profiles_of
 from situate.wire.errors import InputError
 from situate.wire.scenarios import decode_scenario
 
@@ -107,9 +107,9 @@ def judged(line: bytes, verdict: Json) -> Comparison:
         scenario = decode_scenario(line)
         profiles = profiles_of(scenario)
     except InputError as error:
-        return Comparison(() if invalid else (Difference("", "input", "is taken", str(error)),))
+        return Comparison(() if invalid else (FieldDifference("", "input", "is taken", str(error)),))
     if invalid:
-        return Comparison((Difference("", "input", invalid, "is taken"),))
+        return Comparison((FieldDifference("", "input", invalid, "is taken"),))
     return compare(scenario, verdict["pods"], profiles)
 
 

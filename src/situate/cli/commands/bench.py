@@ -1,8 +1,8 @@
-"""`situate bench`: how fast the pods of a workload file are placed.
+"""`situate bench`: measure how fast the pods of a workload file are placed.
 
 The file is JSON, {nodes, bound, pending}. Pods are read one at a time from the mapped file, so that a million bound
-pods take the memory of their columns, not of their objects. Reading is not timed; finding each pod's class, choosing a
-node and counting the pod there are.
+pods take the memory of their columns, not of their objects. The time excludes reading, and includes finding each pod's
+class, choosing a node, and adding the pod to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from situate.cli.input.profiles import read_profiles
+from situate.cli.options import config_option
 from situate.core.model.base import Model
+from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
@@ -36,38 +38,33 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Model)
 
 PROGRESS_EVERY = 100_000
-"""How many bound pods are read between two words of progress, where somebody is watching."""
+"""How many bound pods are read between two progress messages on a terminal."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep answers between pods of one class.")
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Scheduler configuration.")
-def bench(file: Path, cache: str, config: Path | None) -> None:
+@click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep verdicts for pods of one class.")
+@config_option
+def bench(file: Path, cache: str, config: str | None) -> None:
     """Place the pending pods of FILE in order, and print one line of JSON: how many, how fast, on how many nodes."""
     profiles = read_profiles(config)
     cluster, pending = _read(file)
     placers = {name: Placer(cluster, deciding.profile, cache=cache == "on") for name, deciding in profiles.items()}
     gc.collect()
-    gc.freeze()  # what was read stays: looking through it again and again would only take time
+    gc.freeze()  # what was read stays: collecting would only take time
     placed, seconds = _place(cluster, placers, pending)
-    used = sum(1 for pods in cluster.nodes.pods if pods)
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    click.echo(
-        json.dumps(
-            {
-                "placed": placed,
-                "seconds": round(seconds, 4),
-                "pods_per_s": round(len(pending) / seconds) if seconds else 0,
-                "nodes_used": used,
-                "rss_mb": round(peak_kb / 1024),
-            }
-        )
-    )
+    result = {
+        "placed": placed,
+        "seconds": round(seconds, 4),
+        "pods_per_s": round(len(pending) / seconds) if seconds else 0,
+        "nodes_used": sum(1 for pods in cluster.nodes.pods if pods),
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+    click.echo(json.dumps(result))
 
 
 def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> tuple[int, float]:
-    """Place the pods one after another; how many found a node, and how long it took."""
+    """Place the pods one after another. Returns how many fitted, and the seconds."""
     placed = 0
     begin = perf_counter()
     for at, pod in enumerate(pending):
@@ -81,7 +78,7 @@ def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> 
 
 
 def _read(file: Path) -> tuple[Cluster, list[Pod]]:
-    """The cluster with its bound pods, and the pods that wait."""
+    """The cluster with its bound pods, and the pending pods."""
     with file.open("rb") as opened:
         try:
             data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
@@ -100,7 +97,7 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
         for count, pod in enumerate(_pods(workload.bound, file, "bound"), 1):
             if not pod.spec.node_name:
                 raise InputError("is not bound", file=str(file), subject=_subject(pod), path="spec.nodeName")
-            if _key(pod) in cluster.pods.rows:
+            if key_of(pod.metadata) in cluster.pods.rows:
                 raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
             cluster.add_pod(pod)
             if count % PROGRESS_EVERY == 0 and sys.stderr.isatty():
@@ -110,22 +107,19 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
         gc.enable()
     seen: set[str] = set()
     for pod in pending:
-        if _key(pod) in seen or _key(pod) in cluster.pods.rows:
+        key = key_of(pod.metadata)
+        if key in seen or key in cluster.pods.rows:
             raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
-        seen.add(_key(pod))
+        seen.add(key)
     return cluster, pending
 
 
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
-
-
 def _subject(pod: Pod) -> str:
-    return f"Pod {_key(pod)}"
+    return f"Pod {key_of(pod.metadata)}"
 
 
 def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
-    """Pods with their priorities. The file has no priority classes, so there are only those of every cluster."""
+    """Pods with their priorities. The file has no priority classes, so only the built-in ones exist."""
     classes = priority_classes(())
     for pod in _decoded(Pod, items, file, path):
         try:
@@ -136,7 +130,7 @@ def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
 
 
 def _decoded(kind: type[T], items: list[msgspec.Raw], file: Path, path: str) -> Iterator[T]:
-    """The items one by one, checked and with defaults. Each is let go of as the next is asked for."""
+    """The items one by one, checked and with defaults. Each is freed when the next is read."""
     items.reverse()
     for at in range(len(items)):
         yield decode_checked(kind, items.pop(), file=str(file), within=f"{path}[{at}]")

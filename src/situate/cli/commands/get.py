@@ -82,9 +82,6 @@ def _echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     click.echo("\n".join(columns(headings, rows, gap=GAP)))
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
-
-
 async def _show_tables(
     client: Client,
     kinds: Sequence[ApiResource],
@@ -167,9 +164,6 @@ async def _watch(
             whole = {"columnDefinitions": definitions}
             shown = _table(whole, table["rows"], kind, space, wide=wide, prefixed=False)
             click.echo("\n".join(shown if begins else shown[1:]))
-
-
-# -- objects ---------------------------------------------------------------------------------------------------------
 
 
 async def _objects(

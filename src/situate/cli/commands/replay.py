@@ -61,9 +61,6 @@ def replay(journal: Path, config: str | None, plugins_from: str | None, output: 
         sys.exit(NOT_AS_RECORDED)
 
 
-# ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine:
     """The engine of the journal. Its third-party plugins run only if the user trusts them."""
 
@@ -118,9 +115,6 @@ def _note(history: History, replayed: Replay) -> None:
         click.echo(f"note: the effects of {plural(replayed.unrecorded, 'step')} were not recorded", err=True)
 
 
-# ── for people ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _difference_lines(differences: Sequence[Difference]) -> list[str]:
     lines = []
     for one in differences[:MOST_SHOWN]:
@@ -165,9 +159,6 @@ def _totals(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceC
     if shadow is not None:
         text += f"; {plural(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them elsewhere"
     return text
-
-
-# ── for programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _values(

@@ -49,9 +49,6 @@ def _either(kinds: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
 
 
-# ── what pods depend on ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def uses_claims(spec: PodSpec) -> bool:
     return any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes)
 

@@ -127,9 +127,6 @@ def _notes(read: CheckInput) -> list[str]:
     return notes
 
 
-# -- what is printed -------------------------------------------------------------------------------------------------
-
-
 def _values(found: Sequence[Finding], read: CheckInput) -> dict[str, Any]:
     return {
         "summary": {"workloads": len(read.workloads), "nodes": len(read.nodes), **_counts(found)},

@@ -46,9 +46,6 @@ def found(rule: CheckRule, one: PodWorkload, field: str, problem: str, change: s
     return Finding(rule, one.subject, one.file, f"{one.path}.{field}", problem, change)
 
 
-# -- resources -------------------------------------------------------------------------------------------------------
-
-
 def _resources(one: PodWorkload) -> Iterator[Finding]:
     spec = one.pod.spec
     pod_level = spec.resources.requests if spec.resources is not None else {}
@@ -95,9 +92,6 @@ def _node_name(one: PodWorkload) -> Iterator[Finding]:
         )
 
 
-# -- replicas -----------------------------------------------------------------------------------------------
-
-
 def terms_of(one: PodWorkload) -> tuple[AffinityTerm, ...]:
     """The (anti-)affinity terms of its pods, compiled."""
     group = LabelGroup(one.namespace, one.pod.metadata.labels)
@@ -118,9 +112,6 @@ def _apart(one: PodWorkload) -> Iterator[Finding]:
         f"nothing spreads its {one.replicas} replicas: all may be on one node, and fail with it",
         "add a topologySpreadConstraint by kubernetes.io/hostname or topology.kubernetes.io/zone for its own labels",
     )
-
-
-# -- contradictions --------------------------------------------------------------------------------------------------
 
 
 def _contradictions(one: PodWorkload) -> Iterator[Finding]:

@@ -65,7 +65,7 @@ _BEFORE_SCORES: Final = ("preFilter", "feasible", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """One field of the verdict on one pod."""
 
     pod: str
@@ -78,7 +78,7 @@ class Difference:
 class Comparison:
     """What came of all waiting pods of a scenario."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[FieldDifference, ...]
     explained: tuple[str, ...] = ()
     """For each pod that something is known of and meant: the name of it in EXPLAINED."""
 
@@ -88,7 +88,7 @@ def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[s
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, BUILT_IN_POINTS)}
-    found: list[Difference] = []
+    found: list[FieldDifference] = []
     explained: list[str] = []
     for pod, recorded in zip(scenario.pending, expected, strict=True):
         deciding, promised = profiles[pod.spec.scheduler_name], pod.status.nominated_node_name
@@ -99,7 +99,7 @@ def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[s
             explained.append(why)
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         found.extend(
-            Difference(key, field, wanted.get(field), got.get(field))
+            FieldDifference(key, field, wanted.get(field), got.get(field))
             for field in fields
             if (wanted.get(field) or None) != (got.get(field) or None)
         )

@@ -39,7 +39,7 @@ class NodeScore:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRefusal:
+class RefusedNode:
     """A node that does not fit: which plugin refused it first, and why."""
 
     node: str
@@ -62,7 +62,7 @@ class PodSummary:
     """The text of the FailedScheduling event; empty if a node fits."""
     remedy: str
     """What preemption found: the end of the message."""
-    every_node: tuple[NodeScore | NodeRefusal, ...] | None
+    every_node: tuple[NodeScore | RefusedNode, ...] | None
     """In node order; None at a lower level of detail."""
 
 
@@ -125,12 +125,12 @@ def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[RefusalSummary
     return tuple(sorted(found, key=lambda one: (-one.count, one.plugin, one.reason, one.code)))
 
 
-def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[NodeScore | NodeRefusal, ...]:
+def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[NodeScore | RefusedNode, ...]:
     diagnosis = decision.diagnosis
-    found: dict[int, NodeScore | NodeRefusal] = {row: _ranked(decision, names, row) for row in feasible}
+    found: dict[int, NodeScore | RefusedNode] = {row: _ranked(decision, names, row) for row in feasible}
     for row, refusal in diagnosis.refusals.items():
-        found[row] = NodeRefusal(names[row], refusal.plugin, refusal.code, refusal.reasons)
+        found[row] = RefusedNode(names[row], refusal.plugin, refusal.code, refusal.reasons)
     for row in np.flatnonzero(diagnosis.absent).tolist():
         code = status_code(eviction_helps=False)
-        found[row] = NodeRefusal(names[row], "", code, (diagnosis.absent_text,))
+        found[row] = RefusedNode(names[row], "", code, (diagnosis.absent_text,))
     return tuple(found[row] for row in sorted(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
-from situate.cli.commands.place.summary import NodeRefusal, NodeScore, PodSummary, RefusalSummary
+from situate.cli.commands.place.summary import NodeScore, PodSummary, RefusalSummary, RefusedNode
 from situate.cli.output import money
 
 
@@ -73,7 +73,7 @@ def _refused(refused: RefusalSummary) -> dict[str, Any]:
     }
 
 
-def _node(refused: NodeRefusal) -> dict[str, Any]:
+def _node(refused: RefusedNode) -> dict[str, Any]:
     return {
         "node": refused.node,
         "plugin": refused.plugin or None,

@@ -61,9 +61,6 @@ def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
     return made or [shape]
 
 
-# -- like existing nodes ----------------------------------------------------------------------------------------------
-
-
 def _like(read: PlanInput, name: str) -> NodeTemplate:
     return _shape_of(f"{name}-like", read.node(name), read.prices)
 
@@ -93,9 +90,6 @@ def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:
     found = UNKNOWN if prices is None else prices.of(node)
     return None if found == UNKNOWN else Fraction(found, MILLIONTHS)
-
-
-# -- from a file -------------------------------------------------------------------------------------------------------
 
 
 def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:

@@ -5,6 +5,7 @@ The figures on standard output are the same for the same input; how fast it went
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from situate.cli.commands.simulate.input import (
     snapshot_of,
     taken_names,
 )
-from situate.cli.commands.simulate.progress import Bar
+from situate.cli.commands.simulate.progress import progress_bars
 from situate.cli.commands.simulate.table import table
 from situate.cli.commands.simulate.values import Simulated, as_values
 from situate.cli.input.cluster import ClusterObjects, read_files
@@ -34,6 +35,7 @@ from situate.cli.input.live import read_live
 from situate.cli.options import cluster_options, output_option, require_one_source
 from situate.cli.output.money import price_list
 from situate.cli.output.text import show
+from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
 from situate.kube.kinds import ALL_KINDS
@@ -141,7 +143,7 @@ def _script(
     except ValueError as error:
         raise BadInput(f"--pods {coming.pods}: {error}; give one with -w") from None
     if trace is not None:
-        made = {f"{one.pod.metadata.namespace}/{one.pod.metadata.name}": "a workload" for one in script.arrivals}
+        made = {key_of(one.pod.metadata): "a workload" for one in script.arrivals}
         first = len(script.groups)
         read = read_trace_file(
             trace, classes, {**made, **taken}, seed=seed, duration=coming.duration, first_group=first
@@ -202,16 +204,11 @@ def _simulate(
     configurations: Sequence[NamedConfiguration],
     settings: SimulationSettings,
 ) -> list[Simulated]:
-    import gc
-
-    went = []
     gc.collect()
     gc.freeze()  # what was read stays: collecting would only take time
     prices = _prices(snapshot, configurations)
-    with Bar([one.name for one in configurations]) as bar:
-        for one in configurations:
-            went.append(run(snapshot, script, one.config, one.others, settings, bar.of(one.name)))
-            bar.done(one.name)
+    with progress_bars([one.name for one in configurations]) as report:
+        went = [run(snapshot, script, one.config, one.others, settings, report[one.name]) for one in configurations]
     end_ms = max(one.end_ms for one in went)
     return [
         Simulated(one.name, figures_of(each, prices, end_ms)) for one, each in zip(configurations, went, strict=True)

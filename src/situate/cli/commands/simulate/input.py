@@ -65,9 +65,6 @@ def snapshot_of(objects: ClusterObjects) -> tuple[ClusterSnapshot, list[Pod]]:
     return ClusterSnapshot(objects.nodes, objects.named, bound), waiting
 
 
-# ── workloads and traces ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_workloads(names: Sequence[str], objects: ClusterObjects) -> tuple[SimulatedWorkloads, PriorityClasses]:
     """Raises InputError, OSError."""
     manifests = list(unique(read_manifests(names)))
@@ -153,9 +150,6 @@ def _template(path: Path) -> Mapping[str, Any]:
     return {"metadata": {**meta, **space}, "spec": template.get("spec") or {}}
 
 
-# ── configurations ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_configurations(files: Sequence[str]) -> list[NamedConfiguration]:
     """Named by their files, without the suffix; `default` is kube-scheduler's own. Raises InputError."""
     wanted = files or (DEFAULT,)
@@ -176,9 +170,6 @@ def _configuration(file: str, name: str) -> NamedConfiguration:
     profiles = read_profiles(path)
     config = load_config(read_file(path), str(path))
     return NamedConfiguration(name, config, plugins_of_others(config, path), profiles)
-
-
-# ── notes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def simulation_notes(

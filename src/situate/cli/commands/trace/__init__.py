@@ -110,9 +110,6 @@ def _known(policy: str, option: str) -> str:
     raise BadInput(f"{option}: unknown policy {policy}; known are {', '.join(POLICIES)}")
 
 
-# -- reading -----------------------------------------------------------------------------------------------------
-
-
 def _read(folder: Path, workload: str) -> OpenbTrace:
 
     if not folder.is_dir():
@@ -126,9 +123,6 @@ def _read(folder: Path, workload: str) -> OpenbTrace:
         raise BadInput(f"{pods_file}: No such file or directory; the pods there are {', '.join(there) or 'none'}")
     nodes = read_nodes(read_file(nodes_file), str(nodes_file))
     return OpenbTrace(workload, nodes, read_pods(read_file(pods_file), str(pods_file)))
-
-
-# -- running -----------------------------------------------------------------------------------------------------
 
 
 def _outcomes(read: OpenbTrace, tasks: Sequence[TraceRun], workers: int) -> Iterable[OpenbRun]:

@@ -115,9 +115,6 @@ def _needed(pod: Pod) -> list[tuple[str, str]]:
     return needed
 
 
-# ── which pod ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _parse_name(pod: str, namespace: str | None) -> tuple[str | None, str]:
     """The namespace, if one is given, and the name of `web`, `pod/web` or `shop/web`."""
     before, _, name = pod.rpartition("/")

@@ -84,9 +84,6 @@ def _waiting(told: Explanation, waiting: Waiting) -> list[str]:
     return ["; ".join(parts)] if parts else []
 
 
-# -- verdicts --------------------------------------------------------------------------------------------------------
-
-
 def _verdicts(console: Console, verdicts: Sequence[Verdict], nodes: int) -> None:
     if not verdicts:
         return
@@ -125,9 +122,6 @@ def _holders(values: object) -> list[str]:
     return [f"{holder['pod']} holds {holder['amount']}" for one in closest for holder in one["holders"]]
 
 
-# -- scores ----------------------------------------------------------------------------------------------------------
-
-
 def _score_table(console: Console, scores: Sequence[NodeScores], told: Explanation) -> None:
     if not scores:
         return
@@ -151,9 +145,6 @@ def _score_table(console: Console, scores: Sequence[NodeScores], told: Explanati
 def _heading(plugin: str) -> str:
     """Short enough for a column: `NodeResourcesFit` is `Fit`."""
     return plugin.removeprefix("NodeResources").removeprefix("Pod").removesuffix("Toleration")
-
-
-# -- what would change it --------------------------------------------------------------------------------------------
 
 
 def _what_next(console: Console, told: Explanation) -> None:
