@@ -187,7 +187,7 @@ def test_when_the_store_fails_nobody_waits_in_vain() -> None:
         refusal = (
             500,
             "InternalError",
-            "the store has failed, and the server must be started anew: fsync failed",
+            "the store has failed; restart the server: fsync failed",
         )
         assert await no(waiting) == refusal
         assert await no(world.get(CONFIG_MAP, "a")) == refusal
@@ -317,6 +317,6 @@ def test_what_cannot_be_taken_in_stops_the_cache_and_is_said() -> None:
         assert event.type == "ERROR"
         code, reason, message = await no(world.names(CONFIG_MAP, resource_version="0"))
         assert (code, reason) == (500, "InternalError")
-        assert "could not be taken in" in message
+        assert "could not apply an event" in message
 
     tell(story)

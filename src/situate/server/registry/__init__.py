@@ -1,6 +1,8 @@
-"""The API without HTTP: objects over a store, as Kubernetes has them.
+"""Objects over a store: validated, admitted, converted, cached, watched. The API without HTTP.
 
-`registry.Registry` is what everybody calls. It decides what may be written and how it is kept, answers reads from a
-`cache.Cache` that follows the store, and writes by compare-and-swap alone. It knows nothing of connections, tables of
-columns or permissions, and it does not remember anything that the store does not hold.
+Start with `registry` (the methods of the API). One module each for `create`, `update`, `patch`, `delete`, `list` and
+`watch`; `transaction` commits a write and retries conflicts. Reads come from `cache`, which has a `resource_cache` for
+each resource; `watchers` sends changes to watches. `stored_object`, `codec`, `conversion` and `keys` are the stored
+form. `ports` is where admission and transaction extensions plug in. The registry writes by compare-and-swap only, and
+remembers nothing that the store does not hold.
 """

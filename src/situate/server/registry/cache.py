@@ -1,8 +1,7 @@
-"""Everything that is stored, in memory, as of a revision: read from here, and watched from here.
+"""The watch cache: every stored object in memory, as of a revision. Reads and watches are served from here.
 
-Loaded page by page at one revision, then kept by following the store. If the store no longer has what happened in
-between, everything is loaded again and all watches are told to begin anew; if the store has failed, nothing more is
-answered.
+`start` loads the store page by page at one revision, then follows it. If the store has compacted the changes in
+between, the cache loads everything again and ends all watches with 410. If the store fails, the cache stops answering.
 """
 
 from __future__ import annotations
@@ -30,22 +29,21 @@ from situate.store.errors import ClosedError, CompactedError, StoreError
 __all__ = ["Cache"]
 
 LOAD_PAGE: Final = 2_000
-"""Entries read at once while loading."""
+"""Entries in a page while loading."""
 MAX_LOADS: Final = 5
-"""How often loading is begun, if the store compacts faster than it is read."""
+"""How often to start loading again when the store compacts the revision being read."""
 PROGRESS_S: Final = 0.05
-"""How long to wait for a bookmark of the store before asking for another."""
+"""How long to wait for a bookmark of the store before requesting another."""
 FRESH_TIMEOUT_S: Final = 10.0
 HISTORY_REVISIONS: Final = 10_000
-"""Revisions before the newest whose changes are known from the start: whoever watched the server that was here before,
-and comes again, goes on where they were."""
+"""Revisions of history to load at start, so that clients of the previous process can resume their watches."""
 MAX_EXPECTED: Final = 1_024
-"""How many values are expected at most. One that is not is read."""
+"""Values kept by `expect`. An object that is not among them is decoded when it arrives."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
 
 
 class Cache:
-    """All objects, in the order of their keys, and what happened to them lately."""
+    """All objects, in key order, and their recent changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -62,27 +60,27 @@ class Cache:
 
     @property
     def revision(self) -> int:
-        """All that happened up to here is in the cache."""
+        """The cache has every change up to this revision."""
         return self._revision
 
     @property
     def problem(self) -> str:
-        """Why nothing more is answered, in one line; "" if that is not so."""
+        """Why the cache has stopped answering, in one line; "" while it answers."""
         return "" if self._failed is None else str(self._failed)
 
     def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
-        """The object as of `revision`; None: there is none. Never waits."""
+        """The object as of `revision`, or None. Never waits."""
         return self._resources[resource.stored_as].get(key_of(resource, namespace, name))
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[StoredObject]:
-        """Objects of a resource in the order of their keys, of one namespace or of all. Do not await meanwhile."""
+        """Objects of a resource in key order, of one namespace or of all. Do not await while iterating."""
         return self.of(resource).walk(prefix_of(resource, namespace))
 
     def count(self, resource: Resource, namespace: str = "") -> int:
         return self.of(resource).count(prefix_of(resource, namespace))
 
     def on_node(self, node: str) -> list[StoredObject]:
-        """Pods whose spec.nodeName this is, in the order of their keys."""
+        """Pods with this spec.nodeName, in key order."""
         return self._resources[PODS].on_node(node)
 
     def of(self, resource: Resource) -> ResourceCache:
@@ -91,7 +89,7 @@ class Cache:
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     async def wait_for(self, revision: int) -> None:
-        """Wait until what happened to objects up to this revision is here. StatusError if the store fails."""
+        """Wait until the cache has this revision, at which an object was written. StatusError if the store fails."""
         self._check_not_failed()
         if revision <= self._revision:
             return
@@ -101,14 +99,14 @@ class Cache:
         try:
             await waiter
         except asyncio.CancelledError:
-            if ticket in self._waiters:  # nobody waits any more; revisions that never come must not pile up
+            if ticket in self._waiters:  # the caller is gone; waiters for revisions that never come must not pile up
                 self._waiters.remove(ticket)
                 heapify(self._waiters)
             raise
 
     async def catch_up(self, revision: int, within_s: float) -> None:
-        """The same for a revision at which perhaps no object was written, so that no event will come of it: the store
-        is asked how far we are. TimeoutError."""
+        """Wait for a revision at which perhaps no object was written, and so no event will arrive: request progress
+        from the store. TimeoutError."""
         self._check_not_failed()
         if revision <= self._revision:
             return
@@ -121,7 +119,7 @@ class Cache:
                         await self.wait_for(revision)
 
     async def wait_until_fresh(self) -> None:
-        """Wait until all that was answered to anybody before this call is here; 504 if that takes too long."""
+        """Wait until the cache has every write acknowledged before this call; 504 if that takes too long."""
         try:
             newest = await self._store.revision()
         except StoreError as error:
@@ -132,7 +130,7 @@ class Cache:
             raise stale_cache() from None
 
     def bookmark(self) -> None:
-        """Tell all who asked for bookmarks how far they are."""
+        """Send the current revision to all watches that asked for bookmarks."""
         event = WatchEvent("BOOKMARK", self._revision)
         for cached in self._resources.values():
             for watch in cached.broadcaster.watches():
@@ -142,14 +140,14 @@ class Cache:
     # -- following ----------------------------------------------------------------------------------------------------
 
     def expect(self, key: str, value: bytes, seen: SelectorValues) -> None:
-        """For whoever is about to write this, and knows what selectors will see of it: if it comes back as this very
-        value, it need not be read. It need not come."""
+        """Announce a write whose selector values are known: if this very value arrives, it need not be decoded. It may
+        never arrive."""
         self._expected[key] = (value, seen)
         if len(self._expected) > MAX_EXPECTED:
             self._expected.popitem(last=False)
 
     async def start(self) -> None:
-        """Load everything, then follow. Whatever the store raises while loading is raised."""
+        """Load everything, then follow the store. Raises what the store raises while loading."""
         await self._load()
         await self._load_history()
         self._following = asyncio.create_task(self._follow(), name="cache")
@@ -162,7 +160,7 @@ class Cache:
         self._fail(ClosedError())
 
     async def _load(self) -> None:
-        """All at one revision. If that is compacted away before the last page, once more from the beginning."""
+        """Load all objects at one revision. If that is compacted before the last page, start again."""
         for tried in range(1, MAX_LOADS + 1):
             try:
                 entries, revision = await self._scan()
@@ -170,7 +168,7 @@ class Cache:
                 if tried == MAX_LOADS:
                     raise
             else:
-                self._resources = _shelved(entries, revision)
+                self._resources = _resource_caches(entries, revision)
                 self._revision = revision
                 return
 
@@ -183,7 +181,7 @@ class Cache:
         return entries, revision
 
     async def _load_history(self) -> None:
-        """What happened lately, as far as the store still has it."""
+        """Load recent changes, as far back as the store has them."""
         since = Revision(max(self._revision - HISTORY_REVISIONS, 1))
         for _ in range(MAX_LOADS):
             if since >= self._revision:
@@ -198,7 +196,7 @@ class Cache:
             return
 
     async def _changes(self, since: Revision) -> dict[str, list[Change]]:
-        """All after a revision, up to what is loaded, by the prefix of the shelf that they belong to."""
+        """The changes after a revision, up to the one loaded, by the prefix of their resource."""
         found: dict[str, list[Change]] = {cached.prefix: [] for cached in self._resources.values()}
         watch = self._store.watch(OBJECTS, since)
         try:
@@ -208,7 +206,7 @@ class Cache:
                     for event in batch.events:
                         cached = self._resources.get(parse_key(event.key).stored_as)
                         if cached is not None:
-                            change = Change(batch.revision, _held_or_none(event.before), _held_or_none(event.entry))
+                            change = Change(batch.revision, _stored_or_none(event.before), _stored_or_none(event.entry))
                             found[cached.prefix].append(change)
                 if batch.revision >= self._revision:
                     break
@@ -217,7 +215,7 @@ class Cache:
         return found
 
     async def _follow(self) -> None:
-        """For ever, or until the store fails; then nobody waits in vain."""
+        """Apply the store's events until the store fails; then fail every waiter and watch."""
         try:
             while True:
                 self._watch = self._store.watch(OBJECTS, Revision(self._revision))
@@ -231,11 +229,11 @@ class Cache:
         except StoreError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001
-            # A mistake of ours. Say so to everybody, rather than answer from what is not kept up any more.
-            self._fail(StoreError(f"what was read from it could not be taken in: {error!r}"))
+            # A bug of ours. Fail, rather than serve a cache that no longer follows the store.
+            self._fail(StoreError(f"the cache could not apply an event: {error!r}"))
 
     async def _reload(self) -> None:
-        """What happened in between is not known any more: watches, also those that came meanwhile, cannot go on."""
+        """Load again after a gap: no watch, old or opened meanwhile, can continue."""
         gone = WatchEvent("ERROR", self._revision, status=expired(RELOADED).status())
         before = self._resources
         await self._load()
@@ -249,7 +247,7 @@ class Cache:
         for event in batch.events:
             object_key, entry = parse_key(event.key), event.entry
             cached = self._resources.get(object_key.stored_as)
-            if cached is not None:  # else a kind that another server has, and this one does not
+            if cached is not None:  # else a kind that only another server knows
                 after = None if entry is None else self._stored_object(object_key, entry)
                 cached.apply(revision, event.key, after)
         self._revision = max(self._revision, revision)
@@ -287,21 +285,21 @@ class Cache:
             raise status_error(self._failed)
 
 
-def _held(entry: Entry) -> StoredObject:
+def _stored(entry: Entry) -> StoredObject:
     return read_stored(entry.key, entry.value, entry.modified)
 
 
-def _held_or_none(entry: Entry | None) -> StoredObject | None:
-    return None if entry is None else _held(entry)
+def _stored_or_none(entry: Entry | None) -> StoredObject | None:
+    return None if entry is None else _stored(entry)
 
 
-def _shelved(entries: list[Entry], revision: int) -> dict[str, ResourceCache]:
-    """Entries in the order of their keys, put where they belong; and an empty shelf for each other resource."""
+def _resource_caches(entries: list[Entry], revision: int) -> dict[str, ResourceCache]:
+    """A cache for each resource, filled from entries in key order."""
     found = {
         stored_as: list(group) for stored_as, group in groupby(entries, key=lambda one: parse_key(one.key).stored_as)
     }
     return {
-        one.stored_as: ResourceCache(one, revision, map(_held, found.get(one.stored_as, ())))
+        one.stored_as: ResourceCache(one, revision, map(_stored, found.get(one.stored_as, ())))
         for one in RESOURCES
         if one.stored
     }

@@ -1,4 +1,4 @@
-"""What every write needs, in one value: the store, the cache before it, the rules, the clock."""
+"""What every write of the registry needs: the store, its cache, the strategies, the clock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Final
 
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
-from situate.server.registry.create_cache import CreateCache
+from situate.server.registry.create_cache import CreateCache, RecentCreates
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.ports import Admission, TransactionExtension
-from situate.server.registry.recent import RecentCreates
 from situate.server.resources import Resource
 from situate.store.contract import Store
 
@@ -39,17 +38,17 @@ class RegistryContext:
     new_suffix: Callable[[], str]
 
     def strategy(self, resource: Resource) -> Strategy:
-        """A kind that nobody wrote rules for has none."""
+        """The strategy of a kind; a kind without one has no rules of its own."""
         return self.strategies.get(f"{resource.group}/{resource.kind}", _PLAIN)
 
     def now(self, later_s: int = 0) -> str:
-        """RFC 3339, to the second, as all times of metadata are."""
-        return _spelled(self.now_s() + later_s)
+        """RFC 3339 to the second, as in metadata."""
+        return _rfc3339(self.now_s() + later_s)
 
     def now_s(self) -> int:
         return self.wall_ns() // 1_000_000_000
 
 
 @lru_cache(maxsize=64)
-def _spelled(second: int) -> str:
+def _rfc3339(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,7 @@
-"""Between the versions of one thing: kept in one form, served in several.
+"""Converts between the stored version of a kind and the versions served.
 
-Events are kept as core/v1 has them, PodGroups as scheduling.k8s.io/v1beta1 does; everything else has one version.
-Objects are not changed in place. What a version has no word for is not shown in it, and is lost if it is written there.
+Events are stored as core/v1, PodGroups as scheduling.k8s.io/v1beta1; every other kind has one version. Conversion makes
+new objects. A version does not show a field that it lacks, and a write in that version loses the field.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _EVENT_NAMES: Final = {
     "reportingComponent": "reportingController",
 }
 _ALWAYS: Final = ("reportingComponent", "reportingInstance")
-"""What core/v1 shows though it is empty, and events.k8s.io/v1 does not."""
+"""Fields that core/v1 shows even if they are empty, and events.k8s.io/v1 does not."""
 _CORE_EVENT_NAMES: Final = {new: old for old, new in _EVENT_NAMES.items()}
 
-# scheduling.k8s.io/v1alpha2 has a word for how a group is disrupted, v1beta1 an object with one field
+# The disruption mode is a string in scheduling.k8s.io/v1alpha2 and an object with one field in v1beta1
 _MODES: Final = {"Pod": "single", "PodGroup": "all"}
 _MODE_WORDS: Final = {field: word for word, field in _MODES.items()}
 
 
 def from_stored(resource: Resource) -> Convert | None:
-    """How to get from the stored form to this version; None: it is the stored form."""
+    """Converts from the stored version to this one; None: they are the same."""
     return _FROM.get(resource.api_version) if resource.stored_as in _SEVERAL else None
 
 
 def to_stored(resource: Resource) -> Convert | None:
-    """How to get from this version to the stored form; None: it is the stored form."""
+    """Converts from this version to the stored one; None: they are the same."""
     return _TO.get(resource.api_version) if resource.stored_as in _SEVERAL else None
 
 

@@ -1,4 +1,4 @@
-"""Creating an object: name it, fill in what was left out, ask everybody, store it."""
+"""Creates an object: name it, default it, admit and validate it, store it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from situate.store.transactions import At
 __all__ = ["Decode", "create_once", "create"]
 
 Decode: TypeAlias = Callable[[], Object]
-"""A new object, of which everything may be changed; 400 for what is no such object."""
+"""Returns a new object that may be changed in place. Raises 400 if the body is not one."""
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
 
 
 async def create(
     context: RegistryContext, target: Target, body: bytes, decode: Decode, caller: Caller, options: WriteOptions
 ) -> StoredObject:
-    """409 if there is one of that name; a generated name is tried again. `body`: the object in JSON; "" if it came in
-    another form."""
+    """409 if the name is taken; a generated name is tried again. `body`: the object as JSON, or empty if the client
+    sent another encoding."""
     strategy = context.strategy(target.resource)
     split = split_body(target, body, caller, options) if body and strategy.is_nameless is not None else None
 
@@ -42,8 +42,8 @@ async def create(
         versions = tuple([each.version(target) for each in context.admission])
         template = context.templates.find(split.shape, versions)
         if template is None or (split.name and dns_label(split.name)):
-            return await _create_first(context, target, split, versions, decode, caller, options)
-        return await _create_like(context, target, split, template, caller, options)
+            return await _create_in_full(context, target, split, versions, decode, caller, options)
+        return await _create_from_template(context, target, split, template, caller, options)
 
     return await retry_conflicts(context, target, attempt)
 
@@ -51,13 +51,13 @@ async def create(
 async def create_once(
     context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, owned: bool = False
 ) -> StoredObject | Conflicted:
-    """Of an object that may be changed in place. `owned`: its managedFields are written already, by an apply."""
+    """One attempt, with an object that may be changed in place. `owned`: an apply has set its managedFields."""
     generated = _is_generated(obj)
-    space = await _make(context, target, obj, caller, options, owned=owned)
-    return await _store(context, target, obj, None, space, options, generated=generated)
+    namespace = await _prepare(context, target, obj, caller, options, owned=owned)
+    return await _store(context, target, obj, None, namespace, options, generated=generated)
 
 
-async def _create_first(
+async def _create_in_full(
     context: RegistryContext,
     target: Target,
     split: SplitBody,
@@ -66,13 +66,13 @@ async def _create_first(
     caller: Caller,
     options: WriteOptions,
 ) -> StoredObject | Conflicted:
-    """One that may be the first of many."""
+    """Create an object the long way, and cache it as a template if it can be one."""
     warnings: list[str] = []
     try:
         with collecting() as warnings:
             obj = decode()
             generated = _is_generated(obj)
-            space = await _make(context, target, obj, caller, options)
+            namespace = await _prepare(context, target, obj, caller, options)
     finally:
         warn(warnings)
     nameless = context.strategy(target.resource).is_nameless
@@ -80,10 +80,10 @@ async def _create_first(
         template = template_of(target.resource.stored_as, obj, versions)
         if template is not None:
             context.templates.put(split.shape, template)
-    return await _store(context, target, obj, None, space, options, generated=generated)
+    return await _store(context, target, obj, None, namespace, options, generated=generated)
 
 
-async def _create_like(
+async def _create_from_template(
     context: RegistryContext,
     target: Target,
     split: SplitBody,
@@ -91,49 +91,49 @@ async def _create_like(
     caller: Caller,
     options: WriteOptions,
 ) -> StoredObject | Conflicted:
-    """One more of those that differ in their names."""
+    """Create an object from a template."""
     name = split.name or generated_name(template.first["metadata"]["generateName"], context.new_suffix)
     uid = context.new_uid()
     obj = template.instantiate(name, uid, context.now())
-    space = _space(context, target)
+    namespace = _namespace(context, target)
     for each, version in zip(context.admission, template.admission_versions, strict=True):
         if version is None:
             await each.admit("create", target, obj, None, caller)
     value = template.encode(obj)
     context.cache.expect(key_of(target.resource, target.namespace, name), value, template.selector_values(uid))
-    return await _store(context, target, obj, value, space, options, generated=not split.name)
+    return await _store(context, target, obj, value, namespace, options, generated=not split.name)
 
 
 def _is_generated(obj: Object) -> bool:
-    """Whether its name is still to be generated."""
+    """Whether the server has to generate the name."""
     metadata = obj.get("metadata", {})
     return not metadata.get("name") and bool(metadata.get("generateName"))
 
 
-def _space(context: RegistryContext, target: Target) -> StoredObject | None:
-    """Nothing may slip into a namespace that is asked to go meanwhile: read before admission looks at it, it guards the
-    write."""
+def _namespace(context: RegistryContext, target: Target) -> StoredObject | None:
+    """The namespace, read before admission checks it. It guards the write, so that nothing is created in a namespace
+    that is deleted meanwhile."""
     return context.cache.get(NAMESPACE, "", target.namespace) if target.resource.namespaced else None
 
 
-async def _make(
+async def _prepare(
     context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, owned: bool = False
 ) -> StoredObject | None:
-    """Turn what was asked for into what is stored, in place; the namespace that it was judged by."""
+    """Turn the requested object into the one to store, in place. Returns the namespace that admission checked."""
     resource, strategy = target.resource, context.strategy(target.resource)
-    # 1. Where it is, and what is the server's to write.
+    # 1. Name, namespace, and the fields that the server sets.
     set_name_and_namespace(obj, target)
     metadata = obj["metadata"]
     now = context.now()
     init_metadata(obj, uid=context.new_uid(), now=now, suffix=context.new_suffix, counted=strategy.counts_generation)
-    # 2. What was left out; then whose the fields are. What admission adds is nobody's.
+    # 2. Defaults, then managed fields. Nobody owns what admission adds.
     strategy.default(obj)
     if not owned:
         entries = context.managed_fields.for_new(obj, writer_of(resource, target.subresource, caller, options, now))
         if entries:
             metadata["managedFields"] = entries
-    # 3. Everybody who has a say.
-    space = _space(context, target)
+    # 3. Admission and validation.
+    namespace = _namespace(context, target)
     for each in context.admission:
         await each.admit("create", target, obj, None, caller)
     strategy.prepare_create(obj)
@@ -142,7 +142,7 @@ async def _make(
     if causes:
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
     warn(strategy.warnings(obj))
-    return space
+    return namespace
 
 
 async def _store(
@@ -150,16 +150,16 @@ async def _store(
     target: Target,
     obj: Object,
     value: bytes | None,
-    space: StoredObject | None,
+    namespace: StoredObject | None,
     options: WriteOptions,
     *,
     generated: bool,
 ) -> StoredObject | Conflicted:
-    """`value`: its stored form, if that is known."""
+    """`value`: the stored form, if it is known."""
     resource, name = target.resource, obj["metadata"].get("name", "")
     if options.dry_run and context.cache.get(resource, target.namespace, name) is not None:
         raise already_exists(resource.plural, resource.group, name)
-    done = await commit(context, target, name, None, None, obj, options.dry_run, unchanged=space, value=value)
+    done = await commit(context, target, name, None, None, obj, options.dry_run, unchanged=namespace, value=value)
     if (
         isinstance(done, Conflicted)
         and not generated

@@ -1,11 +1,11 @@
-"""Moulds: what objects have in common that differ in their name, and in nothing else that their maker wrote.
+"""Templates of created objects: objects that differ only in their name skip most of the work of a create.
 
-Most new objects are like one that was created a moment ago, as the pods of one Deployment are. To read one, to fill in
-what was left out, to ask whose the fields are and whether all is right takes most of the time of creating it, and comes
-to the same for each. So what became of the first is kept, by its body without the name, and the next are cast from it:
-name, uid and times are their own.
+Most new objects are like one created a moment ago, as the pods of one Deployment are. Decoding, defaulting, finding the
+managed fields and validating take most of the time of a create, and have the same result for each. So the result for
+the first object is a template, cached by the request body without the name. The next ones take everything from it but
+their name, uid and times.
 
-Parts of objects from one mould are one and the same: whoever changes an object that was created makes a new one.
+Objects of one template share their parts: to change a created object, make a new one.
 """
 
 from __future__ import annotations
@@ -19,24 +19,35 @@ from msgspec import Struct
 
 from situate.server.registry import codec
 from situate.server.registry.selectable_fields import SelectorValues, selector_values
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target, WriteOptions
 
-__all__ = ["SplitBody", "AdmissionVersions", "CreateTemplate", "CreateCache", "split_body", "template_of"]
+__all__ = [
+    "AdmissionVersions",
+    "CreateCache",
+    "CreateTemplate",
+    "RecentCreates",
+    "SplitBody",
+    "split_body",
+    "template_of",
+]
 
 MAX_TEMPLATES: Final = 256
-"""Moulds that are kept. The one that was not used for longest goes first."""
+"""The least recently used template is dropped first."""
+MAX_RECENT: Final = 1_024
+"""Created pods kept until they are bound. Others are decoded."""
 MAX_BODY_BYTES: Final = 8 << 10
-"""Of longer ones, no mould is kept."""
+"""Longer bodies get no template."""
 
 AdmissionVersions: TypeAlias = tuple[int | None, ...]
-"""What admission went by: see `Admission.basis`."""
+"""`Admission.version` of each admission plugin."""
 
 
 class SplitBody(NamedTuple):
-    """A body, apart: the name in it, and all else that the outcome depends on."""
+    """A request body, split into the name and everything else that the result depends on."""
 
     name: str
-    """"" if one is to be generated."""
+    """"" if the server generates it."""
     shape: tuple[Any, ...]
 
 
@@ -52,10 +63,10 @@ _named: Final = msgspec.json.Decoder(_Named).decode
 
 
 def split_body(target: Target, body: bytes, caller: Caller, options: WriteOptions) -> SplitBody | None:
-    """What a body of JSON is like; None if that is not easily said.
+    """Split a JSON body; None if the name is not easily found.
 
-    Bodies of one shape are the same but for one string, which stands at the same place in each. Where it is not the
-    name, the name is in the shape, and so are both strings the same.
+    Bodies with one shape are equal but for one string, at the same position. If that string is not the name, the name
+    is part of the shape, and then both strings are equal.
     """
     if len(body) > MAX_BODY_BYTES or target.name:
         return None
@@ -77,11 +88,11 @@ def split_body(target: Target, body: bytes, caller: Caller, options: WriteOption
 class CreateTemplate(Struct, frozen=True):
     admission_versions: AdmissionVersions
     first: Object
-    """Of which all others have everything but the metadata."""
+    """All others share everything with it but the metadata."""
     tail: bytes
-    """What they have in common, as it stands behind the metadata in the stored form."""
+    """The stored form after the metadata, which is the same for all."""
     first_values: SelectorValues
-    """What selectors see of the first; of each other, but for the uid, they see the same."""
+    """Of the first object; the others differ in the uid only."""
 
     def instantiate(self, name: str, uid: str, now: str) -> Object:
         metadata = {**self.first["metadata"], "name": name, "uid": uid, "creationTimestamp": now}
@@ -90,36 +101,34 @@ class CreateTemplate(Struct, frozen=True):
         return {**self.first, "metadata": metadata}
 
     def encode(self, obj: Object) -> bytes:
-        """The stored form of what was cast."""
+        """The stored form of an instance."""
         return codec.join_metadata(obj["metadata"], self.tail)
 
     def selector_values(self, uid: str) -> SelectorValues:
-        """What selectors see of what was cast with this uid."""
+        """Of the instance with this uid."""
         _, labels, values = self.first_values
         return intern(uid), labels, values
 
 
 def template_of(stored_as: str, obj: Object, versions: AdmissionVersions) -> CreateTemplate | None:
-    """Of an object as it is about to be stored; None if more of it than its metadata is its own."""
+    """A template from an object about to be stored; None if its uid or its time occur outside of its metadata."""
     metadata, rest = obj["metadata"], codec.tail_of(obj)
     now: str = metadata["creationTimestamp"]
     if now.encode() in rest or metadata["uid"].encode() in rest:
         return None
     if any(entry.get("time") != now for entry in metadata.get("managedFields", ())):
-        return None  # the client's own
+        return None  # set by the client
     return CreateTemplate(versions, obj, rest, selector_values(stored_as, codec.join_metadata(metadata, rest)))
 
 
 class CreateCache:
-    """By shape."""
-
     __slots__ = ("_templates",)
 
     def __init__(self) -> None:
         self._templates: OrderedDict[tuple[Any, ...], CreateTemplate] = OrderedDict()
 
     def find(self, shape: tuple[Any, ...], versions: AdmissionVersions) -> CreateTemplate | None:
-        """One that was made when admission went by the same."""
+        """A template made under the same versions of the admission plugins."""
         found = self._templates.get(shape)
         if found is None or found.admission_versions != versions:
             return None
@@ -130,3 +139,26 @@ class CreateCache:
         self._templates[shape] = template
         if len(self._templates) > MAX_TEMPLATES:
             self._templates.popitem(last=False)
+
+
+class RecentCreates:
+    """New pods and their stored form, by key: the bind that follows need not decode the pod."""
+
+    __slots__ = ("_written",)
+
+    def __init__(self) -> None:
+        self._written: OrderedDict[str, tuple[bytes, Object]] = OrderedDict()
+
+    def put(self, key: str, value: bytes, obj: Object) -> None:
+        """Nobody may change `obj` from now on."""
+        self._written[key] = (value, obj)
+        if len(self._written) > MAX_RECENT:
+            self._written.popitem(last=False)
+
+    def take(self, stored: StoredObject) -> Object | None:
+        """Remove and return the object if this is its stored form. Do not change it."""
+        written = self._written.pop(stored.key, None)
+        if written is None or written[0] != stored.value:
+            return None
+        obj = written[1]
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(stored.revision)}}

@@ -1,7 +1,7 @@
-"""Deleting an object: at once, or by asking it to go and waiting for whoever has to let it.
+"""Deletes an object: at once, or by marking it as terminating.
 
-What keeps an object: its grace (of pods, until the node says it has ended), and its finalizers, among which are ours
-for what shall become of its dependents.
+A terminating object stays for its grace period (a pod until its node reports the end) and while it has finalizers. The
+propagation policy adds one: orphan or foregroundDeletion.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["delete_collection", "delete"]
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 TERMINATING: Final = "Terminating"
 OTHER_UID: Final = (
-    "the UID in the precondition ({asked}) does not match the UID in record ({found}). The object might have been "
+    "the UID in the precondition ({requested}) does not match the UID in record ({found}). The object might have been "
     "deleted and then recreated"
 )
 OTHER_VERSION: Final = (
-    "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({found}). The "
+    "the ResourceVersion in the precondition ({requested}) does not match the ResourceVersion in record ({found}). The "
     "object might have been modified"
 )
-# Kinds that leave their dependents alone unless told otherwise, from a time when nobody collected them.
+# Kinds whose default is to orphan their dependents.
 _ORPHANING: Final = ("batch/Job", "/ReplicationController")
 _WITHOUT_DEPENDENTS: Final = ("/Event", "events.k8s.io/Event")
 PODS_STAY: Final = (
@@ -57,48 +57,50 @@ async def _delete_once(
     old = stored.object(target.resource)
     for each in context.admission:
         await each.admit("delete", target, None, old, caller)
-    waiting = _waiting(context, target.resource, old, options)
-    if waiting is old:
+    terminating = _terminating(context, target.resource, old, options)
+    if terminating is old:
         return DeleteResult(stored, gone=False)
-    done = await commit(context, target, stored.name, stored, old, waiting, options.dry_run)
-    return done if isinstance(done, Conflicted) else DeleteResult(done, gone=waiting is None)
+    done = await commit(context, target, stored.name, stored, old, terminating, options.dry_run)
+    return done if isinstance(done, Conflicted) else DeleteResult(done, gone=terminating is None)
 
 
 def _check_preconditions(resource: Resource, stored: StoredObject, options: DeleteOptions) -> None:
     why = ""
     if options.uid and options.uid != stored.uid:
-        why = OTHER_UID.format(asked=options.uid, found=stored.uid)
+        why = OTHER_UID.format(requested=options.uid, found=stored.uid)
     elif options.resource_version and options.resource_version != str(stored.revision):
-        why = OTHER_VERSION.format(asked=options.resource_version, found=stored.revision)
+        why = OTHER_VERSION.format(requested=options.resource_version, found=stored.revision)
     if why:
         raise conflict(resource.kind, resource.group, stored.name, why)
 
 
-def _waiting(context: RegistryContext, resource: Resource, old: Object, options: DeleteOptions) -> Object | None:
-    """The object as it waits to go; the old one if nothing changes by asking; None: it goes now."""
+def _terminating(context: RegistryContext, resource: Resource, old: Object, options: DeleteOptions) -> Object | None:
+    """The terminating object; the old one if the delete changes nothing; None to delete it now."""
     metadata = old["metadata"]
     finalizers = _finalizers(resource, metadata.get("finalizers", []), options)
-    asked = options.grace_s if options.grace_s is None or options.grace_s >= 0 else 1
+    requested = options.grace_s if options.grace_s is None or options.grace_s >= 0 else 1
     if "deletionTimestamp" in metadata:
         left = metadata.get("deletionGracePeriodSeconds") or 0
-        grace = left if asked is None else min(asked, left)
+        grace = left if requested is None else min(requested, left)
     else:
-        left, grace = None, context.strategy(resource).grace(old, asked)
-    kept = bool(finalizers) or bool(resource.kind == "Namespace" and old.get("spec", {}).get("finalizers"))
-    if not grace and not kept:
+        left, grace = None, context.strategy(resource).grace(old, requested)
+    has_finalizers = bool(finalizers) or bool(resource.kind == "Namespace" and old.get("spec", {}).get("finalizers"))
+    if not grace and not has_finalizers:
         return None
     if grace == left and finalizers == metadata.get("finalizers", []):
         return old
-    return _marked(context, resource, old, finalizers, grace)
+    return _mark_terminating(context, resource, old, finalizers, grace)
 
 
-def _marked(context: RegistryContext, resource: Resource, old: Object, finalizers: list[str], grace: int) -> Object:
+def _mark_terminating(
+    context: RegistryContext, resource: Resource, old: Object, finalizers: list[str], grace: int
+) -> Object:
     metadata = {name: value for name, value in old["metadata"].items() if name != "finalizers"}
     if finalizers:
         metadata["finalizers"] = finalizers
     new = {**old, "metadata": metadata}
     if "deletionTimestamp" in metadata:
-        metadata["deletionTimestamp"] = _sooner(context, metadata, grace)
+        metadata["deletionTimestamp"] = _shorter_deadline(context, metadata, grace)
     else:
         metadata["deletionTimestamp"] = context.now(grace)
         if generation := metadata.get("generation"):
@@ -110,19 +112,19 @@ def _marked(context: RegistryContext, resource: Resource, old: Object, finalizer
     return new
 
 
-def _sooner(context: RegistryContext, metadata: Object, grace: int) -> str:
-    """When it goes if its grace is shortened: counted from when it was first asked to go, but not in the past."""
+def _shorter_deadline(context: RegistryContext, metadata: Object, grace: int) -> str:
+    """The new deletionTimestamp for a shorter grace period: counted from the first delete, but not in the past."""
     end = datetime.fromisoformat(metadata["deletionTimestamp"])
     less = (metadata.get("deletionGracePeriodSeconds") or 0) - grace
     text = (end - timedelta(seconds=less)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return max(text, context.now())
 
 
-def _finalizers(resource: Resource, stored: list[str], options: DeleteOptions) -> list[str]:
-    """What the object waits for, with what was asked for its dependents."""
+def _finalizers(resource: Resource, current: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers with the one that the propagation policy adds."""
     kind = f"{resource.group}/{resource.kind}"
     if kind in _WITHOUT_DEPENDENTS:
-        return stored
+        return current
     wanted = ""
     match options.propagation:
         case "Orphan":
@@ -132,20 +134,20 @@ def _finalizers(resource: Resource, stored: list[str], options: DeleteOptions) -
         case "Background":
             pass
         case "":
-            said = [one for one in stored if one in (ORPHAN, FOREGROUND)]
-            wanted = said[0] if said else ORPHAN if kind in _ORPHANING else ""
-            if not said and kind == _ORPHANING[0]:
+            present = [one for one in current if one in (ORPHAN, FOREGROUND)]
+            wanted = present[0] if present else ORPHAN if kind in _ORPHANING else ""
+            if not present and kind == _ORPHANING[0]:
                 warn([PODS_STAY])
-    if wanted in stored:
-        return [one for one in stored if one == wanted or one not in (ORPHAN, FOREGROUND)]
-    rest = [one for one in stored if one not in (ORPHAN, FOREGROUND)]
+    if wanted in current:
+        return [one for one in current if one == wanted or one not in (ORPHAN, FOREGROUND)]
+    rest = [one for one in current if one not in (ORPHAN, FOREGROUND)]
     return [*rest, wanted] if wanted else rest
 
 
 async def delete_collection(
     context: RegistryContext, target: Target, caller: Caller, list_options: ListOptions, options: DeleteOptions
 ) -> ListResult:
-    """One after another, each by itself: what was deleted before one is refused stays deleted."""
+    """Delete one object after another. Objects deleted before one is refused stay deleted."""
     found = await list_objects(context.cache, context.store, target, list_options)
     gone: list[StoredObject] = []
     for one in found.items:

@@ -1,6 +1,6 @@
-"""Events do not stay for ever: each goes an hour after it was last written, by a lease of the store.
+"""Store leases that delete Events an hour after their last write.
 
-Those of the same few minutes share a lease, so that a burst of events does not make a burst of leases.
+Events written within a few minutes share a lease, so that a burst of events is not a burst of leases.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ __all__ = ["EVENT_TTL_S", "SHARED_S", "EventLeases"]
 
 EVENT_TTL_S: Final = 3_600
 SHARED_S: Final = 300
-"""How long a lease is given to new events; so an event lasts this much longer at most."""
+"""How long new events share a lease. An event may live this much longer than its TTL."""
 
 
 class EventLeases:
-    """The lease of what is written now."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lease = NO_LEASE
         self._since_s = 0
 
     async def lease(self, stored_as: str, now_s: int) -> LeaseId:
-        """NO_LEASE for what stays."""
+        """The lease for a write now; NO_LEASE for kinds that do not expire."""
         if stored_as != EVENTS:
             return NO_LEASE
         if self._lease == NO_LEASE or not 0 <= now_s - self._since_s < SHARED_S:  # the clock may have been set back

@@ -1,4 +1,4 @@
-"""Where objects are kept in the store. The only place that spells or reads keys of objects."""
+"""The store keys of objects. No other module builds or parses them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from situate.server.resources import Resource
 __all__ = ["OBJECTS", "ObjectKey", "key_of", "parse_key", "prefix_of"]
 
 OBJECTS: Final = "/objects/"
-"""What everything that is an object begins with. Other keys of the store are nobody's objects."""
+"""The prefix of all objects. Other keys of the store are not objects."""
 _CORE: Final = "core"
 _PARTS_NAMESPACED: Final = 5
-"""Of what comes before the name."""
+"""Of the key before the name."""
 MAX_CACHED_FOLDERS: Final = 4_096
-"""Of a resource, or of a namespace in it: so many need not be taken apart again."""
+"""Parsed prefixes, of a resource or of a namespace in it."""
 
 
 class ObjectKey(Struct, frozen=True, gc=False):
-    """Whose key it is: the resource as `Resource.stored_as` names it, the namespace ("" if there is none), the name."""
+    """A parsed key: `Resource.stored_as`, the namespace ("" if there is none) and the name."""
 
     stored_as: str
     namespace: str
@@ -30,7 +30,7 @@ class ObjectKey(Struct, frozen=True, gc=False):
 
 
 def prefix_of(resource: Resource, namespace: str = "") -> str:
-    """What the keys of a resource begin with; of one namespace, or of all."""
+    """The key prefix of a resource, in one namespace or in all."""
     whole = _prefix(resource.stored_as)
     return f"{whole}{namespace}/" if namespace else whole
 
@@ -42,13 +42,13 @@ def _prefix(stored_as: str) -> str:
 
 
 def key_of(resource: Resource, namespace: str, name: str) -> str:
-    """Of a resource without namespaces, the namespace is not looked at."""
+    """Ignores the namespace if the resource has none."""
     prefix = _prefix(resource.stored_as)
     return f"{prefix}{namespace}/{name}" if namespace and resource.namespaced else f"{prefix}{name}"
 
 
 def parse_key(key: str) -> ObjectKey:
-    """The reverse of `key_of`."""
+    """The inverse of `key_of`."""
     folder, _, name = key.rpartition("/")
     stored_as, namespace = _folder(folder)
     return ObjectKey(stored_as, namespace, name)

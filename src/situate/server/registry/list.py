@@ -1,7 +1,7 @@
-"""Lists: the newest state from the cache, an older one from the store, in pages that belong together.
+"""Lists: the newest state from the cache, an older one from the store, in consistent pages.
 
-All pages of a list are of the revision at which it was begun. While nothing of the resource has changed since, the
-cache has it; else the store is asked for the past, until that is compacted away.
+All pages of a list are of the revision of its first page. As long as the resource has not changed since, the cache
+serves them; else the store does, until it compacts that revision.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from situate.store.errors import CompactedError, FutureRevisionError, StoreError
 __all__ = ["WAIT_S", "list_objects", "wait_for"]
 
 WAIT_S: Final = 3.0
-"""How long to wait for a revision that is not there yet."""
+"""How long to wait for a future revision."""
 PAGE: Final = 500
-"""Entries of the past read at once."""
+"""Entries to read from the store at a time."""
 TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 CONTINUE_TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -51,59 +51,61 @@ async def list_objects(
 ) -> ListResult:
     validate_list_options(options)
     resource = target.resource
-    chosen = selection(resource, target.namespace, target.name, options.labels, options.fields)
+    selected = selection(resource, target.namespace, target.name, options.labels, options.fields)
     if options.continue_from:
-        begun = parse_continue_token(options.continue_from)
-        if begun.revision == LATEST:
+        token = parse_continue_token(options.continue_from)
+        if token.revision == LATEST:
             await cache.wait_until_fresh()
-        elif begun.revision != cache.revision:
-            return await _paged_past(cache, store, target, chosen, begun, options.limit, wait_s)
-        return _present(cache, target, chosen, begun.after, options.limit)
+        elif token.revision != cache.revision:
+            return await _next_page(cache, store, target, selected, token, options.limit, wait_s)
+        return _from_cache(cache, target, selected, token.after, options.limit)
     revision = parse_resource_version(options.resource_version)
     if options.resource_version_match == EXACT:
-        return await _exact(cache, store, target, chosen, revision, options.limit, wait_s)
+        return await _exact(cache, store, target, selected, revision, options.limit, wait_s)
     if not options.resource_version:
         await cache.wait_until_fresh()
     else:
         await wait_for(cache, revision, wait_s)
-    # Any state will do: the whole of it costs us no more than a page would.
+    # Any state will do, and the whole list costs no more than a page.
     limit = 0 if options.resource_version == "0" else options.limit
-    return _present(cache, target, chosen, "", limit)
+    return _from_cache(cache, target, selected, "", limit)
 
 
 async def wait_for(cache: Cache, revision: int, wait_s: float = WAIT_S) -> None:
-    """Until the cache has it; 504 if that takes too long."""
+    """Wait until the cache has a revision; 504 if that takes too long."""
     try:
         await cache.catch_up(revision, wait_s)
     except TimeoutError:
         raise resource_version_too_large(revision, cache.revision) from None
 
 
-def _present(cache: Cache, target: Target, chosen: Selection, after: str, limit: int, revision: int = 0) -> ListResult:
-    """From the cache, as it is now; said to be of an older revision if nothing has changed since."""
+def _from_cache(
+    cache: Cache, target: Target, selected: Selection, after: str, limit: int, revision: int = 0
+) -> ListResult:
+    """A page from the cache. `revision`: an older one to report, if nothing has changed since."""
     cached = cache.of(target.resource)
     revision = revision or cache.revision
-    prefix = prefix_of(target.resource, chosen.namespace if target.resource.namespaced else "")
+    prefix = prefix_of(target.resource, selected.namespace if target.resource.namespaced else "")
     start = f"{cached.prefix}{after}" if after else ""
-    found: Iterator[StoredObject] = cached.search(chosen, prefix, start)
+    found: Iterator[StoredObject] = cached.search(selected, prefix, start)
     if limit <= 0:
         return ListResult(revision, list(found))
     items = list(islice(found, limit))
     if len(items) < limit or next(found, None) is None:
         return ListResult(revision, items)
     last = items[-1].key
-    remaining = None if chosen.filters else cached.count(prefix, last)
+    remaining = None if selected.filters else cached.count(prefix, last)
     return ListResult(revision, items, continue_token(last.removeprefix(cached.prefix), revision).text(), remaining)
 
 
 async def _exact(
-    cache: Cache, store: Store, target: Target, chosen: Selection, revision: int, limit: int, wait_s: float
+    cache: Cache, store: Store, target: Target, selected: Selection, revision: int, limit: int, wait_s: float
 ) -> ListResult:
     await wait_for(cache, revision, wait_s)
     if cache.of(target.resource).last_change <= revision:
-        return _present(cache, target, chosen, "", limit, revision)
+        return _from_cache(cache, target, selected, "", limit, revision)
     try:
-        return await _past(store, target, chosen, revision, "", limit)
+        return await _from_store(store, target, selected, revision, "", limit)
     except CompactedError:
         raise expired(TOO_OLD) from None
     except FutureRevisionError as error:
@@ -112,51 +114,53 @@ async def _exact(
         raise status_error(error) from error
 
 
-async def _paged_past(
-    cache: Cache, store: Store, target: Target, chosen: Selection, begun: ContinueToken, limit: int, wait_s: float
+async def _next_page(
+    cache: Cache, store: Store, target: Target, selected: Selection, token: ContinueToken, limit: int, wait_s: float
 ) -> ListResult:
-    """The next page of a list that was begun at a revision which is not the newest."""
-    await wait_for(cache, begun.revision, wait_s)
-    if cache.of(target.resource).last_change <= begun.revision:
-        return _present(cache, target, chosen, begun.after, limit, begun.revision)
+    """The next page of a list whose revision is not the newest."""
+    await wait_for(cache, token.revision, wait_s)
+    if cache.of(target.resource).last_change <= token.revision:
+        return _from_cache(cache, target, selected, token.after, limit, token.revision)
     try:
-        return await _past(store, target, chosen, begun.revision, begun.after, limit)
+        return await _from_store(store, target, selected, token.revision, token.after, limit)
     except CompactedError:
-        raise _continue_too_old(begun) from None
+        raise _continue_too_old(token) from None
     except StoreError as error:
         raise status_error(error) from error
 
 
-def _continue_too_old(begun: ContinueToken) -> StatusError:
+def _continue_too_old(token: ContinueToken) -> StatusError:
     error = expired(CONTINUE_TOO_OLD)
-    error.continue_to = continue_token(begun.after, LATEST).text()
+    error.continue_to = continue_token(token.after, LATEST).text()
     return error
 
 
-async def _past(store: Store, target: Target, chosen: Selection, revision: int, after: str, limit: int) -> ListResult:
+async def _from_store(
+    store: Store, target: Target, selected: Selection, revision: int, after: str, limit: int
+) -> ListResult:
     whole = prefix_of(target.resource)
     items: list[StoredObject] = []
-    async for one, remaining in _walk_past(store, target, chosen, revision, f"{whole}{after}" if after else ""):
+    async for one, remaining in _scan_store(store, target, selected, revision, f"{whole}{after}" if after else ""):
         if 0 < limit == len(items):
             last = items[-1].key.removeprefix(whole)
             return ListResult(
-                revision, items, continue_token(last, revision).text(), None if chosen.filters else remaining + 1
+                revision, items, continue_token(last, revision).text(), None if selected.filters else remaining + 1
             )
         items.append(one)
     return ListResult(revision, items)
 
 
-async def _walk_past(
-    store: Store, target: Target, chosen: Selection, revision: int, after: str
+async def _scan_store(
+    store: Store, target: Target, selected: Selection, revision: int, after: str
 ) -> AsyncIterator[tuple[StoredObject, int]]:
-    """What was selected at a revision, each with how many come after it, selected or not."""
-    prefix = prefix_of(target.resource, chosen.namespace if target.resource.namespaced else "")
+    """The objects selected at a revision, each with the number of objects after it, selected or not."""
+    prefix = prefix_of(target.resource, selected.namespace if target.resource.namespaced else "")
     while True:
         page = await store.scan(prefix, at=Revision(revision), after=after, limit=PAGE)
-        for place, entry in enumerate(page.entries, 1):
+        for number, entry in enumerate(page.entries, 1):
             one = read_stored(entry.key, entry.value, entry.modified)
-            if chosen.matches(one):
-                yield one, len(page.entries) - place + page.remaining
+            if selected.matches(one):
+                yield one, len(page.entries) - number + page.remaining
         if not page.remaining:
             return
         after = page.entries[-1].key

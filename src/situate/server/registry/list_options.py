@@ -1,4 +1,4 @@
-"""How old an answer may be, and where a list goes on: the options of lists and watches, checked. Nothing waits here."""
+"""Checks the options of lists and watches, and reads and writes continue tokens."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _MATCH: Final = "resourceVersionMatch"
 _VERSION: Final = "meta.k8s.io/v1"
 _INVALID: Final = "invalid continue token: continue key is not valid"
 LATEST: Final = -1
-"""In a token: go on with what is newest, though the list was begun with something older."""
+"""In a token: continue with the newest state, though the list started with an older one."""
 
 
 def parse_resource_version(text: str) -> int:
-    """A resourceVersion: "" and "0" are 0. What we never gave out is a mistake of the client."""
+    """The revision of a resourceVersion; "" and "0" are 0. Raises 400 for anything else that is not a number."""
     if not text:
         return 0
     number = parse_int64(text) if text.isdigit() else None
@@ -82,14 +82,14 @@ def _refuse(causes: list[Cause]) -> None:
 
 
 def resource_version_too_large(asked: int, current: int) -> StatusError:
-    """Kubernetes' clients know this one, and try again."""
+    """Kubernetes clients recognise this error and retry."""
     text = f"Timeout: Too large resource version: {asked}, current: {current}"
     cause = Cause("", "Too large resource version", "ResourceVersionTooLarge")
     return StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text, causes=(cause,), retry_after_s=1)
 
 
 class ContinueToken(Struct, frozen=True, rename={"version": "v", "revision": "rv", "after": "start"}):
-    """Where a list goes on: after which key, without the resource's prefix, and at which revision."""
+    """Where to continue a list: after which key, without the resource's prefix, and at which revision."""
 
     version: str = ""
     revision: int = 0
@@ -104,7 +104,7 @@ def continue_token(after: str, revision: int) -> ContinueToken:
 
 
 def parse_continue_token(text: str) -> ContinueToken:
-    """400 for what we have not given out."""
+    """Raises 400 for a token that this server did not issue."""
     try:
         found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ContinueToken)
     except (binascii.Error, ValueError) as error:

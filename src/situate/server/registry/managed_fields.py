@@ -1,8 +1,7 @@
-"""metadata.managedFields of what is written. The rules are wire/patching's; here is who writes, and a memory.
+"""metadata.managedFields of a write: who writes, and a cache for new objects. wire/patching has the rules.
 
-To find out what a new object's fields are costs more than all the rest of creating it, and most new objects are like
-one that was created a moment ago: they differ in names and values, which own nothing. So the answer is kept by all
-that it depends on.
+Computing the managed fields of a new object costs more than the rest of its creation, and most new objects differ from
+a recent one only in names and values, which are not part of the result. So the result is cached by what it depends on.
 """
 
 from __future__ import annotations
@@ -18,40 +17,38 @@ from situate.wire.patching import FieldWriter, updated
 __all__ = ["ManagedFieldsCache", "writer_of"]
 
 MAX_ENTRIES: Final = 256
-"""Answers kept; beyond, begun anew."""
+"""When the cache is full, it is cleared."""
 MANAGER_LENGTH: Final = 128
 _FREE: Final = frozenset(
     ("name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation", "selfLink", "managedFields")
 )
-"""Metadata that nobody owns."""
+"""Metadata fields that nobody owns."""
 _NAMES_ONLY: Final = frozenset(("labels", "annotations", "generateName"))
-"""Metadata of which only the names matter."""
+"""Metadata fields of which only the keys matter."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def writer_of(resource: Resource, subresource: str, caller: Caller, options: WriteOptions, now: str) -> FieldWriter:
-    """A manager that did not give its name is known by its program's."""
+    """The field manager defaults to the program in the User-Agent."""
     manager = options.field_manager or caller.agent.partition("/")[0][:MANAGER_LENGTH]
     return FieldWriter(manager, resource.api_version, resource.kind, now, subresource)
 
 
 class ManagedFieldsCache:
-    """What is remembered of objects that were created."""
-
     def __init__(self) -> None:
         self._entries: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def for_new(self, obj: Object, writer: FieldWriter) -> list[dict[str, Any]]:
-        """managedFields of an object that was not there before."""
+        """The managedFields of a new object."""
         metadata = obj["metadata"]
-        if "managedFields" in metadata:  # the client's own, which is rare
+        if "managedFields" in metadata:  # set by the client, which is rare
             return _entries(updated(None, obj, writer))
-        likeness = _likeness(obj, writer)
-        entries = self._entries.get(likeness)
+        key = _cache_key(obj, writer)
+        entries = self._entries.get(key)
         if entries is None:
             if len(self._entries) >= MAX_ENTRIES:
                 self._entries.clear()
-            entries = self._entries[likeness] = _entries(updated(None, obj, writer))
+            entries = self._entries[key] = _entries(updated(None, obj, writer))
         return [{**entry, "time": writer.now} for entry in entries]
 
 
@@ -60,10 +57,10 @@ def _entries(obj: Object) -> list[dict[str, Any]]:
     return entries
 
 
-def _likeness(obj: Object, writer: FieldWriter) -> tuple[Any, ...]:
-    """All that the answer depends on, and some more: of labels and annotations the names, of the rest everything."""
+def _cache_key(obj: Object, writer: FieldWriter) -> tuple[Any, ...]:
+    """Everything the result depends on, and more: the keys of labels and annotations, and all of the rest."""
     metadata = obj["metadata"]
     rest = {name: value for name, value in obj.items() if name != "metadata"}
-    tied = {name: value for name, value in metadata.items() if name not in _FREE and name not in _NAMES_ONLY}
+    owned = {name: value for name, value in metadata.items() if name not in _FREE and name not in _NAMES_ONLY}
     names = [sorted(metadata[name]) if name in metadata else None for name in ("labels", "annotations")]
-    return (writer.manager, writer.subresource, "generateName" in metadata, _encode((tied, names, rest)))
+    return (writer.manager, writer.subresource, "generateName" in metadata, _encode((owned, names, rest)))

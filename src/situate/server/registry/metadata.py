@@ -1,7 +1,4 @@
-"""What the server writes into every object's metadata, whatever its kind. Objects are changed in place.
-
-Whether metadata is as it should be is asked in `kinds/metadata.py`.
-"""
+"""Sets the metadata that the server controls, for objects of any kind, in place. `kinds/metadata.py` validates it."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ __all__ = [
 ]
 
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Kubernetes' letters of generated names: no vowels, so no words."""
+"""Kubernetes' alphabet for generated names: no vowels, so no words."""
 SUFFIX_LENGTH: Final = 5
 MAX_BASE_LENGTH: Final = 63 - SUFFIX_LENGTH
 
@@ -43,7 +40,7 @@ def random_suffix() -> str:
 
 
 def set_name_and_namespace(obj: Object, target: Target) -> None:
-    """The namespace is the URL's, the name too if it has one; 400 for an object that says otherwise."""
+    """Take the namespace from the URL, and the name if the URL has one; 400 for an object with others."""
     metadata = obj.setdefault("metadata", {})
     if not target.resource.namespaced:
         metadata.pop("namespace", None)
@@ -58,7 +55,7 @@ def set_name_and_namespace(obj: Object, target: Target) -> None:
 
 
 def init_metadata(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted: bool) -> None:
-    """A new object's own: name, uid, time, generation."""
+    """Set the name, uid, creation time and generation of a new object."""
     metadata = obj["metadata"]
     if metadata.pop("resourceVersion", ""):
         raise bad_request(VERSION_ON_CREATE)
@@ -77,7 +74,7 @@ def generated_name(base: str, suffix: Callable[[], str]) -> str:
 
 
 def check_preconditions(target: Target, asked_version: str, asked_uid: str, stored: StoredObject) -> None:
-    """409 if the object is not the one that was meant, or not as it was seen."""
+    """409 if the uid or the resourceVersion is not the one given."""
     group, plural = target.resource.group, target.resource.plural
     if asked_uid and asked_uid != stored.uid:
         raise conflict(plural, group, stored.name, OTHER_UID.format(asked=asked_uid, found=stored.uid))
@@ -86,7 +83,7 @@ def check_preconditions(target: Target, asked_version: str, asked_uid: str, stor
 
 
 def keep_server_fields(new: Object, old: Object) -> None:
-    """What no update changes. A uid that is another, or a deletion that was not asked for, is for validation to see."""
+    """Keep what no update may change. Validation rejects another uid, or a deletion time that was not set before."""
     metadata, was = new["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
     metadata.setdefault("uid", was.get("uid", ""))
@@ -98,7 +95,7 @@ def keep_server_fields(new: Object, old: Object) -> None:
 
 
 def restore_metadata_for_status(new: Object, old: Object, kind: str) -> None:
-    """What of the metadata a write to the status leaves alone. managedFields are kept: they say who wrote it."""
+    """Restore the metadata that a status write must not change. The new managedFields stay: they record the write."""
     for path in resets(kind, "status"):
         match path:
             case ("metadata",):
@@ -109,7 +106,7 @@ def restore_metadata_for_status(new: Object, old: Object, kind: str) -> None:
             case ("metadata", name):
                 _restore(new["metadata"], old["metadata"], name)
             case _:
-                pass  # the specification: the kind's own strategy keeps it
+                pass  # the kind's strategy keeps the spec
 
 
 def _restore(new: Object, old: Object, name: str) -> None:
@@ -120,7 +117,7 @@ def _restore(new: Object, old: Object, name: str) -> None:
 
 
 def bump_generation(new: Object, old: Object, kind: str) -> None:
-    """One more if what is wanted has changed; of a Deployment, its annotations are part of that."""
+    """Increment the generation if the desired state has changed; a Deployment's annotations are part of it."""
     changed = any(new.get(name) != old.get(name) for name in {**new, **old} if name not in _NOT_WANTED)
     if kind == "Deployment":
         changed = changed or new["metadata"].get("annotations") != old["metadata"].get("annotations")

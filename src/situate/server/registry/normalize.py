@@ -1,7 +1,7 @@
-"""An object of one's own from one that somebody else gave: in the form that its kind has in Go, and safe to change.
+"""Normalizes an object from a caller in this process, and copies it.
 
-What comes over the network has that form already. What our own controllers make may leave out what Go always writes;
-if it were stored so, the next patch would seem to change it.
+Go always writes some fields that our own controllers may leave out. Stored without them, an object would seem to change
+with the next patch. HTTP requests are normalized when they are decoded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 def normalize(resource: Resource, given: bytes) -> Object:
-    """400 for what is not of that kind. Unknown fields are dropped; who must refuse them has done so."""
+    """A new object from JSON, without unknown fields; 400 if it is not of that kind."""
     try:
         return decode(resource.api_version, resource.kind, given, strict=False).object
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Patches of the four kinds, as they are asked for: what each makes of an object, and the texts of what cannot be."""
+"""Applies JSON, merge, strategic merge and apply patches, with kube-apiserver's error texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["PatchType", "patch_object"]
 
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
 Refused: TypeAlias = Callable[[str, str], StatusError]
-"""From the object that came out, as JSON, and what is wrong with it."""
+"""Makes the error from the patched object, as JSON, and what is wrong with it."""
 
 REASONS: Final = {
     HTTPStatus.BAD_REQUEST: "BadRequest",
@@ -44,13 +44,13 @@ REASONS: Final = {
 }
 UID_WITHOUT_OBJECT: Final = "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
 SHOWN: Final = 2_000
-"""Characters of a patched object that an answer repeats."""
+"""Characters of a patched object to quote in an error."""
 
 
 async def patch_object(
     context: RegistryContext, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions
 ) -> UpdateResult:
-    """409 if somebody else keeps writing in between, and at once if the patch says which version it is for."""
+    """409 if conflicts do not end, or at once if the patch names a resourceVersion that is not current."""
     resource = target.resource
 
     strictly = replace(options, field_validation="Strict")
@@ -64,7 +64,7 @@ async def patch_object(
         try:
             if how == "apply":
                 made = _applied(target, old, patch, writer, options)
-                # A field that nobody knows cannot be owned: whatever fieldValidation says, it is refused.
+                # Nobody can own an unknown field, so an apply rejects it whatever fieldValidation says.
                 return UpdatedObject(_decoded(resource, made, strictly, refused), True, False)
             if old is None:
                 raise not_found(resource.plural, resource.group, target.name)
@@ -108,7 +108,7 @@ def _applied(target: Target, old: Object | None, patch: Any, writer: FieldWriter
 
 
 def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Refused) -> Object:
-    """What the kind makes of a patched object: a new one, without what it does not know."""
+    """The patched object, decoded as its kind, without unknown fields."""
     body = msgspec.json.encode(obj)
     strict = options.field_validation != "Ignore"
     try:

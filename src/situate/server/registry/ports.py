@@ -1,4 +1,4 @@
-"""What others plug into the registry: admission, and what must be written together with an object."""
+"""Extension points of the registry: admission, and what a transaction writes together with an object."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ Action: TypeAlias = Literal["create", "update", "delete"]
 
 
 class Admission(Protocol):
-    """Somebody who may change a request, or refuse it."""
+    """An admission plugin: it may change or reject a write."""
 
     async def admit(
         self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
     ) -> None:
-        """Change `new` in place, or raise StatusError. Asked again when a write lost a race.
+        """Change `new` in place, or raise StatusError. Called again after a conflict.
 
-        `new` is None for a deletion, and for the creation of a subresource's answer; `old` is None for a creation.
+        `new` is None for a delete, and for a subresource that stores no object; `old` is None for a create.
         """
 
     def version(self, target: Target) -> int | None:
-        """What it goes by, beside the object, when it changes a new one: a number that is another whenever that may be
-        another. None: it changes none of that kind, and refuses what it refuses by the object as everybody leaves it.
+        """The version of the state that it reads, beside the object, when it changes a new object of this kind.
+        Templates of another version are not used. None: it does not change such objects, so `admit` is called for every
+        object made from a template.
         """
 
 

@@ -1,7 +1,7 @@
-"""The API without HTTP: what the server does, for whoever lives in the same process.
+"""The API without HTTP, for callers in the same process.
 
-An answer to a write comes when it is durable and the cache has seen it, so whoever was answered reads its own writes.
-Objects that are given here are not changed. StatusError is the only no.
+A write returns when it is durable and in the cache, so a caller reads its own writes. The registry does not change the
+objects it is given. It raises StatusError only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.create import Decode, create
-from situate.server.registry.create_cache import CreateCache
+from situate.server.registry.create_cache import CreateCache, RecentCreates
 from situate.server.registry.delete import delete, delete_collection
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.list import list_objects, wait_for
@@ -28,7 +28,6 @@ from situate.server.registry.metadata import random_suffix
 from situate.server.registry.normalize import encode, normalize
 from situate.server.registry.patch import PatchType, patch_object
 from situate.server.registry.ports import Admission, TransactionExtension
-from situate.server.registry.recent import RecentCreates
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, UpdateResult
 from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.warning import collecting, warn
@@ -41,7 +40,7 @@ from situate.wire.patching import FieldWriter
 __all__ = ["BOOKMARKS_S", "PatchType", "Registry", "collecting", "warn"]
 
 BOOKMARKS_S: Final = 60.0
-"""How often watches that asked for it are told how far they are."""
+"""How often watches get bookmarks."""
 
 _LIST: Final = ListOptions()
 _WATCH: Final = WatchOptions()
@@ -50,7 +49,7 @@ _DELETE: Final = DeleteOptions()
 
 
 class Registry:
-    """Objects over a store. `start` it before use; `aclose` ends all watches, and leaves the store open."""
+    """Objects over a store. Call `start` before use. `aclose` ends all watches, and leaves the store open."""
 
     def __init__(
         self,
@@ -65,7 +64,7 @@ class Registry:
         new_suffix: Callable[[], str] = random_suffix,
         bookmarks_s: float = BOOKMARKS_S,
     ) -> None:
-        """`cache`: one of the same store that others, as admission, were given already."""
+        """`cache`: one of the same store, if others, such as admission, need it first."""
         self.cache: Final = Cache(store) if cache is None else cache
         self._store: Final = store
         self._context = RegistryContext(
@@ -86,7 +85,7 @@ class Registry:
         self._bookmarking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Load what is stored, and follow it from there."""
+        """Load the store, then follow it."""
         await self.cache.start()
         self._bookmarking = asyncio.create_task(self._bookmark(), name="bookmarks")
 
@@ -105,7 +104,7 @@ class Registry:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def get(self, target: Target, resource_version: str = "") -> StoredObject:
-        """The newest; with a version, one that is not older; with "0", whatever is at hand."""
+        """The newest state; with a version, one that is not older; with "0", whatever the cache has."""
         if not resource_version:
             await self.cache.wait_until_fresh()
         else:
@@ -119,7 +118,7 @@ class Registry:
         return await list_objects(self.cache, self._store, target, options)
 
     async def watch(self, target: Target, options: WatchOptions = _WATCH) -> ObjectWatch:
-        """410 at once if the revision is too old. Close it, or read it to its end."""
+        """410 if the revision is too old. Close the watch, or read it to its end."""
         return await open_watch(self.cache, target, options)
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -131,8 +130,8 @@ class Registry:
     async def create_body(
         self, target: Target, body: bytes, decode: Decode, caller: Caller, options: WriteOptions
     ) -> StoredObject:
-        """`create` for whoever has the object as it was sent: `body` is JSON, or empty if it is something else, and
-        `decode` reads it, as wire/schema does."""
+        """`create` with the object as the client sent it. `body` is JSON, or empty for another encoding; `decode`
+        decodes it, as wire/schema does."""
         return await create(self._context, target, body, decode, caller, options)
 
     async def update(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> StoredObject:
@@ -142,7 +141,7 @@ class Registry:
     async def replace(
         self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE
     ) -> UpdateResult:
-        """`update`, and whether that created it: some kinds allow that."""
+        """`update` for kinds that an update may create; says whether it did."""
         given = encode(obj)
 
         def make(_old: Object | None, _writer: FieldWriter) -> UpdatedObject:
@@ -154,7 +153,7 @@ class Registry:
     async def patch(
         self, target: Target, how: PatchType, patch: Any, caller: Caller, options: WriteOptions = _WRITE
     ) -> UpdateResult:
-        """`patch` is decoded JSON. An apply creates what is not there."""
+        """`patch` is decoded JSON. An apply creates a missing object."""
         return await patch_object(self._context, target, how, patch, caller, options)
 
     async def delete(self, target: Target, caller: Caller, options: DeleteOptions = _DELETE) -> DeleteResult:
@@ -177,11 +176,12 @@ class Registry:
         altered: bool = True,
         request: object | None = None,
     ) -> StoredObject:
-        """The server's own change of an object, in one transaction with its extension: no admission, no validation.
+        """Change an object on the server's own behalf, in one transaction with its extension: no admission, no
+        validation.
 
-        `change` is given a copy that it may alter, and is asked again when a write lost a race. What it raises is
-        raised. `altered` is False for a `change` that leaves what it is given as it is, and makes a new object.
-        `request` goes to the transaction's extension as it is.
+        `change` gets a copy that it may change, and is called again after a conflict. What it raises is raised. Set
+        `altered` to False if `change` leaves its argument alone and returns a new object. `request` goes to the
+        transaction's extension as it is.
         """
         return await modify(
             self._context,

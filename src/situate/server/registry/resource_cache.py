@@ -1,4 +1,4 @@
-"""One resource in the cache: its objects in the order of their keys, what happened to them lately, and who watches."""
+"""One resource in the cache: its objects in key order, a window of recent changes, and its watches."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from situate.store.keys import prefix_end
 __all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "ResourceCache"]
 
 WINDOW_EVENTS: Final = 32_768
-"""Events of one resource that a watch can begin with."""
+"""Changes in the window: a watch can start from any of them."""
 WINDOW_BYTES: Final = 4 * 1024 * 1024
-"""What is kept only for these events, of one resource: objects as they were before. The first limit that is reached
-counts."""
+"""Size of the old objects that only the window keeps. Whichever limit is reached first applies."""
 TOO_OLD: Final = "too old resource version: {asked} ({oldest})"
 
 
 class ResourceCache:
-    """Changes come in the order of their revisions. Nothing here waits."""
+    """Changes are applied in the order of their revisions. Nothing here waits."""
 
     def __init__(self, resource: Resource, revision: int, stored: Iterable[StoredObject] = ()) -> None:
-        """As of a revision, with objects in the order of their keys."""
+        """`stored` are the objects as of a revision, in key order."""
         self.prefix: Final = prefix_of(resource)
         self._namespaced: Final = resource.namespaced
         self.last_change = revision
-        """The last revision that changed something here; at first, that of which we know nothing older."""
+        """The revision of the last change; at first, the revision loaded."""
         self.broadcaster: Final = Broadcaster()
         self._objects = {one.key: one for one in stored}
         self._keys = SortedKeys(self._objects)
@@ -53,7 +52,7 @@ class ResourceCache:
         return self._objects.get(key)
 
     def walk(self, prefix: str, after: str = "") -> Iterator[StoredObject]:
-        """What begins with the prefix, after a key, in order."""
+        """Objects with this key prefix, after a key, in order."""
         stored = self._objects
         for key in self._keys.between(max(prefix, after + "\0") if after else prefix, _end(prefix)):
             yield stored[key]
@@ -65,7 +64,7 @@ class ResourceCache:
         return [self._objects[key] for key in sorted(self._on_node.get(node, ()))]
 
     def search(self, selection: Selection, prefix: str, after: str = "") -> Iterator[StoredObject]:
-        """What is selected, after a key, in order: by way of an index where there is one."""
+        """Selected objects, after a key, in order. Uses an index where there is one."""
         if selection.name and (selection.namespace or not self._namespaced):
             place = f"{selection.namespace}/{selection.name}" if self._namespaced else selection.name
             one = self._objects.get(f"{self.prefix}{place}")
@@ -82,7 +81,7 @@ class ResourceCache:
                 yield one
 
     def since(self, revision: int, current: int) -> Iterable[Change]:
-        """All changes after a revision; 410 if not all of them are known any more."""
+        """All changes after a revision; 410 if the window starts later."""
         if revision < self._window_start:
             raise expired(TOO_OLD.format(asked=revision, oldest=self._window_start))
         found: list[Change] = []
@@ -97,7 +96,7 @@ class ResourceCache:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def load_history(self, since: int, changes: Iterable[Change]) -> None:
-        """What happened after a revision and led to what is here: watches can begin with it from now on."""
+        """Fill the window with the changes after a revision, so that watches can start from there."""
         self._window_start = since
         for change in changes:
             self._append_to_window(change)
@@ -121,7 +120,7 @@ class ResourceCache:
         self.broadcaster.broadcast(change)
 
     def _append_to_window(self, change: Change) -> None:
-        """Whole revisions are forgotten, so that the window begins between two of them."""
+        """Drops whole revisions, so that the window starts between two of them."""
         self._window.append(change)
         self._window_bytes += _weight(change)
         while len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
@@ -132,7 +131,7 @@ class ResourceCache:
                 break
 
     def _move_pod(self, key: str, was: str, node: str) -> None:
-        """A pod, from the node that it was on to the one that it is on; "" is none."""
+        """Move a pod in the index from one node to another; "" is none."""
         if was == node:
             return
         if was:
@@ -149,12 +148,12 @@ def _node_of(stored: StoredObject | None) -> str:
 
 
 def _weight(change: Change) -> int:
-    """What an object is now is kept anyway."""
+    """The cache holds the current object anyway, so only the old one counts."""
     return 0 if change.before is None else len(change.before.value)
 
 
 def _end(prefix: str) -> str:
     end = prefix_end(prefix)
     if end is None:
-        raise ValueError("a prefix of keys is not empty")
+        raise ValueError("a key prefix must not be empty")
     return end

@@ -1,7 +1,7 @@
-"""What selectors can ask about: labels, and by kind a few fields, read from the stored form without reading the rest.
+"""The labels and fields that selectors match, decoded from the stored form without the rest.
 
-A line of the table is a resource and its fields as selectors name them. `path=where` is a field that is elsewhere,
-`path?` one that is true or false, `path#` a number; the API has a value for each, set or not.
+A line of the table is a resource and its selectable fields. `path=where` is a field stored elsewhere, `path?` a
+boolean, `path#` a number; the API has a value for each, set or not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keys in order: added and removed in small steps, walked from any place, counted without walking.
+"""A sorted set of keys: cheap to add to and remove from, to iterate from any key, and to count by range.
 
-A list of short lists. One long list would move half of its elements for each new key.
+It is a list of short lists. A single list would move half of its elements for each new key.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ MAX_CHUNK: Final = 1_024
 
 
 class SortedKeys:
-    """A set of texts that knows their order."""
-
     __slots__ = ("_lasts", "_parts")
 
     def __init__(self, ordered: Iterable[str] = ()) -> None:
-        """From keys that are in order already, each once."""
+        """`ordered`: sorted and unique."""
         keys = list(ordered)
         half = MAX_CHUNK // 2
         self._parts = [keys[start : start + half] for start in range(0, len(keys), half)]
@@ -30,40 +28,40 @@ class SortedKeys:
         return sum(map(len, self._parts))
 
     def add(self, key: str) -> None:
-        """A key that is not there."""
-        place = bisect_left(self._lasts, key)
-        if place < len(self._parts):
-            part = self._parts[place]
+        """Add a key that is not in the set."""
+        index = bisect_left(self._lasts, key)
+        if index < len(self._parts):
+            part = self._parts[index]
             insort(part, key)
-        elif place:  # behind all others
-            place -= 1
-            part = self._parts[place]
+        elif index:  # after all others
+            index -= 1
+            part = self._parts[index]
             part.append(key)
-            self._lasts[place] = key
+            self._lasts[index] = key
         else:
             self._parts.append([key])
             self._lasts.append(key)
             return
         if len(part) > MAX_CHUNK:
             half = len(part) // 2
-            self._parts.insert(place + 1, part[half:])
+            self._parts.insert(index + 1, part[half:])
             del part[half:]
-            self._lasts.insert(place, part[-1])
+            self._lasts.insert(index, part[-1])
 
     def remove(self, key: str) -> None:
-        """A key that is there."""
-        place = bisect_left(self._lasts, key)
-        part = self._parts[place]
+        """Remove a key that is in the set."""
+        index = bisect_left(self._lasts, key)
+        part = self._parts[index]
         del part[bisect_left(part, key)]
         if part:
-            self._lasts[place] = part[-1]
+            self._lasts[index] = part[-1]
         else:
-            del self._parts[place], self._lasts[place]
+            del self._parts[index], self._lasts[index]
 
     def between(self, start: str, end: str) -> Iterator[str]:
-        """Keys from `start` on and before `end`. Do not change anything while walking."""
-        place = bisect_left(self._lasts, start)
-        for part in self._parts[place:]:
+        """Keys from `start` up to, but not including, `end`. Do not change the set while iterating."""
+        index = bisect_left(self._lasts, start)
+        for part in self._parts[index:]:
             first = bisect_left(part, start) if part[0] < start else 0
             if part[-1] < end:
                 yield from part[first:] if first else part
@@ -72,11 +70,11 @@ class SortedKeys:
                 return
 
     def count(self, start: str, end: str) -> int:
-        """How many there are between."""
+        """How many keys `between` would yield."""
         return self._rank(end) - self._rank(start)
 
     def _rank(self, key: str) -> int:
-        """How many there are before."""
-        place = bisect_left(self._lasts, key)
-        before = sum(map(len, self._parts[:place]))
-        return before + (bisect_left(self._parts[place], key) if place < len(self._parts) else 0)
+        """How many keys are less than this one."""
+        index = bisect_left(self._lasts, key)
+        before = sum(map(len, self._parts[:index]))
+        return before + (bisect_left(self._parts[index], key) if index < len(self._parts) else 0)

@@ -1,4 +1,4 @@
-"""What the store's errors are to a client: a Status in plain words."""
+"""Turns errors of the store into a Status for the client."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from situate.store.errors import (
 
 __all__ = ["status_error", "stale_cache", "too_large"]
 
-FULL: Final = "the store has no room left, so nothing was written; reads go on: {why}"
-UNKNOWN: Final = "the store did not answer, and whether this was written is not known; read before trying again: {why}"
-UNAVAILABLE: Final = "the store does not answer, and nothing was written: {why}"
+FULL: Final = "the store is full, so nothing was written; reads still work: {why}"
+UNKNOWN: Final = "the store did not answer, and the write may or may not have happened; read before you retry: {why}"
+UNAVAILABLE: Final = "the store does not answer; nothing was written: {why}"
 CLOSED: Final = "the server is shutting down"
-FAILED: Final = "the store has failed, and the server must be started anew: {why}"
-SLOW: Final = "the store did not show its newest state in time"
-TOO_LARGE: Final = "the object is too large to be stored: {why}"
+FAILED: Final = "the store has failed; restart the server: {why}"
+SLOW: Final = "the cache did not reach the newest revision of the store in time"
+TOO_LARGE: Final = "the object is too large to store: {why}"
 
 
 def status_error(error: StoreError) -> StatusError:
-    """Of an error of the store."""
     match error:
         case StoreFullError():
             return StatusError(HTTPStatus.INSUFFICIENT_STORAGE, "InsufficientStorage", FULL.format(why=error))

@@ -1,4 +1,4 @@
-"""What the registry answers with: objects as they are kept, and lists of them. Values only."""
+"""What the registry returns: stored objects, and lists of them."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from situate.server.resources import Resource
 __all__ = ["DeleteResult", "StoredObject", "ListResult", "UpdateResult", "read_stored", "read_stored_at", "item_chunks"]
 
 ITEMS_PER_CHUNK: Final = 200
-"""Items in one piece of a list."""
+"""Items in one chunk of a list."""
 
 
 class StoredObject(Struct, frozen=True, gc=False, eq=False):
-    """An object at a revision, in its stored form, with what selectors ask about."""
+    """An object at a revision, in its stored form, with the values that selectors match."""
 
     key: str
     namespace: str
-    """"" if its resource has no namespaces."""
+    """"" if the resource is not namespaced."""
     name: str
     revision: int
     value: bytes
     uid: str
     labels: Mapping[str, str]
     values: tuple[str, ...]
-    """Of the fields that selectors can ask about, in the order of `selectable.names_of`."""
+    """Of the selectable fields, in the order of `field_names`."""
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """Values for field selectors, by name, but for metadata.name and metadata.namespace."""
+        """The values for field selectors by name, without metadata.name and metadata.namespace."""
         return dict(zip(field_names(parse_key(self.key).stored_as), self.values, strict=True))
 
     def object(self, resource: Resource) -> Object:
-        """The object in that version, with apiVersion, kind and resourceVersion; the caller's own."""
+        """A new object in this version, with apiVersion, kind and resourceVersion."""
         found = codec.decode(self.value, resource.api_version, resource.kind, self.revision)
         convert = conversion.from_stored(resource)
         return convert(found) if convert else found
 
     def to_json(self, resource: Resource) -> bytes:
-        """The object in that version as JSON."""
+        """The object in this version, as JSON."""
         if conversion.from_stored(resource):
             return conversion.encode(self.object(resource))
         return codec.to_json(self.value, resource.api_version, resource.kind, self.revision)
@@ -59,9 +59,9 @@ class StoredObject(Struct, frozen=True, gc=False, eq=False):
 
 
 def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[bytes]:
-    """The items of a list, in pieces of many: JSON objects with commas between.
+    """The items of a list as JSON, separated by commas, in chunks.
 
-    Whoever sends the pieces as they come need not hold all of a long list in memory, which costs more than making it.
+    A caller that sends each chunk as it comes need not hold a long list in memory.
     """
     converted = conversion.from_stored(resource) is not None
     for start in range(0, len(items), ITEMS_PER_CHUNK):
@@ -74,37 +74,37 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
 
 
 def read_stored(key: str, value: bytes, revision: int) -> StoredObject:
-    """What is stored there, as far as it need be read."""
+    """Decode a stored value as far as selectors need it."""
     return read_stored_at(parse_key(key), key, value, revision)
 
 
 def read_stored_at(object_key: ObjectKey, key: str, value: bytes, revision: int) -> StoredObject:
-    """The same for whoever knows the key's place already."""
+    """`read_stored` for a caller that has parsed the key."""
     uid, labels, values = selector_values(object_key.stored_as, value)
     return StoredObject(key, object_key.namespace, object_key.name, revision, value, uid, labels, values)
 
 
 class ListResult(Struct, frozen=True, gc=False, eq=False):
-    """Objects in the order of their keys, all as they were at one revision."""
+    """Objects at one revision, in key order."""
 
     revision: int
     items: Sequence[StoredObject]
     continue_to: str = ""
-    """The token that asks for the rest; "" if there is none."""
+    """The continue token; "" on the last page."""
     remaining: int | None = None
-    """How many are to come, if that is known without looking at each."""
+    """How many objects follow, if that is known without filtering them."""
 
 
 class UpdateResult(Struct, frozen=True, gc=False, eq=False):
-    """What came of a change."""
+    """The result of an update or a patch."""
 
     stored: StoredObject
     created: bool = False
-    """It was not there: an apply, or a replacement of a kind that allows it."""
+    """It did not exist: an apply, or an update of a kind that allows it, has created it."""
 
 
 class DeleteResult(Struct, frozen=True, gc=False, eq=False):
-    """What was asked to go: as it was last, if it is `gone`; else as it stands, waiting."""
+    """A deleted object: its last state if it is `gone`, else the terminating object."""
 
     stored: StoredObject
     gone: bool

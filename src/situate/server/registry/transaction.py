@@ -1,7 +1,7 @@
-"""A write: guarded by the revision that was read, together with what must be written beside it, at one revision.
+"""Commits a write: guarded by the revision that was read, in one transaction with what the extension adds.
 
-Whoever writes reads first, decides, and commits on the condition that nothing has changed. If something has, it reads
-and decides again, a limited number of times.
+A write reads, decides, and commits on the condition that nothing has changed. After a conflict it starts again, a
+limited number of times.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Pu
 __all__ = ["EXTENDED", "MAX_ATTEMPTS", "Conflicted", "commit", "retry_conflicts"]
 
 MAX_ATTEMPTS: Final = 5
-"""How often a write that lost a race is tried again, as Kubernetes does for patches."""
+"""Attempts of a write that conflicts, as for patches in Kubernetes."""
 EXTENDED: Final = (PODS, "/nodes")
-"""What the transaction's extension is asked about, by where it is stored."""
+"""The resources whose transactions have an extension."""
 _MAYBE_OUTDATED: Final = ("NotFound", "Conflict")
-"""Reasons of refusals that come from the cache. That something exists already is said by the store itself."""
+"""Reasons of errors that come from the cache, which may be old. AlreadyExists comes from the store."""
 
 T = TypeVar("T")
 Conflicted: TypeAlias = Refused
-"""Somebody else wrote first."""
+"""Another write came first."""
 
 
 async def commit(
@@ -52,11 +52,10 @@ async def commit(
     value: bytes | None = None,
     request: object | None = None,
 ) -> StoredObject | Conflicted:
-    """Write `new` in place of what was read; None deletes it. Answers once it is durable and the cache has it.
+    """Replace `before` by `new`, or delete it if `new` is None. Returns once that is durable and in the cache.
 
-    What is deleted is answered as it was last, at the revision of its end. `unchanged`: something else that was looked
-    at, and must be as it was. `value`: the stored form of `new`, for whoever knows it.
-    `request`: see `TransactionExtension`.
+    A deleted object is returned in its last state, at the revision of the deletion. `unchanged`: another object that
+    must not have changed. `value`: the stored form of `new`, if known. `request`: see `TransactionExtension`.
     """
     key = key_of(target.resource, target.namespace, name)
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
@@ -67,14 +66,14 @@ async def commit(
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]
     extension = context.extension if target.resource.stored_as in EXTENDED else None
     if extension is None:
-        outcome = await _committed(context, guards, writes, dry_run)
+        outcome = await _commit(context, guards, writes, dry_run)
     elif (lock := extension.lock(target.resource, old, new, request)) is None:
         _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
-        outcome = await _committed(context, guards, writes, dry_run)
+        outcome = await _commit(context, guards, writes, dry_run)
     else:
         async with lock:
             _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
-            outcome = await _committed(context, guards, writes, dry_run)
+            outcome = await _commit(context, guards, writes, dry_run)
     if isinstance(outcome, Refused):
         return outcome
     revision = outcome.revision
@@ -86,7 +85,7 @@ async def commit(
         return read_stored(key, value, revision)
     if before is None and target.resource.stored_as == PODS:  # it will be bound
         context.recent_creates.put(key, value, new)
-    return _held(context, target, name, key, value, revision)
+    return _cached_or_decoded(context, target, name, key, value, revision)
 
 
 def _extend(
@@ -104,8 +103,8 @@ def _extend(
     writes += more_writes
 
 
-async def _committed(context: RegistryContext, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
-    """Once it is answered, the cache has it; or, if it was refused, what it was refused for."""
+async def _commit(context: RegistryContext, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
+    """Commit, then wait until the cache has the write; or, if it was refused, the writes that refused it."""
     if dry_run:
         return Committed(ABSENT)
     try:
@@ -131,8 +130,10 @@ def _value(target: Target, new: Object) -> bytes:
     return codec.encode(convert(new) if convert else new)
 
 
-def _held(context: RegistryContext, target: Target, name: str, key: str, value: bytes, revision: int) -> StoredObject:
-    """Most often the cache has it read already."""
+def _cached_or_decoded(
+    context: RegistryContext, target: Target, name: str, key: str, value: bytes, revision: int
+) -> StoredObject:
+    """Most often the cache has decoded it already."""
     cached = context.cache.get(target.resource, target.namespace, name)
     return cached if cached is not None and cached.revision == revision else read_stored(key, value, revision)
 
@@ -140,17 +141,17 @@ def _held(context: RegistryContext, target: Target, name: str, key: str, value: 
 async def retry_conflicts(
     context: RegistryContext, target: Target, attempt: Callable[[], Awaitable[T | Conflicted]]
 ) -> T:
-    """Until nobody wrote in between.
+    """Call `attempt` until it does not conflict.
 
-    A refusal that was decided on what may not have been the newest state, as several servers may share a store, is
-    decided again on what is.
+    Several servers may share the store, so an error may come from an old state of the cache. Then `attempt` is called
+    again with the newest state.
     """
     for tried in range(1, MAX_ATTEMPTS + 1):
         seen = context.cache.revision
         try:
             result = await attempt()
-        except StatusError as no:
-            if no.reason not in _MAYBE_OUTDATED or tried == MAX_ATTEMPTS or not await _outdated(context, seen):
+        except StatusError as error:
+            if error.reason not in _MAYBE_OUTDATED or tried == MAX_ATTEMPTS or not await _outdated(context, seen):
                 raise
             continue
         if not isinstance(result, Refused):
@@ -159,7 +160,7 @@ async def retry_conflicts(
 
 
 async def _outdated(context: RegistryContext, seen: int) -> bool:
-    """Whether there was something newer than was seen; if so, it is here now."""
+    """Whether the store has a revision newer than this; if so, wait until the cache has it."""
     try:
         newest = await context.store.revision()
     except StoreError as error:

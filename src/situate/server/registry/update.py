@@ -1,7 +1,4 @@
-"""Changing an object that is there: from what it was to what it shall be, whatever says what that is.
-
-A replacement, a patch and an apply differ only in how the new object is made from the old one.
-"""
+"""Updates an object. Replace, patch and apply differ only in how they make the new object from the old one."""
 
 from __future__ import annotations
 
@@ -35,17 +32,17 @@ __all__ = ["UpdatedObject", "MakeUpdate", "last_finalizer_removed", "modify", "u
 
 
 class UpdatedObject(NamedTuple):
-    """A new object, all of its own: nothing of it is part of the old one."""
+    """A new object that shares nothing with the old one."""
 
     object: Object
     owned: bool = False
-    """Its managedFields are as they shall be."""
+    """Its managedFields are already set."""
     uid_expected: bool = True
-    """A uid in it says which object is meant; else it is one more field that cannot be changed."""
+    """Its uid is a precondition; else it is one more immutable field."""
 
 
 MakeUpdate: TypeAlias = Callable[[Object | None, FieldWriter], UpdatedObject]
-"""From the old object, or None if there is none, to the new one. Asked again when a write lost a race."""
+"""Makes the new object from the old one, or from None if there is none. Called again after a conflict."""
 
 
 async def update(
@@ -57,13 +54,14 @@ async def update(
     *,
     may_create: bool,
 ) -> UpdateResult:
-    """The object as `make` makes it. 404 if it is not there and may not be created, 409 if it is not as expected."""
+    """Write the object that `make` returns. 404 if there is none and it may not be created, 409 for a failed
+    precondition."""
 
     async def attempt() -> UpdateResult | Conflicted:
         stored = context.cache.get(target.resource, target.namespace, target.name)
         writer = writer_of(target.resource, target.subresource, caller, options, context.now())
         if stored is not None:
-            done = await _replace_once(context, target, stored, make, writer, caller, options)
+            done = await _update_once(context, target, stored, make, writer, caller, options)
         elif may_create:
             made = make(None, writer)
             done = await create_once(context, target, made.object, caller, options, owned=made.owned)
@@ -74,7 +72,7 @@ async def update(
     return await retry_conflicts(context, target, attempt)
 
 
-async def _replace_once(
+async def _update_once(
     context: RegistryContext,
     target: Target,
     stored: StoredObject,
@@ -84,18 +82,18 @@ async def _replace_once(
     options: WriteOptions,
 ) -> StoredObject | Conflicted:
     resource, strategy = target.resource, context.strategy(target.resource)
-    # 1. What it was and what it shall be; whether that is the object which was meant.
+    # 1. The new object, and the preconditions.
     old = stored.object(resource)
     made = make(old, writer)
     new = made.object
     set_name_and_namespace(new, target)
-    _check_expected(target, strategy, made, stored)
-    # 2. What was left out, and whose the fields are.
+    _check_update_preconditions(target, strategy, made, stored)
+    # 2. Defaults and managed fields.
     strategy.default(new)
     if not made.owned:
         new = updated(old, new, writer)
     new["metadata"]["resourceVersion"] = str(stored.revision)
-    # 3. Everybody who has a say.
+    # 3. Admission and validation.
     for each in context.admission:
         await each.admit("update", target, new, old, caller)
     _prepare(target, strategy, new, old)
@@ -105,15 +103,15 @@ async def _replace_once(
         raise invalid(resource.kind, resource.group, stored.name, causes)
     if not target.subresource:
         warn(strategy.warnings(new))
-    # 4. The store, if anything is different.
+    # 4. Write, if anything changed.
     if last_finalizer_removed(new, old, resource.kind):
-        return await _ended(context, target, stored, old, new, options.dry_run)
+        return await _delete_finalized(context, target, stored, old, new, options.dry_run)
     if _same(new, old):
         return stored
     return await commit(context, target, stored.name, stored, old, new, options.dry_run)
 
 
-def _check_expected(target: Target, strategy: Strategy, made: UpdatedObject, stored: StoredObject) -> None:
+def _check_update_preconditions(target: Target, strategy: Strategy, made: UpdatedObject, stored: StoredObject) -> None:
     metadata = made.object["metadata"]
     version = metadata.get("resourceVersion", "")
     if not parse_resource_version(version) and not strategy.unconditional_update:
@@ -149,7 +147,7 @@ def _validate(subresource: str, strategy: Strategy, new: Object, old: Object, ca
 
 
 def last_finalizer_removed(new: Object, old: Object, kind: str) -> bool:
-    """Whether it was only the finalizers that kept it, and there are none any more."""
+    """Whether the object is being deleted and its last finalizer is gone, so that nothing keeps it."""
     was = old["metadata"]
     if new["metadata"].get("finalizers") or "deletionTimestamp" not in was:
         return False
@@ -158,7 +156,7 @@ def last_finalizer_removed(new: Object, old: Object, kind: str) -> bool:
     return not was.get("deletionGracePeriodSeconds")
 
 
-async def _ended(
+async def _delete_finalized(
     context: RegistryContext,
     target: Target,
     stored: StoredObject,
@@ -172,13 +170,13 @@ async def _ended(
 
 
 def _same(new: Object, old: Object) -> bool:
-    """Whether nothing is different but when somebody wrote what was there already."""
+    """Whether nothing differs but times in managedFields."""
     if new.keys() != old.keys() or any(new[name] != old[name] for name in new if name != "metadata"):
         return False
-    return _timeless(new["metadata"]) == _timeless(old["metadata"])
+    return _without_times(new["metadata"]) == _without_times(old["metadata"])
 
 
-def _timeless(metadata: Object) -> Object:
+def _without_times(metadata: Object) -> Object:
     managed = metadata.get("managedFields")
     if not managed:
         return metadata
@@ -186,7 +184,7 @@ def _timeless(metadata: Object) -> Object:
     return {**metadata, "managedFields": entries}
 
 
-# -- the server's own changes ------------------------------------------------------------------------------------------
+# -- changes by the server itself --------------------------------------------------------------------------------------
 
 
 async def modify(
@@ -200,7 +198,7 @@ async def modify(
     altered: bool = True,
     request: object | None = None,
 ) -> StoredObject:
-    """Read, change, write: nothing is asked and nothing checked, as this is the server's own doing."""
+    """Read, change, write, without admission or validation: this is the server's own change."""
 
     async def attempt() -> StoredObject | Conflicted:
         stored = context.cache.get(target.resource, target.namespace, target.name)
@@ -210,7 +208,7 @@ async def modify(
         old = (None if altered else context.recent_creates.take(stored)) or stored.object(target.resource)
         new = change(stored.object(target.resource) if altered else old, stored)
         if last_finalizer_removed(new, old, target.resource.kind):
-            return await _ended(context, target, stored, old, new, dry_run, request)
+            return await _delete_finalized(context, target, stored, old, new, dry_run, request)
         if new == old:
             return stored
         return await commit(context, target, stored.name, stored, old, new, dry_run, request=request)

@@ -1,4 +1,4 @@
-"""What a caller should know though its request is fine. Kubernetes sends it in Warning headers."""
+"""Collects the warnings of a request, which HTTP sends as Warning headers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("warnings", default
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Tell whoever made the request, if somebody listens. Each text once."""
+    """Add warnings to the current request, if it collects them. Each text once."""
     collected = _COLLECTED.get()
     if collected is not None:
         collected.extend(text for text in texts if text not in collected)
 
 
-class collecting:  # noqa: N801 - used as a function, and entered by every request
-    """All warnings of the requests made inside."""
+class collecting:  # noqa: N801 - used as a function; every request enters it, so it is not a generator
+    """Collects the warnings of the requests inside of the block."""
 
     __slots__ = ("_token",)
 

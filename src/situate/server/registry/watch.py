@@ -1,4 +1,4 @@
-"""Opening a watch: from now, from a revision, or from what is there."""
+"""Opens a watch: from now, from a revision, or with the current objects first."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["open_watch"]
 async def open_watch(
     cache: Cache, target: Target, options: WatchOptions, *, wait_s: float = WAIT_S, backlog: int = BACKLOG
 ) -> ObjectWatch:
-    """410 if the revision is too old. All events after it are told, or none.
+    """A watch of all events after a revision; 410 if the revision is too old.
 
-    Without a revision, or from 0, what is there is told first as ADDED, unless that is not wanted.
+    Without a revision, or from 0, the watch starts with an ADDED event for each object, unless the options say no.
     """
     validate_watch_options(options)
     chosen = selection(target.resource, target.namespace, target.name, options.labels, options.fields)
@@ -30,17 +30,17 @@ async def open_watch(
         await wait_for(cache, revision, wait_s)
     else:
         await cache.wait_until_fresh()
-    # From here to `join` nothing waits, so nothing can happen between what was there and what comes.
+    # Nothing awaits from here to `add`, so no change can fall between the initial events and the live ones.
     cached = cache.of(target.resource)
     initial = options.initial_events if options.initial_events is not None else revision == 0
     if initial:
         prefix = prefix_of(target.resource, chosen.namespace if target.resource.namespaced else "")
-        there = list(cached.search(chosen, prefix))
-        told = _initial(there, cache.revision, options.bookmarks and options.initial_events is True)
+        current = list(cached.search(chosen, prefix))
+        events = _initial(current, cache.revision, options.bookmarks and options.initial_events is True)
     else:
-        told = _missed(cached.since(revision or cache.revision, cache.revision), chosen)
+        events = _missed(cached.since(revision or cache.revision, cache.revision), chosen)
     watch = ObjectWatch(
-        target.resource, chosen, cached.broadcaster.remove, bookmarks=options.bookmarks, initial=told, backlog=backlog
+        target.resource, chosen, cached.broadcaster.remove, bookmarks=options.bookmarks, initial=events, backlog=backlog
     )
     cached.broadcaster.add(watch)
     if options.timeout_s:
@@ -48,8 +48,8 @@ async def open_watch(
     return watch
 
 
-def _initial(there: Iterable[StoredObject], revision: int, bookmark: bool) -> Iterator[WatchEvent]:
-    for stored in there:
+def _initial(current: Iterable[StoredObject], revision: int, bookmark: bool) -> Iterator[WatchEvent]:
+    for stored in current:
         yield WatchEvent("ADDED", stored.revision, stored)
     if bookmark:
         yield WatchEvent("BOOKMARK", revision, initial_end=True)

@@ -1,8 +1,8 @@
-"""Watches: what happens to the objects that each asks about, one event after another.
+"""Watches, and the broadcaster that sends them events.
 
-An event is one value for all who hear of it, and its bytes are made once. Who hears of it is found by the resource and
-by what the watch is narrowed to, so that the agents of a thousand nodes cost each other nothing. A watch that nobody
-reads from is closed when its backlog is full; it never misses an event in the middle.
+All watches share one event value, and its bytes are encoded once. The broadcaster indexes watches by namespace, name or
+node, so that the agents of a thousand nodes cost each other nothing. A watch that nobody reads from is closed when its
+queue is full; it never skips an event.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from situate.server.resources import Resource
 __all__ = ["BACKLOG", "Change", "EventType", "Broadcaster", "WatchEvent", "ObjectWatch"]
 
 BACKLOG: Final = 16_384
-"""Events kept for a watch that nobody reads from. A burst of commits comes in one piece, so this is not small."""
+"""The length of a watch's queue. A burst of commits arrives at once, so this is not small."""
 READY_LIMIT: Final = 512
-"""Events that `ready` hands out together."""
+"""Events that `ready` returns at most."""
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 WatchScope: TypeAlias = tuple[str, str]
-"""What a watch is narrowed to: a namespace, a name in one or in any, or a node."""
+"""What a watch is limited to: a namespace, a name in one namespace or in any, or a node."""
 
 
 class Change(Struct, frozen=True, gc=False, eq=False):
@@ -44,21 +44,21 @@ class Change(Struct, frozen=True, gc=False, eq=False):
 
 
 class WatchEvent(Struct, gc=False, eq=False):
-    """One thing that a watch tells. Nothing of it changes but the lines, which are made when they are asked for."""
+    """One event of a watch. Immutable but for the cache of its encoded lines."""
 
     type: EventType
     revision: int
     stored: StoredObject | None = None
-    """The object; of DELETED, as it was last, at the revision of its end. None for BOOKMARK and ERROR."""
+    """The object; for DELETED its last state, at the revision of the deletion. None for BOOKMARK and ERROR."""
     status: dict[str, Any] | None = None
-    """Of ERROR."""
+    """For ERROR only."""
     initial_end: bool = False
-    """Of a BOOKMARK: the initial events are over, as the annotation k8s.io/initial-events-end says."""
+    """For a BOOKMARK: it ends the initial events and has the annotation k8s.io/initial-events-end."""
     lines: dict[str, bytes] | None = None
-    """By version. Ask `line`."""
+    """By API version. Use `line`."""
 
     def line(self, resource: Resource) -> bytes:
-        r"""`{"type":"ADDED","object":{...}}` and a line feed; made once for all who watch that version."""
+        r"""`{"type":"ADDED","object":{...}}` and a line feed; encoded once for all watches of that version."""
         if self.lines is None:
             self.lines = {}
         line = self.lines.get(resource.api_version)
@@ -79,9 +79,9 @@ class WatchEvent(Struct, gc=False, eq=False):
 
 
 class ObjectWatch:
-    """An async iterator of WatchEvent: what is there, if that was asked for, then what happens.
+    """An async iterator of WatchEvent: the initial events, if requested, then the changes.
 
-    Ends after its timeout, after an ERROR, and when it was not read from for too long. Close it.
+    It ends after its timeout, after an ERROR, or when its queue is full. Close it.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class ObjectWatch:
             await self._waiter
 
     def ready(self, limit: int = READY_LIMIT) -> list[WatchEvent]:
-        """What can be told without waiting, so that a burst is sent in one piece."""
+        """The events available without waiting, so that a burst is sent in one write."""
         events: list[WatchEvent] = []
         while len(events) < limit and (event := self._next()) is not None:
             events.append(event)
@@ -135,10 +135,10 @@ class ObjectWatch:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing comes after what can be told already."""
+        """Whether no more events will be queued."""
         return self._ended
 
-    # -- for the hub ---------------------------------------------------------------------------------------------------
+    # -- for the broadcaster -------------------------------------------------------------------------------------------
 
     def send(self, event: WatchEvent) -> None:
         if len(self._queue) >= self._backlog:
@@ -149,7 +149,7 @@ class ObjectWatch:
                 self._wake()
 
     def end(self, last: WatchEvent | None = None) -> None:
-        """No more events after those that are there already, and this one."""
+        """Queue no more events after this one."""
         if self._ended:
             return
         if last is not None:
@@ -175,7 +175,7 @@ class ObjectWatch:
 
 
 class Broadcaster:
-    """Who watches one resource, found by what each watch is narrowed to."""
+    """The watches of one resource, indexed by scope."""
 
     __slots__ = ("_by_name", "_by_namespace", "_by_node", "_of_all")
 
@@ -213,7 +213,7 @@ class Broadcaster:
         return [watch for watches in narrowed for same in watches.values() for watch in same]
 
     def broadcast(self, change: Change) -> None:
-        """Everybody who asked about it. An event is made once for each way it can look."""
+        """Send a change to the watches it matches. They share one event for each type."""
         made: dict[EventType, WatchEvent] = {}
         for watch in self._watches_of(change):
             event_type = event_type_of(change, watch.selection)
@@ -224,7 +224,7 @@ class Broadcaster:
                 watch.send(event)
 
     def _watches_of(self, change: Change) -> list[ObjectWatch]:
-        """Who may have to hear of it; looked for only where somebody is, as most often there are few."""
+        """Watches that may match. Skips empty indexes, since most are."""
         found: list[ObjectWatch] = []
         one = change.after or change.before
         if one is None:
@@ -237,7 +237,7 @@ class Broadcaster:
             found += self._by_name.get((one.namespace, one.name), ())
             if one.namespace:
                 found += self._by_name.get(("", one.name), ())
-        if self._by_node:  # only of pods
+        if self._by_node:  # pods only
             nodes = [stored.values[NODE_COLUMN] for stored in (change.before, change.after) if stored is not None]
             for node in dict.fromkeys(nodes):
                 found += self._by_node.get((node, ""), ())
@@ -249,7 +249,7 @@ _EVERYTHING: Final[WatchScope] = ("", "")
 
 
 def event_type_of(change: Change, selection: Selection) -> EventType | None:
-    """How a change looks to somebody who sees only what is selected; None: it does not."""
+    """The event that a change is to a watch with this selection; None: none."""
     was = change.before is not None and selection.matches(change.before)
     now = change.after is not None and selection.matches(change.after)
     if now:
@@ -258,7 +258,7 @@ def event_type_of(change: Change, selection: Selection) -> EventType | None:
 
 
 def event_of(change: Change, event_type: EventType) -> WatchEvent:
-    """What goes, or goes out of sight, is shown as it was last seen, at the revision of the change."""
+    """DELETED, also of an object that no longer matches, has its last matching state, at the revision of the change."""
     stored = change.after
     if event_type == "DELETED" and change.before is not None:
         stored = replace(change.before, revision=change.revision)
