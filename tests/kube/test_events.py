@@ -11,7 +11,7 @@ from situate.core.changes import PodRef
 from situate.core.effects import Report
 from situate.kube.client import Client
 from situate.kube.port import KubeSchedulingPort
-from situate.loop.scheduling.events import FINISH_S, PodEventRecorder
+from situate.loop.scheduling.events import FINISH_S, EventSeriesRecorder
 
 MINUTE_NS = 60_000_000_000
 WEB = PodRef("default", "web", "uid-web")
@@ -26,7 +26,7 @@ class Recorder:
         self.leads = True
         self.drops = 0
         port = KubeSchedulingPort(client, client, Seen(), host="host-1", may_write=lambda: self.leads)
-        self.events = PodEventRecorder(
+        self.events = EventSeriesRecorder(
             port, lambda: self.leads, lambda: self.now_ns, dropped=self._drop, retry_s=0.001, **options
         )
 

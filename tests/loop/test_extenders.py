@@ -23,7 +23,8 @@ from situate.core.effects import AskExtender, Bind, SetCondition, Victims
 from situate.core.engine.engine import Engine
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.loop.extenders import ANSWER_BYTES, EngineObjects, Extenders
+from situate.loop.extenders import ANSWER_BYTES, Extenders
+from situate.loop.scheduling.view import EngineView
 
 DATA = Path(__file__).parent / "data"
 WEB = PodRef("default", "web", "uid-web")
@@ -197,7 +198,7 @@ def test_what_the_engine_knows_is_what_is_sent() -> None:
     engine = Engine(config())
     engine.step(0, [NodeSeen(node("n1", cpu="1", pods="9")), PodSeen(pod("old", uid="uid-old", node_name="n1"))])
     engine.step(1, [PodSeen(pod("web", uid="uid-web", cpu="9"))])
-    objects = EngineObjects(engine)
+    objects = EngineView(engine)
     waiting, bound, where = objects.pod(WEB), objects.pod(OLD), objects.node("n1")
     assert waiting is not None
     assert waiting.metadata.uid == "uid-web"
@@ -583,7 +584,7 @@ async def driven(handler: Handler, changes: list[Change], **fields: Any) -> tupl
         managed = [{"name": GPU}]
         made = config({"urlPrefix": url, "filterVerb": "filter", "managedResources": managed, **fields})
         engine = Engine(made)
-        async with Extenders(made.extenders, EngineObjects(engine)) as extenders:
+        async with Extenders(made.extenders, EngineView(engine)) as extenders:
             driver = Driver(engine, extenders)
             driver.step(changes)
             at_once = list(driver.bound)

@@ -24,7 +24,6 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, ExtenderTLSConfig
 from situate.core.config.validate import tls_problems, uses_tls
 from situate.core.effects import AskExtender, Bind
-from situate.core.engine.engine import Engine
 from situate.core.engine.extender_interest import NANOS_PER_MS, name_of, timeout_ms, verb_of
 from situate.core.model.duration import format_duration
 from situate.core.model.field_errors import child, index
@@ -51,27 +50,6 @@ class ExtenderObjects(Protocol):
         """A pending or bound pod."""
 
     def node(self, name: str) -> Node | None: ...
-
-
-class EngineObjects:
-    """The objects as the engine knows them: with the fields that scheduling reads."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def pod(self, ref: PodRef) -> Pod | None:
-        entry = self._engine.queue.get(ref.key)
-        if entry is not None:
-            return entry.pod if entry.ref == ref else None
-        cluster = self._engine.cluster
-        row = cluster.pods.rows.get(ref.key)
-        if row is None or cluster.pods.uids[row] != ref.uid:
-            return None
-        return cluster.pods.as_object(row, cluster.node_of(ref.key))
-
-    def node(self, name: str) -> Node | None:
-        row = self._engine.cluster.nodes.rows.get(name)
-        return None if row is None else self._engine.cluster.nodes.objects[row]
 
 
 class Extenders:

@@ -8,7 +8,7 @@ from loop.scheduling.worlds import START_NS, WORLDS, Event, Opener, PortWorld, p
 from situate.core.changes import PodRef
 from situate.core.effects import Bind, Report
 from situate.loop.scheduling import events as module
-from situate.loop.scheduling.events import FINISH_S, REFRESH_S, PodEventRecorder
+from situate.loop.scheduling.events import FINISH_S, REFRESH_S, EventSeriesRecorder
 from situate.loop.scheduling.port import EventSeries, WriteOutcome
 
 SECOND_NS = 1_000_000_000
@@ -18,7 +18,7 @@ in_both_worlds = pytest.mark.parametrize("opener", WORLDS)
 
 
 class Recorder:
-    """An PodEventRecorder before a port, with what it writes."""
+    """An EventSeriesRecorder before a port, with what it writes."""
 
     def __init__(self, world: PortWorld, **options: Any) -> None:
         self.world = world
@@ -29,7 +29,7 @@ class Recorder:
         self.notes: list[str] = []
         self._write = world.port.write_event
         world.port.write_event = self.write
-        self.events = PodEventRecorder(
+        self.events = EventSeriesRecorder(
             world.port, world.may_write, world.clock, dropped=self._drop, retry_s=0.001, **options
         )
 

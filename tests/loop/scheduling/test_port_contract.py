@@ -493,6 +493,26 @@ def test_an_extender_is_asked_and_binds_what_it_is_to_bind(opener: Opener) -> No
 
 
 @in_both_worlds
+def test_an_extender_that_hangs_is_answered_for_when_the_performer_stops(opener: Opener) -> None:
+    class Hanging(Extender):
+        async def ask(self, ask: AskExtender) -> ExtenderSaid:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def scenario(world: PortWorld) -> None:
+        world.performer = world.new_performer(extenders=Hanging())
+        ref = await world.add_pod()
+        world.performer.perform([AskExtender(7, 0, "filter", ref, ("n1",))])
+        await asyncio.sleep(0)
+        world.performer.perform([AskExtender(8, 0, "filter", ref, ("n1",))])
+        assert await world.performer.drain(1)
+        assert world.told == [ExtenderSaid(7, problem=STOPPING), ExtenderSaid(8, problem=STOPPING)]
+        assert not world.performer.busy
+
+    play(opener, scenario)
+
+
+@in_both_worlds
 def test_without_extenders_asking_one_is_answered_all_the_same(opener: Opener) -> None:
     async def scenario(world: PortWorld) -> None:
         ref = await world.add_pod()

@@ -23,7 +23,7 @@ from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import EventSeries, SchedulingPort, WriteOutcome
 from situate.wire.bodies import NANOS
 
-__all__ = ["FINISH_S", "REFRESH_S", "PodEventRecorder"]
+__all__ = ["FINISH_S", "REFRESH_S", "EventSeriesRecorder"]
 
 WAITING: Final = 16_384
 """How many events may wait to be written. More are dropped."""
@@ -49,7 +49,7 @@ class _EventWrite:
     refresh: bool
 
 
-class PodEventRecorder:
+class EventSeriesRecorder:
     """Writes events through a port; those about one pod in order."""
 
     def __init__(

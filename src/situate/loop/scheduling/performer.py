@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, TypeAlias, assert_never
 
@@ -39,7 +39,7 @@ from situate.core.model.pod import Pod
 from situate.loop.drive import describe_error
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
-from situate.loop.scheduling.events import PodEventRecorder
+from situate.loop.scheduling.events import EventSeriesRecorder
 from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
 from situate.loop.scheduling.view import ClusterView
@@ -120,7 +120,7 @@ class Performer:
         self._extenders = extenders
         self._metrics = metrics or _NoMetrics()
         self._volumes = VolumeBinder(port, objects, self._answer_volumes, may_write, volume_timeouts_s)
-        self._events = PodEventRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
+        self._events = EventSeriesRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
         limits = port.limits
         self._lanes: Lanes[_Work] = Lanes(
             {
@@ -132,7 +132,8 @@ class Performer:
         self._binding: dict[str, int] = {}
         """By pod: the attempt whose bind has no answer yet."""
         self._evicting: set[str] = set()
-        self._asking: dict[asyncio.Task[None], AskExtender] = {}
+        self._asking: dict[int, asyncio.Task[None]] = {}
+        """Calls of extenders that have no answer yet."""
         self._closed = False
 
     @property
@@ -179,8 +180,9 @@ class Performer:
                 self._answer_evict(EvictFailed(work.evict.victim, STOPPING))
         done = await self._lanes.idle(timeout_s)
         self._lanes.cancel()
-        for task in self._asking:
+        for number, task in list(self._asking.items()):
             task.cancel()
+            self._answer_ask(ExtenderSaid(number, problem=STOPPING))
         done &= await self._volumes.drain(max(0.0, deadline - clock()))
         return await self._events.drain(max(0.0, deadline - clock())) and done
 
@@ -326,20 +328,21 @@ class Performer:
         if self._closed or self._extenders is None:
             self._tell([ExtenderSaid(ask.ask, problem=STOPPING if self._closed else NO_EXTENDERS)])
             return
-        task = asyncio.get_running_loop().create_task(self._run_ask(ask, self._extenders.ask(ask)))
-        self._asking[task] = ask
-        task.add_done_callback(self._asking.pop)
+        self._asking[ask.ask] = asyncio.get_running_loop().create_task(self._run_ask(self._extenders, ask))
 
-    async def _run_ask(self, ask: AskExtender, asking: Awaitable[ExtenderSaid]) -> None:
-        answer = ExtenderSaid(ask.ask, problem=STOPPING)
+    async def _run_ask(self, extenders: Extenders, ask: AskExtender) -> None:
         self._metrics.under_way("extender", 1)
         try:
-            answer = await asking
+            answer = await extenders.ask(ask)
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("An extender could not be asked", pod=ask.pod.key, err=describe_error(error))
+            _log.error("An extender could not be called", pod=ask.pod.key, err=describe_error(error))
             answer = ExtenderSaid(ask.ask, problem=repr(error))
         finally:
             self._metrics.under_way("extender", -1)
+        self._answer_ask(answer)
+
+    def _answer_ask(self, answer: ExtenderSaid) -> None:
+        if self._asking.pop(answer.ask, None) is not None:
             if answer.problem:
                 self._metrics.failed("extender")
             self._tell([answer])

@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import Protocol
 
 from situate.core.changes import PodRef
+from situate.core.engine.engine import Engine
 from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from situate.loop.extenders import EngineObjects
+from situate.loop.extenders import ExtenderObjects
 
 __all__ = ["ClusterView", "EngineView"]
 
 
-class ClusterView(Protocol):
+class ClusterView(ExtenderObjects, Protocol):
     @property
     def storage_version(self) -> int:
         """Moves with every change of a volume or claim."""
-
-    def pod(self, ref: PodRef) -> Pod | None: ...
-
-    def node(self, name: str) -> Node | None: ...
 
     def volume(self, name: str) -> PersistentVolume | None: ...
 
@@ -35,8 +32,25 @@ class ClusterView(Protocol):
         """The pod's scheduler, and the version in which a pending pod was last seen; "" where that is not known."""
 
 
-class EngineView(EngineObjects):
-    """The cluster as an engine knows it."""
+class EngineView:
+    """The cluster as an engine knows it: objects with the fields that scheduling reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def pod(self, ref: PodRef) -> Pod | None:
+        entry = self._engine.queue.get(ref.key)
+        if entry is not None:
+            return entry.pod if entry.ref == ref else None
+        cluster = self._engine.cluster
+        row = cluster.pods.rows.get(ref.key)
+        if row is None or cluster.pods.uids[row] != ref.uid:
+            return None
+        return cluster.pods.as_object(row, cluster.node_of(ref.key))
+
+    def node(self, name: str) -> Node | None:
+        row = self._engine.cluster.nodes.rows.get(name)
+        return None if row is None else self._engine.cluster.nodes.objects[row]
 
     @property
     def storage_version(self) -> int:
