@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from situate.kube.access import Access
     from situate.kube.client import Client
 
-__all__ = ["DIRECTORY", "KUBECONFIG", "access_to", "loop_factory", "until_stopped", "with_client"]
-
 DIRECTORY: Final = Path(".situate")
 """Where `situate up` keeps its cluster by default."""
 KUBECONFIG: Final = "kubeconfig"

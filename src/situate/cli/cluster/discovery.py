@@ -15,8 +15,6 @@ from situate.wire.errors import InputError
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = ["ApiResource", "ApiResources", "read_resources", "split_names"]
-
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:

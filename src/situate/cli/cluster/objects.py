@@ -12,8 +12,6 @@ from situate.kube.errors import ApiError
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = ["PAGE", "get_object", "list_objects", "unless_refused"]
-
 PAGE: Final = 5_000
 """How many objects a page of a list has at most."""
 

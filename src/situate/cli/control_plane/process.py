@@ -59,8 +59,6 @@ from situate.store.errors import StoreError
 from situate.store.open import open_store
 from situate.wire.errors import InputError
 
-__all__ = ["run"]
-
 STORE_FILE: Final = "store.db"
 ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"

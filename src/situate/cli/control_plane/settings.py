@@ -14,8 +14,6 @@ from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Logging
 from situate.server.placing.snapshot_lag import BOUND_S
 
-__all__ = ["ControlPlaneSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneSettings:

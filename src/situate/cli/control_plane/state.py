@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from situate import __version__
 
-__all__ = ["read_state", "remove_state", "write_state"]
-
 STATE: Final = "server.json"
 
 

@@ -23,8 +23,6 @@ from situate.core.model.validate import first_problem
 from situate.core.state.cluster import Cluster
 from situate.wire.objects import KINDS, Source, read_objects
 
-__all__ = ["NO_POD", "ClusterObjects", "read_files"]
-
 NO_POD: Final = "\0"
 """No pod has this name: for commands that do not ask about one pod."""
 _RECORDS: Final = ("Event", "PlacementDecision")

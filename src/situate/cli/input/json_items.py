@@ -14,8 +14,6 @@ from situate.wire.objects import Source
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["KIND", "objects_containing", "raw_items"]
-
 KIND: Final = re.compile(rb'\s*\{\s*"apiVersion":\s*"([^"]+)",\s*"kind":\s*"(\w+)"')
 """How an API server and kubectl begin an object."""
 _BEGIN: Final = re.compile(

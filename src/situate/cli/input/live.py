@@ -22,8 +22,6 @@ from situate.wire.watch import Reader
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = ["read_live", "read_pod_records"]
-
 NEEDED: Final = ("pods", "nodes")
 """Without these there is no answer."""
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -13,8 +13,6 @@ from situate.wire.errors import InputError
 from situate.wire.objects import Source
 from situate.wire.yaml import load_yaml
 
-__all__ = ["Manifest", "at_path", "manifests_in", "read_manifests", "unique"]
-
 MAX_LISTS: Final = 10
 """Lists in lists in lists."""
 NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -9,8 +9,6 @@ from situate.cli.output.text import plural
 from situate.core.model.pod import Pod, PodSpec
 from situate.core.state.cluster import FINISHED_PHASES
 
-__all__ = ["ignored_note", "notes_on", "pod_affinity_selects_namespaces", "refused_notes", "uses_claims"]
-
 
 def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: Iterable[str] = ()) -> list[str]:
     """`needed` are the kinds that the answer depends on, each with what follows if the input has none of them.

@@ -19,17 +19,6 @@ from situate.wire.objects import decode_checked
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = [
-    "KIND_NAMES",
-    "REPLICATED",
-    "WORKLOADS",
-    "PodWorkload",
-    "list_manifests",
-    "list_workloads",
-    "pod_workload",
-    "workload_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class _Kind:

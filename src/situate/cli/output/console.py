@@ -10,8 +10,6 @@ from situate.cli.output.text import terminal_width, uses_colour
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["NARROWEST", "WIDTH", "canvas", "drawn"]
-
 WIDTH: Final = 100
 """In characters, where the output is not a terminal."""
 NARROWEST: Final = 60

@@ -9,8 +9,6 @@ from situate.core.engine.framework import Framework
 from situate.core.plugins.cost import Cost
 from situate.core.plugins.support.prices import Bill, PriceList, money
 
-__all__ = ["as_values", "before_and_after", "price_list"]
-
 
 def price_list(profiles: Mapping[str, Framework]) -> PriceList | None:
     """The prices of the first profile that the plugin Cost scores for; None if there is none."""

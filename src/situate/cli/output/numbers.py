@@ -7,8 +7,6 @@ from typing import Final
 from situate.core.changes import Millis
 from situate.sim.whatif.figures import Money
 
-__all__ = ["NONE", "count", "money_text", "quantity", "share", "span"]
-
 NONE: Final = "-"
 _BYTES: Final = ("memory", "ephemeral-storage")
 

@@ -18,8 +18,6 @@ from situate.wire.objects import Source, decode_checked
 if TYPE_CHECKING:
     from situate.kube.client import Client
 
-__all__ = ["CheckInput", "read_files", "read_live"]
-
 LISTS: Final = {
     ("", "Node"): "/api/v1/nodes",
     ("", "Namespace"): "/api/v1/namespaces",

@@ -13,8 +13,9 @@ from situate.cli.commands.check.rules import (
     NO_REQUESTS,
     NODE_NAME,
     TOGETHER,
-    CheckRule,
     Finding,
+    Row,
+    findings,
 )
 from situate.cli.input.workloads import REPLICATED, PodWorkload
 from situate.core.explain.formatting import requirement_text, term_text
@@ -33,20 +34,11 @@ FIXED: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 def check_pods(read: CheckInput) -> Iterator[Finding]:
     classes = priority_classes(read.priority_classes).by_name if read.priority_classes else None
     for one in read.workloads:
-        yield from _resources(one)
-        yield from _node_name(one)
-        yield from _apart(one)
-        yield from _contradictions(one)
-        yield from _company(one, read)
-        if classes is not None:
-            yield from _priority(one, classes)
+        rows = [*_resources(one), *_node_name(one), *_apart(one), *_contradictions(one), *_company(one, read)]
+        yield from findings(one, [*rows, *_priority(one, classes)])
 
 
-def found(rule: CheckRule, one: PodWorkload, field: str, problem: str, change: str) -> Finding:
-    return Finding(rule, one.subject, one.file, f"{one.path}.{field}", problem, change)
-
-
-def _resources(one: PodWorkload) -> Iterator[Finding]:
+def _resources(one: PodWorkload) -> Iterator[Row]:
     spec = one.pod.spec
     pod_level = spec.resources.requests if spec.resources is not None else {}
     pod_limits = spec.resources.limits if spec.resources is not None else {}
@@ -54,17 +46,15 @@ def _resources(one: PodWorkload) -> Iterator[Finding]:
         asked, limits = container.resources.requests, container.resources.limits
         missing = [name for name in CPU_AND_MEMORY if name not in asked and name not in pod_level]
         if missing:
-            yield found(
+            yield (
                 NO_REQUESTS,
-                one,
                 f"{where}.resources.requests",
                 f"requests no {' and '.join(missing)}: the scheduler assumes next to nothing, whatever it uses",
                 f"set {', '.join(f'requests.{name}' for name in missing)} to what it uses",
             )
         if "memory" not in limits and "memory" not in pod_limits:
-            yield found(
+            yield (
                 NO_LIMITS,
-                one,
                 f"{where}.resources.limits",
                 "has no memory limit: it can use up the memory of all other pods on its node",
                 "set limits.memory",
@@ -80,12 +70,11 @@ def _containers(one: PodWorkload) -> Iterator[tuple[Container, str]]:
             yield container, f"initContainers[{container.name}]"
 
 
-def _node_name(one: PodWorkload) -> Iterator[Finding]:
+def _node_name(one: PodWorkload) -> Iterator[Row]:
     name = one.pod.spec.node_name
     if name and not one.from_server:
-        yield found(
+        yield (
             NODE_NAME,
-            one,
             "nodeName",
             f"is set to {name}: no scheduler checks whether it fits there",
             "remove it; to prefer or require nodes, use affinity.nodeAffinity",
@@ -98,23 +87,22 @@ def terms_of(one: PodWorkload) -> tuple[AffinityTerm, ...]:
     return compile_class(0, b"", one.pod, group, Vocab(FIXED)).terms
 
 
-def _apart(one: PodWorkload) -> Iterator[Finding]:
+def _apart(one: PodWorkload) -> Iterator[Row]:
     if one.kind not in REPLICATED or one.replicas < 2 or one.pod.spec.topology_spread_constraints:
         return
     labels = one.pod.metadata.labels
     anti = (TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY)
     if any(term.kind in anti and term.pods.selector.matches(labels) for term in terms_of(one)):
         return
-    yield found(
+    yield (
         TOGETHER,
-        one,
         "topologySpreadConstraints",
         f"nothing spreads its {one.replicas} replicas: all may be on one node, and fail with it",
         "add a topologySpreadConstraint by kubernetes.io/hostname or topology.kubernetes.io/zone for its own labels",
     )
 
 
-def _contradictions(one: PodWorkload) -> Iterator[Finding]:
+def _contradictions(one: PodWorkload) -> Iterator[Row]:
     """Terms that no node of any cluster could match."""
     terms = required_terms(one.pod.spec)
     entries = selector_entries(one.pod.spec)
@@ -124,10 +112,10 @@ def _contradictions(one: PodWorkload) -> Iterator[Finding]:
     read = parse_terms(terms)
     clashes = [_clash((*entries, *term.labels)) for term in read]
     if not read:
-        yield found(IMPOSSIBLE, one, field, "none of its terms can match a node", "correct or remove it")
+        yield IMPOSSIBLE, field, "none of its terms can match a node", "correct or remove it"
     elif all(clashes):
         pairs = "; ".join(f"{requirement_text(a)} and {requirement_text(b)}" for a, b in filter(None, clashes))
-        yield found(IMPOSSIBLE, one, field, f"contradicts itself: {pairs}", "remove one of each pair")
+        yield IMPOSSIBLE, field, f"contradicts itself: {pairs}", "remove one of each pair"
 
 
 def _clash(requirements: Sequence[Requirement]) -> tuple[Requirement, Requirement] | None:
@@ -153,16 +141,15 @@ def _exclude(one: Requirement, other: Requirement) -> bool:
     return False
 
 
-def _company(one: PodWorkload, read: CheckInput) -> Iterator[Finding]:
+def _company(one: PodWorkload, read: CheckInput) -> Iterator[Row]:
     """Required affinity to pods that do not exist, and affinity and anti-affinity to the same pods."""
     spaces = {space.metadata.name: space.metadata.labels for space in read.namespaces}
     terms = terms_of(one)
     for number, term in enumerate(term for term in terms if term.kind is TermKind.REQUIRED_AFFINITY):
         field = f"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]"
         if not any(_selects(term, other, spaces) for other in read.workloads):
-            yield found(
+            yield (
                 IMPOSSIBLE,
-                one,
                 field,
                 f"requires {term_text(term.pods)} nearby, but no pod or template in the input matches",
                 "correct the selector, or deploy those pods first",
@@ -170,9 +157,8 @@ def _company(one: PodWorkload, read: CheckInput) -> Iterator[Finding]:
         for other in terms:
             same = (other.pods, other.topology_key) == (term.pods, term.topology_key)
             if other.kind is TermKind.REQUIRED_ANTI_AFFINITY and same:
-                yield found(
+                yield (
                     IMPOSSIBLE,
-                    one,
                     field,
                     f"requires {term_text(term.pods)} nearby by {term.topology_key}, and excludes the same",
                     "remove the affinity or the anti-affinity",
@@ -183,12 +169,11 @@ def _selects(term: AffinityTerm, other: PodWorkload, spaces: Mapping[str, Mappin
     return term.pods.matches(other.namespace, other.pod.metadata.labels, spaces)
 
 
-def _priority(one: PodWorkload, classes: Iterable[str]) -> Iterator[Finding]:
+def _priority(one: PodWorkload, classes: Iterable[str] | None) -> Iterator[Row]:
     name = one.pod.spec.priority_class_name
-    if name and name not in classes:
-        yield found(
+    if name and classes is not None and name not in classes:
+        yield (
             NO_PRIORITY,
-            one,
             "priorityClassName",
             f"no PriorityClass has the name {name}: the API server refuses its pods",
             f"create the PriorityClass {name}, or use one of {', '.join(sorted(classes))}",

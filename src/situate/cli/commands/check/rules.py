@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Final
+
+from situate.cli.input.workloads import PodWorkload
 
 
 @unique
@@ -54,3 +57,12 @@ class Finding:
     field: str
     problem: str
     change: str
+
+
+Row = tuple[CheckRule, str, str, str]
+"""Of one workload: the rule, the field within the pod's spec, the problem and the change."""
+
+
+def findings(one: PodWorkload, rows: Iterable[Row]) -> Iterator[Finding]:
+    for rule, field, problem, change in rows:
+        yield Finding(rule, one.subject, one.file, f"{one.path}.{field}", problem, change)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from situate.cli.commands.conformance.comparison import Comparison, compare, profiles_of
 from situate.wire.errors import InputError
@@ -97,8 +98,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, str, Comparison]]:
-    import msgspec
-
     pairs = zip_longest(_lines(scenarios), _lines(verdicts))
     for number, (scenario_line, verdict_line) in enumerate(pairs, 1):
         if scenario_line is None or verdict_line is None:
@@ -132,7 +131,5 @@ def _lines_of(name: str, comparison: Comparison) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    import msgspec
-
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final
@@ -11,6 +11,7 @@ import numpy as np
 
 from situate.core.contract import status_code
 from situate.core.engine.decision import Decision
+from situate.core.explain.explanation import NodeScores
 from situate.core.place.diagnosis import Diagnosis
 
 EXAMPLES: Final = 3
@@ -30,15 +31,6 @@ class RefusalSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeScore:
-    """A node that fits: its weighted scores by plugin, and their sum."""
-
-    node: str
-    total: int
-    scores: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class RefusedNode:
     """A node that does not fit: which plugin refused it first, and why."""
 
@@ -54,15 +46,15 @@ class PodSummary:
 
     node_count: int
     feasible: int
-    chosen: NodeScore | None
-    runner_up: NodeScore | None
+    chosen: NodeScores | None
+    runner_up: NodeScores | None
     refused: tuple[RefusalSummary, ...]
     """Empty, too, at a lower level of detail."""
     message: str
     """The text of the FailedScheduling event; empty if a node fits."""
     remedy: str
     """What preemption found: the end of the message."""
-    every_node: tuple[NodeScore | RefusedNode, ...] | None
+    every_node: tuple[NodeScores | RefusedNode, ...] | None
     """In node order; None at a lower level of detail."""
 
 
@@ -90,15 +82,15 @@ def summarise(decision: Decision, names: Sequence[str], row: int | None, detail:
     )
 
 
-def _ranked(decision: Decision, names: Sequence[str], row: int) -> NodeScore:
+def _ranked(decision: Decision, names: Sequence[str], row: int) -> NodeScores:
     scored = decision.scored
     if scored is None:
         raise LookupError(f"node row {row} has no score")
     scores = {plugin: int(column[row]) for plugin, column in scored.by_plugin.items()}
-    return NodeScore(names[row], int(scored.total[row]), scores)
+    return NodeScores(names[row], int(scored.total[row]), scores)
 
 
-def _runner_up(decision: Decision, names: Sequence[str], row: int) -> NodeScore | None:
+def _runner_up(decision: Decision, names: Sequence[str], row: int) -> NodeScores | None:
     """The best of the others, the first in node order among equals."""
     others = decision.filtered.feasible.copy()
     others[row] = False
@@ -125,9 +117,9 @@ def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[RefusalSummary
     return tuple(sorted(found, key=lambda one: (-one.count, one.plugin, one.reason, one.code)))
 
 
-def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[NodeScore | RefusedNode, ...]:
+def _every_node(decision: Decision, names: Sequence[str], feasible: list[int]) -> tuple[NodeScores | RefusedNode, ...]:
     diagnosis = decision.diagnosis
-    found: dict[int, NodeScore | RefusedNode] = {row: _ranked(decision, names, row) for row in feasible}
+    found: dict[int, NodeScores | RefusedNode] = {row: _ranked(decision, names, row) for row in feasible}
     for row, refusal in diagnosis.refusals.items():
         found[row] = RefusedNode(names[row], refusal.plugin, refusal.code, refusal.reasons)
     for row in np.flatnonzero(diagnosis.absent).tolist():

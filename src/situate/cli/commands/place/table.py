@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
-from situate.cli.commands.place.summary import EXAMPLES, NodeScore, PodSummary, RefusalSummary
+from situate.cli.commands.place.summary import EXAMPLES, PodSummary, RefusalSummary
 from situate.cli.output.console import WIDTH, canvas, drawn
 from situate.cli.output.money import before_and_after
 from situate.cli.output.text import plural, printable
+from situate.core.explain.explanation import NodeScores
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -99,7 +100,7 @@ def _written(placement: Placement) -> str:
     return "".join(f"; {key.rpartition('/')[2]}: {value}" for key, value in placement.annotations)
 
 
-def _compared(chosen: NodeScore, runner_up: NodeScore) -> str:
+def _compared(chosen: NodeScores, runner_up: NodeScores) -> str:
     ahead = chosen.total - runner_up.total
     return f"{ahead} ahead of {runner_up.node}" if ahead else f"tied with {runner_up.node}, the first wins"
 
@@ -120,7 +121,7 @@ def details(placement: Placement) -> list[str]:
         return []
     lines = []
     if summary.chosen is not None:
-        scores = (f"{plugin} {score}" for plugin, score in summary.chosen.scores.items())
+        scores = (f"{plugin} {score}" for plugin, score in summary.chosen.plugins.items())
         lines.append(f"scores: {', '.join(scores) or 'none'}")
     by_reason: dict[str, list[RefusalSummary]] = {}
     for one in summary.refused:

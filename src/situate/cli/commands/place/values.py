@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
-from situate.cli.commands.place.summary import NodeScore, PodSummary, RefusalSummary, RefusedNode
+from situate.cli.commands.place.summary import PodSummary, RefusalSummary, RefusedNode
 from situate.cli.output import money
+from situate.core.explain.explanation import NodeScores
 
 
 def as_values(rehearsed: Rehearsed) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def _pod(placement: Placement) -> dict[str, Any]:
         "outcome": placement.outcome.value,
         "node": placement.node or None,
         "score": None if ranked is None else ranked.total,
-        "scores": None if ranked is None else dict(ranked.scores),
+        "scores": None if ranked is None else dict(ranked.plugins),
         "runnerUp": None,
         "feasible": None,
         "refusals": [],
@@ -55,12 +56,12 @@ def _found(summary: PodSummary) -> dict[str, Any]:
         "refusals": [_refused(one) for one in summary.refused],
     }
     if summary.every_node is not None:
-        values["nodes"] = [_ranked(one) if isinstance(one, NodeScore) else _node(one) for one in summary.every_node]
+        values["nodes"] = [_ranked(one) if isinstance(one, NodeScores) else _node(one) for one in summary.every_node]
     return values
 
 
-def _ranked(ranked: NodeScore) -> dict[str, Any]:
-    return {"node": ranked.node, "score": ranked.total, "scores": dict(ranked.scores)}
+def _ranked(ranked: NodeScores) -> dict[str, Any]:
+    return {"node": ranked.node, "score": ranked.total, "scores": dict(ranked.plugins)}
 
 
 def _refused(refused: RefusalSummary) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from msgspec import structs
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import with_client
@@ -151,7 +152,7 @@ def plan_options(command: F) -> F:
 
 
 def workload_file_option(command: F) -> F:
-    text = "A manifest with the pod or its template."
+    text = "A manifest with the pod or its template (repeatable)."
     return click.option("-w", "--workload", "files", multiple=True, metavar="FILE", help=text)(command)
 
 
@@ -310,13 +311,11 @@ def copied_pod(pod: Pod) -> tuple[Pod, list[str]]:
 
     Each copy gets its own claims, whose volumes are unknown here.
     """
-    from msgspec.structs import replace
-
     kept = tuple(volume for volume in pod.spec.volumes if not _is_own_claim(pod, volume))
     if len(kept) == len(pod.spec.volumes):
         return pod, []
     note = "assumes that claims of a pod's own are provisioned wherever it goes"
-    return replace(pod, spec=replace(pod.spec, volumes=kept)), [note]
+    return structs.replace(pod, spec=structs.replace(pod.spec, volumes=kept)), [note]
 
 
 def _is_own_claim(pod: Pod, volume: Volume) -> bool:

@@ -40,11 +40,12 @@ def shapes_for(
     if file is not None:
         found = _from_file(file, read.prices)
     elif like:
-        found = [_like(read, name) for name in dict.fromkeys(like)]
+        found = [_shape_of(f"{name}-like", read.node(name), read.prices) for name in dict.fromkeys(like)]
     elif group_by is not None:
         found = _by_label(read, group_by)
     else:
-        found = _all(read)
+        alike = [read.node(name) for _, name in shapes(read.objects.nodes)]
+        found = [_shape_of(f"{node.metadata.name}-like", node, read.prices) for node in alike]
     if not found:
         raise BadInput(f"{read.where}: no node to take a shape from: give --shapes FILE")
     found = [one for shape in found for one in _in_zones(shape, zones)]
@@ -61,10 +62,6 @@ def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
     return made or [shape]
 
 
-def _like(read: PlanInput, name: str) -> NodeTemplate:
-    return _shape_of(f"{name}-like", read.node(name), read.prices)
-
-
 def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
     first: dict[str, Node] = {}
     for node in read.objects.nodes:
@@ -74,11 +71,6 @@ def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
     if not first:
         raise BadInput(f"{read.where}: no node has the label {label}")
     return [_shape_of(value, node, read.prices) for value, node in sorted(first.items())]
-
-
-def _all(read: PlanInput) -> list[NodeTemplate]:
-    nodes = {node.metadata.name: node for node in read.objects.nodes}
-    return [_shape_of(f"{like}-like", nodes[like], read.prices) for _, like in shapes(read.objects.nodes)]
 
 
 def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
@@ -104,11 +96,10 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
         else:
             items = document["items"] if isinstance(document.get("items"), list) else [document]
             found += [_node(one, file, prices) for one in items]
-    names: dict[str, None] = {}
-    for shape in found:
-        if shape.name in names:
-            raise InputError(f'Duplicate value: "{shape.name}"', file=file, path="shapes")
-        names[shape.name] = None
+    names = [shape.name for shape in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f'Duplicate value: "{name}"', file=file, path="shapes")
     if not found:
         raise InputError("has no shapes: expected a list `shapes`, or Node objects", file=file)
     return found

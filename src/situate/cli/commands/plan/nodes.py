@@ -18,6 +18,7 @@ from situate.cli.commands.plan.input import (
     plan_notes,
     plan_options,
     read_input,
+    workload_file_option,
     workloads_in,
 )
 from situate.cli.commands.plan.node_shapes import shapes_for
@@ -39,14 +40,7 @@ MOST_PODS: Final = 100_000
 
 
 @click.command()
-@click.option(
-    "-w",
-    "--workload",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="What is to run (repeatable); default: the pending pods.",
-)
+@workload_file_option
 @click.option("--all-pods", is_flag=True, help="Place all pods of the cluster on new nodes only: could it be smaller?")
 @click.option("--from-empty", is_flag=True, help="Ignore existing nodes and their free room.")
 @click.option("--shapes", "file", metavar="FILE", help="Shapes of nodes, with prices; default: the cluster's.")

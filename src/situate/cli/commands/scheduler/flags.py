@@ -13,8 +13,6 @@ import click
 
 from situate.cli.options import Option, combined
 
-__all__ = ["FLAGS", "KUBERNETES", "NO_EFFECT", "scheduler_flags"]
-
 KUBERNETES: Final = "v1.36"
 """The release whose kube-scheduler this one behaves like."""
 SECOND: Final = 1_000_000_000

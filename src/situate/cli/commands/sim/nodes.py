@@ -11,8 +11,6 @@ from typing import Final
 from situate.cli.commands.sim import Worlds
 from situate.sim.nodes.world import NodeWorldResult, run
 
-__all__ = ["node_worlds", "without_logs"]
-
 SHOWN: Final = 60
 """How many lines of the log are shown before the first violation."""
 

@@ -11,8 +11,6 @@ from html import escape
 from math import ceil, floor, log10
 from typing import Final
 
-__all__ = ["Curve", "bars", "clock", "curves", "heat_map", "ramp", "stacked"]
-
 WIDTH: Final = 560
 HEIGHT: Final = 230
 LEFT: Final = 46

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["progress_bars"]
-
 Report = Callable[[int, int], None]
 """Receives how many pods have arrived, of how many."""
 

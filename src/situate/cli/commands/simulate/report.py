@@ -15,8 +15,6 @@ from situate.cli.output.numbers import count, money_text, share, span
 if TYPE_CHECKING:
     from situate.sim.whatif.figures import Figures, PendingPods
 
-__all__ = ["page"]
-
 COLOURS: Final = 6
 """How many configurations have a colour of their own."""
 REASONS: Final = 7

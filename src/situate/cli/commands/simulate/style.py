@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["STYLE"]
-
 _LIGHT: Final = """
 --page:#f6f7f9;--card:#fff;--ink:#1c2430;--soft:#5b6675;--faint:#8b95a3;--edge:#e3e7ed;--grid:#eceff3;--track:#f0f2f6;
 --k0:#2e6fd9;--k1:#d9641e;--k2:#14906c;--k3:#9b4bb8;--k4:#b58a00;--k5:#c0395e;

@@ -13,8 +13,6 @@ from situate.cli.output.text import printable
 if TYPE_CHECKING:
     from situate.sim.whatif.figures import Figures, ResourceUsage, SpreadFigures
 
-__all__ = ["rows_of", "table"]
-
 Row = tuple[str, list[str]]
 """A label and its value for each configuration; without values, a heading."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from situate.core.changes import Millis
     from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
 
-__all__ = ["Simulated", "as_values"]
-
 DIGITS: Final = 6
 
 
