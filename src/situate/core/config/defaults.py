@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from situate.core.config.merge import merge_plugins
 from situate.core.config.types import (
-    ClientConnection,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
@@ -17,9 +16,12 @@ from situate.core.config.types import (
     Plugins,
     PluginSet,
 )
+from situate.core.model.base import Model
 from situate.core.model.pod import DEFAULT_SCHEDULER
 from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.table import ARGS, BUILT_IN, FILTER, SCORE
+
+S = TypeVar("S", bound=Model)
 
 # The extension points that each built-in plugin implements.
 BUILT_IN_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
@@ -46,35 +48,17 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
     contention = config.enable_contention_profiling
     return replace(
         config,
-        leader_election=_leader_election(config.leader_election),
-        client_connection=_client_connection(config.client_connection),
+        leader_election=_filled(config.leader_election, *LeaderElection.__struct_fields__[1:]),
+        client_connection=_filled(config.client_connection, "content_type", "qps", "burst"),
         enable_contention_profiling=config.enable_profiling if contention is None else contention,
         profiles=tuple(_profile(profile) for profile in _named(config.profiles)),
     )
 
 
-def _leader_election(given: LeaderElection) -> LeaderElection:
-    """Zero and empty values count as absent."""
-    default = LeaderElection()
-    return replace(
-        given,
-        lease_duration=given.lease_duration or default.lease_duration,
-        renew_deadline=given.renew_deadline or default.renew_deadline,
-        retry_period=given.retry_period or default.retry_period,
-        resource_lock=given.resource_lock or default.resource_lock,
-        resource_name=given.resource_name or default.resource_name,
-        resource_namespace=given.resource_namespace or default.resource_namespace,
-    )
-
-
-def _client_connection(given: ClientConnection) -> ClientConnection:
-    default = ClientConnection()
-    return replace(
-        given,
-        content_type=given.content_type or default.content_type,
-        qps=given.qps or default.qps,
-        burst=given.burst or default.burst,
-    )
+def _filled(given: S, *names: str) -> S:
+    """Zero and empty values of these fields count as absent."""
+    default = type(given)()
+    return replace(given, **{name: getattr(given, name) or getattr(default, name) for name in names})
 
 
 def _named(profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerProfile]:

@@ -32,21 +32,8 @@ _HTTPS: Final = "https://"
 _NO_CA: Final = "https needs caFile or caData; or insecure: true, and then anybody can answer in the extender's place"
 _INSECURE_WITH_CA: Final = "specifying a root certificates file with the insecure flag is not allowed"
 
-# Where to look for removed plugins: not under multiPoint, where they are simply unknown.
-_POINTS_LOOKED_AT: Final = (
-    ("preEnqueue", "pre_enqueue"),
-    ("queueSort", "queue_sort"),
-    ("preFilter", "pre_filter"),
-    ("filter", "filter"),
-    ("postFilter", "post_filter"),
-    ("preScore", "pre_score"),
-    ("score", "score"),
-    ("reserve", "reserve"),
-    ("permit", "permit"),
-    ("preBind", "pre_bind"),
-    ("bind", "bind"),
-    ("postBind", "post_bind"),
-)
+# Where to look for removed plugins: not under multiPoint and the points after it, where they are simply unknown.
+_POINTS_LOOKED_AT: Final = tuple(zip(Plugins.__struct_encode_fields__, Plugins.__struct_fields__, strict=True))[:12]
 
 
 def validate(config: KubeSchedulerConfiguration) -> list[str]:

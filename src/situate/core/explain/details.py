@@ -19,10 +19,10 @@ from situate.core.state.view import View
 
 
 def details_of(
-    profile: Profile, pod: PodClass, view: View, said: PluginVerdict, rows: Mask | None = None
+    profile: Profile, pod: PodClass, view: View, said: PluginVerdict, rows: Mask
 ) -> tuple[VerdictDetail, ...]:
-    """The details of a verdict, on all of its rows or on some of them."""
-    where = np.flatnonzero(said.rows if rows is None else said.rows & rows)
+    """The details of a verdict on some of its rows."""
+    where = np.flatnonzero(said.rows & rows)
     if not len(where):
         return ()
     found: list[VerdictDetail] = []

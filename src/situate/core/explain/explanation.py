@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from situate.core.contract import Wake, status_code
+from situate.core.contract import Wake
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
 from situate.core.explain.detail import NAMED, VerdictDetail
@@ -24,6 +24,7 @@ from situate.core.place.scoring import Scored
 from situate.core.plugins.scheduling_gates import SchedulingGates
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 MAX_SCORED_NODES: Final = 10
@@ -236,21 +237,23 @@ def _verdicts(deciding: Framework, kind: PodClass, view: View, found: Verdicts) 
         for said in found.said:
             if said.plugin == plugin:
                 first = int(np.count_nonzero(said.rows & left))
-                told.append(_verdict(deciding, kind, view, said, first))
+                told.append(_verdict(deciding, kind, view, said, said.rows, first))
         left &= ~refused
     return told
 
 
-def _verdict(deciding: Framework, kind: PodClass, view: View, said: PluginVerdict, first: int) -> Verdict:
-    rows = np.flatnonzero(said.rows)
+def _verdict(deciding: Framework, kind: PodClass, view: View, said: PluginVerdict, where: Mask, first: int) -> Verdict:
+    """The verdict on some of its rows. One that rejects the whole pod has details only for a single node."""
+    rows = np.flatnonzero(where)
+    detailed = not said.of_pod or said.plugin == "NodeAffinity" or where is not said.rows
     return Verdict(
         plugin=said.plugin,
         text=said.text,
         count=len(rows),
         first=first,
-        eviction_helps=int(np.count_nonzero(said.helps)),
+        eviction_helps=int(np.count_nonzero(said.helps & where)),
         nodes=tuple(view.names[row] for row in rows[:NAMED].tolist()),
-        details=() if said.of_pod and said.plugin != "NodeAffinity" else details_of(deciding.profile, kind, view, said),
+        details=details_of(deciding.profile, kind, view, said, where) if detailed else (),
         of_pod=said.of_pod,
     )
 
@@ -263,29 +266,12 @@ def _one(
         return None
     only = np.zeros(view.size, np.bool_)
     only[row] = True
-    told = [
-        Verdict(
-            said.plugin,
-            said.text,
-            1,
-            0,
-            int(said.helps[row]),
-            (node,),
-            details_of(deciding.profile, kind, view, said, only),
-            said.of_pod,
-        )
-        for said in found.at(row)
-    ]
+    told = [_verdict(deciding, kind, view, said, only, 0) for said in found.at(row)]
     refusing = {one.plugin: None for one in told}
     silent = tuple(plugin.name for plugin in deciding.profile.filters if plugin.name not in refusing)
     fits = decision.scored is not None and bool(decision.filtered.feasible[row])
     scores = _scores(decision.scored, view, row) if decision.scored is not None and fits else None
     return NodeExplanation(node, tuple(told), silent, scores)
-
-
-def code_of(verdict: Verdict) -> str:
-    """Kubernetes' status code of the verdict, if it is the same on all nodes."""
-    return status_code(eviction_helps=verdict.eviction_helps == verdict.count)
 
 
 # -- what would change it --------------------------------------------------------------------------------------------

@@ -1,18 +1,8 @@
 """Plugins that look at one node at a time: `check_one` and `score_one`, adapted to the contract.
 
-    class QuietNodes:
-        name = "QuietNodes"
-        reasons = (Reason("node(s) were too noisy", eviction_helps=False),)
-        wakes_on = frozenset({Wake.NODE_LABEL})
-
-        def check_one(self, pod, node):
-            return self.reasons[0] if node.labels.get("noise") == "high" else None
-
-        def score_one(self, pod, node):
-            return 100 if node.labels.get("noise") == "low" else 50
-
 Such a plugin sees one pod and one node, so its answer for a node is recomputed only when that node, or a pod bound to
 it, changes. It is called once per node; for thousands of nodes, write `check` and `score` instead.
+docs/PLUGINS.md has an example.
 """
 
 from __future__ import annotations
