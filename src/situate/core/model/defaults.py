@@ -70,12 +70,8 @@ def defaulted(obj: _Object) -> _Object:
     if isinstance(obj, NAMESPACED):
         meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
         if not meta.namespace:
-            return replace(obj, metadata=_in_default_namespace(meta))
+            return replace(obj, metadata=replace(meta, namespace=DEFAULT_NAMESPACE))
     return obj
-
-
-def _in_default_namespace(meta: ObjectMeta) -> ObjectMeta:
-    return replace(meta, namespace=DEFAULT_NAMESPACE)
 
 
 def _node(node: Node) -> Node:
@@ -105,7 +101,7 @@ def _replication_controller(controller: ReplicationController) -> ReplicationCon
 def _pod(pod: Pod) -> Pod:
     meta, spec = pod.metadata, pod.spec
     if not meta.namespace:
-        pod = replace(pod, metadata=_in_default_namespace(meta))
+        pod = replace(pod, metadata=replace(meta, namespace=DEFAULT_NAMESPACE))
     if not spec.scheduler_name:
         spec = replace(spec, scheduler_name=DEFAULT_SCHEDULER)
     spec = _with_container_defaults(spec)
@@ -150,12 +146,12 @@ def _with_pod_level_defaults(spec: PodSpec, own: ResourceRequirements) -> PodSpe
     if not own.limits and not own.requests:
         return spec
     limits: dict[str, RawQuantity] = dict(own.limits)
-    for name, amount in _container_limits(spec).items():
+    for name, amount in _of_containers(spec, "limits").items():
         if name.startswith(HUGE_PAGES) and name not in own.requests:
             limits.setdefault(name, _written(amount))
     requests: dict[str, RawQuantity] = dict(own.requests)
     if limits:
-        for name, amount in _container_requests(spec).items():
+        for name, amount in _of_containers(spec, "requests").items():
             if name in (CPU, MEMORY):
                 requests.setdefault(name, _written(amount))
         for name, limit in limits.items():
@@ -166,24 +162,14 @@ def _with_pod_level_defaults(spec: PodSpec, own: ResourceRequirements) -> PodSpe
     return replace(spec, resources=replace(own, requests=requests, limits=limits))
 
 
-def _container_requests(spec: PodSpec) -> Amounts:
-    return together(
-        [_asked(one, one.resources.requests) for one in spec.containers],
-        [_asked(one, one.resources.requests) for one in spec.init_containers],
-    )
+def _of_containers(spec: PodSpec, field: str) -> Amounts:
+    """The combined requests or limits in billionths: the API server rounds after the sum."""
 
+    def asked(one: Container) -> Asked:
+        listed: ResourceList = getattr(one.resources, field)
+        return {name: parse_quantity(amount) for name, amount in listed.items()}, one.restart_policy == "Always"
 
-def _container_limits(spec: PodSpec) -> Amounts:
-    return together(
-        [_asked(one, one.resources.limits) for one in spec.containers],
-        [_asked(one, one.resources.limits) for one in spec.init_containers],
-    )
-
-
-def _asked(container: Container, listed: ResourceList) -> Asked:
-    """In billionths: the API server rounds after the sum."""
-    amounts = {name: parse_quantity(amount) for name, amount in listed.items()}
-    return amounts, container.restart_policy == "Always"
+    return together([asked(one) for one in spec.containers], [asked(one) for one in spec.init_containers])
 
 
 def _written(nanos: int) -> str:

@@ -14,8 +14,8 @@ POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 _SCHEDULED = (POD_GROUP_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED)
 
 
-class BasicSchedulingPolicy(Model, frozen=True, kw_only=True):
-    """The group's pods are scheduled one by one."""
+class EmptyObject(Model, frozen=True, kw_only=True):
+    """A choice without fields."""
 
 
 class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
 class PodGroupSchedulingPolicy(Model, frozen=True, kw_only=True):
     """One of the two. Where neither is set, the group is basic."""
 
-    basic: BasicSchedulingPolicy | None = None
+    basic: EmptyObject | None = None
     gang: GangSchedulingPolicy | None = None
 
 
@@ -37,19 +37,11 @@ class PodGroupSchedulingConstraints(Model, frozen=True, kw_only=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-class SingleDisruptionMode(Model, frozen=True, kw_only=True):
-    """Pods are evicted one by one."""
-
-
-class AllDisruptionMode(Model, frozen=True, kw_only=True):
-    """Evicting one pod evicts all."""
-
-
 class DisruptionMode(Model, frozen=True, kw_only=True):
-    """v1beta1's form: one of the two."""
+    """v1beta1's form, one of the two: evict pods one by one, or all with the first."""
 
-    single: SingleDisruptionMode | None = None
-    all: AllDisruptionMode | None = None
+    single: EmptyObject | None = None
+    all: EmptyObject | None = None
 
 
 class PodGroupSpec(Model, frozen=True, kw_only=True):
