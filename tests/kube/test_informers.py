@@ -9,7 +9,7 @@ from kube.fake_server import FakeServer
 from situate.core.changes import Change, NodeSeen, ObjectSeen, PodRef, PodSeen
 from situate.kube.client import Client
 from situate.kube.informers import Informers
-from situate.kube.kinds import ALL_KINDS, NAMESPACES, NODES, PODS, Kind
+from situate.kube.kinds import ALL_KINDS, NAMESPACES, NODES, PODS, WatchedKind
 from situate.kube.reflector import BACKOFF_S
 
 PATHS = {kind: kind.path(kind.versions[0]) for kind in ALL_KINDS}
@@ -36,7 +36,7 @@ class Seen:
 def with_server(
     script: Callable[[FakeServer, Informers, Seen], Awaitable[None]],
     *,
-    kinds: tuple[Kind, ...] = (NODES, NAMESPACES, PODS),
+    kinds: tuple[WatchedKind, ...] = (NODES, NAMESPACES, PODS),
     before: Callable[[FakeServer], object] = lambda _: None,
 ) -> None:
     async def play() -> None:

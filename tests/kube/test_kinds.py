@@ -8,7 +8,7 @@ from situate.core.config.decode import decode
 from situate.core.config.defaults import default_configuration, with_defaults
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.policy import PriorityClass
-from situate.kube.kinds import ALL_KINDS, PODS, Kind, needed_kinds
+from situate.kube.kinds import ALL_KINDS, PODS, WatchedKind, needed_kinds
 from situate.wire.objects import KINDS, NAMESAKES
 
 STORAGE = {"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"}
@@ -102,5 +102,5 @@ def test_a_kind_is_needed_if_any_profile_needs_it() -> None:
 
 
 def test_kinds_are_in_an_order_in_which_pods_are_last() -> None:
-    kinds: tuple[Kind, ...] = needed_kinds(default_configuration())
+    kinds: tuple[WatchedKind, ...] = needed_kinds(default_configuration())
     assert kinds[-1] is PODS

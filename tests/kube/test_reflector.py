@@ -18,7 +18,7 @@ from situate.core.changes import Change, NodeSeen, PodGone, PodSeen
 from situate.kube import reflector as module
 from situate.kube.client import Client
 from situate.kube.errors import LOST, TIMEOUT, UNREACHABLE, ApiError
-from situate.kube.kinds import COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, Kind
+from situate.kube.kinds import COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, WatchedKind
 from situate.kube.reflector import BACKOFF_MAX_S, BACKOFF_RESET_S, ListBackoff, Reflector
 from situate.loop.logs import KEYS
 
@@ -142,11 +142,11 @@ def told(changes: list[Change]) -> list[str]:
     return words
 
 
-def played(*answers: ApiError | bytes | list[Batch], kind: Kind = PODS) -> Run:
+def played(*answers: ApiError | bytes | list[Batch], kind: WatchedKind = PODS) -> Run:
     return asyncio.run(_played(Script(*answers), kind))
 
 
-async def _played(script: Script, kind: Kind) -> Run:
+async def _played(script: Script, kind: WatchedKind) -> Run:
     batches: list[list[Change]] = []
     reflector = Reflector(script, kind, batches.append, rest=script.rest, clock=lambda: script.now, dice=Random(1))
     await _until_done(script, reflector)

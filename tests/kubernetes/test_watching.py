@@ -15,7 +15,7 @@ from kubernetes.proxy import FaultProxy, Faults
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from situate.kube.client import Client
 from situate.kube.informers import Informers
-from situate.kube.kinds import ALL_KINDS, COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, SERVICES, Kind
+from situate.kube.kinds import ALL_KINDS, COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, SERVICES, WatchedKind
 from situate.kube.kubeconfig import find_access
 from situate.wire.objects import decode
 
@@ -54,7 +54,7 @@ def key_of(item: Any) -> tuple[str, str, str]:
     return type(item).__name__, item.metadata.namespace, item.metadata.name
 
 
-def on_the_server(cluster: Cluster, kinds: tuple[Kind, ...]) -> Known:
+def on_the_server(cluster: Cluster, kinds: tuple[WatchedKind, ...]) -> Known:
     """What the API server has now, read by the other way: as files are."""
     found: Known = {}
     for kind in kinds:
@@ -68,7 +68,7 @@ def on_the_server(cluster: Cluster, kinds: tuple[Kind, ...]) -> Known:
 
 
 class Scene:
-    def __init__(self, cluster: Cluster, watching: Informers, folded: Folded, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, cluster: Cluster, watching: Informers, folded: Folded, kinds: tuple[WatchedKind, ...]) -> None:
         self.cluster, self.watching, self.folded, self._kinds = cluster, watching, folded, kinds
 
     async def do(self, what: Callable[..., object], *arguments: object) -> Any:
@@ -99,7 +99,7 @@ def seen(
     cluster: Cluster,
     script: Callable[[Scene], Awaitable[None]],
     *,
-    kinds: tuple[Kind, ...] = FEW,
+    kinds: tuple[WatchedKind, ...] = FEW,
     kubeconfig: str = "",
     synced: bool = True,
 ) -> None:
@@ -114,7 +114,7 @@ def seen(
 
 
 @asynccontextmanager
-async def _scene(cluster: Cluster, kinds: tuple[Kind, ...], kubeconfig: str) -> Any:
+async def _scene(cluster: Cluster, kinds: tuple[WatchedKind, ...], kubeconfig: str) -> Any:
     folded = Folded()
     async with Client(find_access(kubeconfig or str(cluster.kubeconfig)), qps=-1) as client:
         watching = Informers(client, kinds, folded.tell, dice=Random(1))

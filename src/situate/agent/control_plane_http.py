@@ -32,7 +32,7 @@ from situate.kube.access import Access
 from situate.kube.client import REQUEST_S, Client
 from situate.kube.discovery import served_version
 from situate.kube.errors import ApiError
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import Reflector
 from situate.wire.bodies import micro_time
 from situate.wire.watch import RawReader
@@ -51,7 +51,7 @@ TRIES: Final = 5
 CONTENDED: Final = "other clients keep writing the lease of node {}"
 BOUND: Final = "spec.nodeName!="
 LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"
-SNAPSHOTS: Final = Kind(Model, "nodesnapshots", "situate.dev", ("v1alpha1",))
+SNAPSHOTS: Final = WatchedKind(Model, "nodesnapshots", "situate.dev", ("v1alpha1",))
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -153,7 +153,7 @@ class HttpControlPlane:
 
     async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         selector = f"spec.nodeName={node}" if node else BOUND
-        async for change in self._follow(Kind(Model, "pods", field_selector=selector)):
+        async for change in self._follow(WatchedKind(Model, "pods", field_selector=selector)):
             if change is None:
                 yield PodUpdate("", "", None, listed=True)
             else:
@@ -173,14 +173,16 @@ class HttpControlPlane:
 
     async def watch_nodes(self, node: str = "") -> AsyncIterator[NodeUpdate]:
         seen = False
-        async for change in self._follow(Kind(Model, "nodes", field_selector=f"metadata.name={node}" if node else "")):
+        async for change in self._follow(
+            WatchedKind(Model, "nodes", field_selector=f"metadata.name={node}" if node else "")
+        ):
             if change is None and node and not seen:
                 yield NodeUpdate(node, None)
             if change is not None:
                 seen = True
                 yield NodeUpdate(change[0].name, change[1])
 
-    async def _follow(self, kind: Kind, since: str = "") -> AsyncIterator[tuple[_Meta, bytes | None] | None]:
+    async def _follow(self, kind: WatchedKind, since: str = "") -> AsyncIterator[tuple[_Meta, bytes | None] | None]:
         """The objects, then None when the initial list is complete, then every change."""
         updates: asyncio.Queue[tuple[_Meta, bytes | None] | None] = asyncio.Queue()
 

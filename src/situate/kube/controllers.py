@@ -17,7 +17,7 @@ from situate.core.reconcile.nodes.cleanup import LEASES
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import Reflector
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.events import event_body, event_name, space_of
@@ -193,9 +193,9 @@ def _bytes(body: object) -> bytes:
     return body
 
 
-def _kind(served: ServedKind) -> Kind:
+def _kind(served: ServedKind) -> WatchedKind:
     group, _, version = served.api_version.rpartition("/")
-    return Kind(Model, served.resource, group, (version,))
+    return WatchedKind(Model, served.resource, group, (version,))
 
 
 def _root(api_version: str, namespace: str) -> str:

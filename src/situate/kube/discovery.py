@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from situate.kube.errors import ApiError
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.loop.controllers.cache import ServedKind
 
 __all__ = ["ApiReader", "served_kinds", "served_version"]
@@ -43,7 +43,7 @@ class _Groups(msgspec.Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
 
 
-async def served_version(client: ApiReader, kind: Kind) -> str | None:
+async def served_version(client: ApiReader, kind: WatchedKind) -> str | None:
     """The best version in which the server can watch the kind; None if it has none. Raises ApiError."""
     for version in kind.versions:
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from situate.core.changes import Change, PodRef
 from situate.core.model.pod import Pod
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import ListWatchClient, Reflector
 
 __all__ = ["InformerStatus", "Informers"]
@@ -41,7 +41,7 @@ class Informers:
     def __init__(
         self,
         client: ListWatchClient,
-        kinds: Sequence[Kind],
+        kinds: Sequence[WatchedKind],
         tell: Callable[[list[Change]], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -92,7 +92,7 @@ class Informers:
         """The last reported resourceVersion of a pod; empty if it is unknown."""
         return next((one.cache.version_of(pod.namespace, pod.name, pod.uid) for one in self._pods), "")
 
-    def served(self, kind: Kind) -> str | None:
+    def served(self, kind: WatchedKind) -> str | None:
         """The API version in which the server has a kind; None if it has none, or that is unknown."""
         return next((one.served for one in self.reflectors if one.kind is kind), None)
 

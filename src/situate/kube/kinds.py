@@ -30,11 +30,11 @@ from situate.core.model.storage import (
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
 
-__all__ = ["ALL_KINDS", "NODES", "PODS", "Kind", "needed_kinds"]
+__all__ = ["ALL_KINDS", "NODES", "PODS", "WatchedKind", "needed_kinds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WatchedKind:
     """One kind of object, in all namespaces."""
 
     model: type[Model]
@@ -62,28 +62,28 @@ class Kind:
         return f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
 
 
-PODS: Final = Kind(
+PODS: Final = WatchedKind(
     Pod,
     "pods",
     # As kube-scheduler: a finished pod takes no room. To this watch, a pod that finishes is deleted.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
-NODES: Final = Kind(Node, "nodes")
-NAMESPACES: Final = Kind(Namespace, "namespaces")
-SERVICES: Final = Kind(Service, "services")
-REPLICATION_CONTROLLERS: Final = Kind(ReplicationController, "replicationcontrollers")
-REPLICA_SETS: Final = Kind(ReplicaSet, "replicasets", "apps")
-STATEFUL_SETS: Final = Kind(StatefulSet, "statefulsets", "apps")
-VOLUMES: Final = Kind(PersistentVolume, "persistentvolumes")
-CLAIMS: Final = Kind(PersistentVolumeClaim, "persistentvolumeclaims")
-STORAGE_CLASSES: Final = Kind(StorageClass, "storageclasses", "storage.k8s.io")
-CSI_NODES: Final = Kind(CSINode, "csinodes", "storage.k8s.io")
-CSI_DRIVERS: Final = Kind(CSIDriver, "csidrivers", "storage.k8s.io")
-CSI_CAPACITIES: Final = Kind(CSIStorageCapacity, "csistoragecapacities", "storage.k8s.io")
-VOLUME_ATTACHMENTS: Final = Kind(VolumeAttachment, "volumeattachments", "storage.k8s.io")
-BUDGETS: Final = Kind(PodDisruptionBudget, "poddisruptionbudgets", "policy")
-POD_GROUPS: Final = Kind(PodGroup, "podgroups", "scheduling.k8s.io", ("v1beta1", "v1alpha2"), optional=True)
-COSCHEDULING_POD_GROUPS: Final = Kind(
+NODES: Final = WatchedKind(Node, "nodes")
+NAMESPACES: Final = WatchedKind(Namespace, "namespaces")
+SERVICES: Final = WatchedKind(Service, "services")
+REPLICATION_CONTROLLERS: Final = WatchedKind(ReplicationController, "replicationcontrollers")
+REPLICA_SETS: Final = WatchedKind(ReplicaSet, "replicasets", "apps")
+STATEFUL_SETS: Final = WatchedKind(StatefulSet, "statefulsets", "apps")
+VOLUMES: Final = WatchedKind(PersistentVolume, "persistentvolumes")
+CLAIMS: Final = WatchedKind(PersistentVolumeClaim, "persistentvolumeclaims")
+STORAGE_CLASSES: Final = WatchedKind(StorageClass, "storageclasses", "storage.k8s.io")
+CSI_NODES: Final = WatchedKind(CSINode, "csinodes", "storage.k8s.io")
+CSI_DRIVERS: Final = WatchedKind(CSIDriver, "csidrivers", "storage.k8s.io")
+CSI_CAPACITIES: Final = WatchedKind(CSIStorageCapacity, "csistoragecapacities", "storage.k8s.io")
+VOLUME_ATTACHMENTS: Final = WatchedKind(VolumeAttachment, "volumeattachments", "storage.k8s.io")
+BUDGETS: Final = WatchedKind(PodDisruptionBudget, "poddisruptionbudgets", "policy")
+POD_GROUPS: Final = WatchedKind(PodGroup, "podgroups", "scheduling.k8s.io", ("v1beta1", "v1alpha2"), optional=True)
+COSCHEDULING_POD_GROUPS: Final = WatchedKind(
     CoschedulingPodGroup, "podgroups", "scheduling.x-k8s.io", ("v1alpha1",), optional=True
 )
 
@@ -112,7 +112,7 @@ ALWAYS: Final = (NODES, POD_GROUPS, COSCHEDULING_POD_GROUPS, PODS)
 
 _SPREAD: Final = "PodTopologySpread"
 _BOUND: Final = (VOLUMES, CLAIMS, STORAGE_CLASSES)
-_READ_BY: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
+_READ_BY: Final[Mapping[str, tuple[WatchedKind, ...]]] = MappingProxyType(
     {
         "DefaultPreemption": (BUDGETS,),
         "InterPodAffinity": (NAMESPACES,),
@@ -127,7 +127,7 @@ _READ_BY: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 
 def needed_kinds(
     config: KubeSchedulerConfiguration, others: Mapping[str, frozenset[str]] | None = None
-) -> tuple[Kind, ...]:
+) -> tuple[WatchedKind, ...]:
     """The kinds that the profiles of a configuration read; the scheduler needs no right to any other.
 
     The configuration has its defaults set. `others` are third-party plugins with their extension points. What these
@@ -140,7 +140,7 @@ def needed_kinds(
     return tuple(kind for kind in ALL_KINDS if kind in needed)
 
 
-def _read_by(profile: ResolvedProfile) -> Iterator[Kind]:
+def _read_by(profile: ResolvedProfile) -> Iterator[WatchedKind]:
     for name in dict.fromkeys(name for names in profile.points.values() for name in names):
         if name not in BUILT_IN_POINTS:
             yield from ALL_KINDS

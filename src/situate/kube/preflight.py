@@ -21,7 +21,7 @@ from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.delegated import review
 from situate.kube.errors import NO_CREDENTIALS, ApiError
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.loop.election import ElectionRules
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
@@ -66,7 +66,7 @@ class Right:
 
 def rights_of(
     config: KubeSchedulerConfiguration,
-    kinds: Iterable[Kind],
+    kinds: Iterable[WatchedKind],
     rules: ElectionRules | None,
     *,
     writes: bool = True,

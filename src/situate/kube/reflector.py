@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol
 from situate.core.changes import Change
 from situate.kube.discovery import served_version
 from situate.kube.errors import TIMEOUT, ApiError, from_status
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.kube.object_cache import ObjectCache, older
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
@@ -114,7 +114,7 @@ class Reflector:
     def __init__(
         self,
         client: ListWatchClient,
-        kind: Kind,
+        kind: WatchedKind,
         tell: Callable[[list[Change]], None],
         *,
         rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -461,7 +461,7 @@ class Reflector:
         return 0.0 if self._heard else max(0.0, SHORTEST_WATCH_S - lasted_s)
 
 
-def _advice(error: ApiError, kind: Kind) -> str:
+def _advice(error: ApiError, kind: WatchedKind) -> str:
     """The server's message, and what to do about it."""
     if error.forbidden:
         return f'{error.message}; grant "list" and "watch" on {kind.resource} in API group "{kind.group}"'

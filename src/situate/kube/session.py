@@ -30,7 +30,7 @@ from situate.kube.client import Client
 from situate.kube.conditions import GroupApi
 from situate.kube.fleet import FilteringPerformer, Fleet
 from situate.kube.informers import Informers
-from situate.kube.kinds import POD_GROUPS, Kind, needed_kinds
+from situate.kube.kinds import POD_GROUPS, WatchedKind, needed_kinds
 from situate.kube.port import KubeSchedulingPort
 from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.kube.shadow import Shadow, ShadowReport
@@ -102,7 +102,7 @@ class Session:
 # -- making one --------------------------------------------------------------------------------------------------------
 
 
-def kinds_of(loaded: Loaded) -> tuple[Kind, ...]:
+def kinds_of(loaded: Loaded) -> tuple[WatchedKind, ...]:
     """The kinds to watch."""
     return needed_kinds(loaded.config, {name: points_of(kind) for name, kind in loaded.others.items()})
 

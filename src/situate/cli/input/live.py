@@ -15,7 +15,7 @@ from situate.cli.input.cluster import ClusterObjects
 from situate.core.model.policy import PriorityClass
 from situate.kube.discovery import served_version
 from situate.kube.errors import ApiError
-from situate.kube.kinds import Kind
+from situate.kube.kinds import WatchedKind
 from situate.wire.objects import decode_checked
 from situate.wire.watch import Reader
 
@@ -27,7 +27,7 @@ NEEDED: Final = ("pods", "nodes")
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
-async def read_live(client: Client, kinds: Sequence[Kind], *, priority_classes: bool = False) -> ClusterObjects:
+async def read_live(client: Client, kinds: Sequence[WatchedKind], *, priority_classes: bool = False) -> ClusterObjects:
     """All objects of these kinds that we may list. Raises ApiError if we may not list pods or nodes.
 
     Pods of the cluster have their priority; only pods still to come need the classes.
@@ -45,7 +45,7 @@ async def read_live(client: Client, kinds: Sequence[Kind], *, priority_classes: 
     return found
 
 
-async def _list(client: Client, kind: Kind, found: ClusterObjects) -> None:
+async def _list(client: Client, kind: WatchedKind, found: ClusterObjects) -> None:
     try:
         version = await served_version(client, kind) if kind.optional else kind.versions[0]
         if version is not None:
@@ -72,7 +72,7 @@ async def _list_classes(client: Client, found: ClusterObjects) -> None:
         found.refused["priorityclasses"] = error.message
 
 
-async def _pages(client: Client, kind: Kind, version: str) -> list[Any]:
+async def _pages(client: Client, kind: WatchedKind, version: str) -> list[Any]:
     """All pages; the request for the next one is under way while one is decoded."""
     import asyncio
 

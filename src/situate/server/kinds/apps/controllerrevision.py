@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -13,7 +13,7 @@ from situate.server.tables.cells import NONE
 
 __all__ = ["KIND"]
 
-_FIELDS: Final = Fields("apps.v1.ControllerRevision")
+_FIELDS: Final = FieldChecks("apps.v1.ControllerRevision")
 
 
 def _default(obj: Object) -> None:

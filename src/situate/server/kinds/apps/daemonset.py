@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
@@ -18,8 +18,8 @@ from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("apps.v1.DaemonSetSpec")
-_STATUS: Final = Fields("apps.v1.DaemonSetStatus")
+_SPEC: Final = FieldChecks("apps.v1.DaemonSetSpec")
+_STATUS: Final = FieldChecks("apps.v1.DaemonSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 HISTORY: Final = 10
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"

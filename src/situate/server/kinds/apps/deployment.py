@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
 from situate.server.kinds.apps.replicaset import validate_pods
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, reset_status
@@ -18,8 +18,8 @@ from situate.server.tables.cells import ready_of_desired, selector
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("apps.v1.DeploymentSpec")
-_STATUS: Final = Fields("apps.v1.DeploymentStatus")
+_SPEC: Final = FieldChecks("apps.v1.DeploymentSpec")
+_STATUS: Final = FieldChecks("apps.v1.DeploymentStatus")
 RECREATE, ROLLING = "Recreate", "RollingUpdate"
 PROGRESS_DEADLINE_S: Final = 600
 HISTORY: Final = 10

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
 from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector
 from situate.server.kinds.status import reset_status, within_replicas
@@ -17,8 +17,8 @@ from situate.server.objects import Object
 
 __all__ = ["KIND", "validate_pods"]
 
-_SPEC: Final = Fields("apps.v1.ReplicaSetSpec")
-_STATUS: Final = Fields("apps.v1.ReplicaSetStatus")
+_SPEC: Final = FieldChecks("apps.v1.ReplicaSetSpec")
+_STATUS: Final = FieldChecks("apps.v1.ReplicaSetStatus")
 
 
 def _default(obj: Object) -> None:

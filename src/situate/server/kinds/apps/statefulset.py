@@ -8,8 +8,8 @@ from typing import Any, Final
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec, validate_claim_spec
 from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.matching import own_selector, template_labels
 from situate.server.kinds.metadata import validate_annotations
@@ -21,10 +21,10 @@ from situate.server.tables.cells import ready_of_desired
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("apps.v1.StatefulSetSpec")
-_ORDINALS: Final = Fields("apps.v1.StatefulSetOrdinals")
-_ROLLING: Final = Fields("apps.v1.RollingUpdateStatefulSetStrategy")
-_STATUS: Final = Fields("apps.v1.StatefulSetStatus")
+_SPEC: Final = FieldChecks("apps.v1.StatefulSetSpec")
+_ORDINALS: Final = FieldChecks("apps.v1.StatefulSetOrdinals")
+_ROLLING: Final = FieldChecks("apps.v1.RollingUpdateStatefulSetStrategy")
+_STATUS: Final = FieldChecks("apps.v1.StatefulSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 ORDERED, PARALLEL = "OrderedReady", "Parallel"
 RETAIN, DELETE = "Retain", "Delete"

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
 from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.batch.wording import schedule_problem
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
@@ -20,7 +20,7 @@ from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("batch.v1.CronJobSpec")
+_SPEC: Final = FieldChecks("batch.v1.CronJobSpec")
 MAX_NAME: Final = 52
 """The controller adds up to 11 characters for the name of a Job."""
 SUCCESSFUL: Final = 3

@@ -13,15 +13,15 @@ from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
 from situate.server.kinds.batch.spec import INDEXED
 from situate.server.kinds.conditions import is_true
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.fields import Fields
 from situate.server.objects import Object
 
 __all__ = ["validate_status"]
 
 COMPLETE, FAILED = "Complete", "Failed"
 FAILURE_TARGET, CRITERIA_MET = "FailureTarget", "SuccessCriteriaMet"
-_STATUS: Final = Fields("batch.v1.JobStatus")
+_STATUS: Final = FieldChecks("batch.v1.JobStatus")
 _AT: Final = "status.conditions"
 
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from situate.server.kinds.batch.policies import failure_policy, success_policy
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.go_structs import SUCCESS_POLICY, inside
 from situate.server.kinds.naming import pattern_text, subdomain
 
 __all__ = ["INDEXED", "NON_INDEXED", "default_pods", "spec_warnings", "validate_spec"]
 
-_SPEC: Final = Fields("batch.v1.JobSpec")
+_SPEC: Final = FieldChecks("batch.v1.JobSpec")
 INDEXED, NON_INDEXED = "Indexed", "NonIndexed"
 NEVER, ON_FAILURE = "Never", "OnFailure"
 MAX_PARALLEL: Final = 100_000

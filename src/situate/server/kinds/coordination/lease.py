@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("coordination.v1.LeaseSpec")
+_SPEC: Final = FieldChecks("coordination.v1.LeaseSpec")
 _NOT_OFFERED: Final = ("strategy", "preferredHolder")
 """Elections that the API server takes part in: off by default in this release."""
 

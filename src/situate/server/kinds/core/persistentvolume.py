@@ -17,8 +17,8 @@ from situate.server.kinds.core.persistentvolumeclaim import (
 )
 from situate.server.kinds.core.pod.paths import no_backsteps
 from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amount, positive_amount
@@ -28,7 +28,7 @@ from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("core.v1.PersistentVolumeSpec")
+_SPEC: Final = FieldChecks("core.v1.PersistentVolumeSpec")
 RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _SOURCES: Final = (
     "hostPath",

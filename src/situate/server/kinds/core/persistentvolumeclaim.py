@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.kinds.naming import dns_label, subdomain
@@ -36,7 +36,7 @@ __all__ = [
     "storage_class",
 ]
 
-_SPEC: Final = Fields("core.v1.PersistentVolumeClaimSpec")
+_SPEC: Final = FieldChecks("core.v1.PersistentVolumeClaimSpec")
 OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SHORT_MODES: Final = {
     "ReadWriteOnce": "RWO",

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.core.model.names import subdomain_problems
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, that_stay, validate_template
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import within_replicas
 from situate.server.kinds.strategy import Strategy, again, drop_status, keep_status
@@ -16,8 +16,8 @@ from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("core.v1.ReplicationControllerSpec")
-_STATUS: Final = Fields("core.v1.ReplicationControllerStatus")
+_SPEC: Final = FieldChecks("core.v1.ReplicationControllerSpec")
+_STATUS: Final = FieldChecks("core.v1.ReplicationControllerStatus")
 
 
 def _default(controller: Object) -> None:

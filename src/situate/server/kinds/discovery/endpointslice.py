@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.addresses import endpoint_ip, ip, is_ipv6
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
@@ -17,8 +17,8 @@ from situate.server.tables.cells import UNSET, shortened
 
 __all__ = ["KIND"]
 
-_FIELDS: Final = Fields("discovery.v1.EndpointSlice")
-_PORT: Final = Fields("discovery.v1.EndpointPort")
+_FIELDS: Final = FieldChecks("discovery.v1.EndpointSlice")
+_PORT: Final = FieldChecks("discovery.v1.EndpointPort")
 IPV4, IPV6, FQDN = "IPv4", "IPv6", "FQDN"
 MAX_ENDPOINTS: Final = 1_000
 MAX_ADDRESSES: Final = 100

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.conditions import conditions
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.int_or_percent import at_most_all, portion
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import path_segment
@@ -17,8 +17,8 @@ from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("policy.v1.PodDisruptionBudgetSpec")
-_STATUS: Final = Fields("policy.v1.PodDisruptionBudgetStatus")
+_SPEC: Final = FieldChecks("policy.v1.PodDisruptionBudgetSpec")
+_STATUS: Final = FieldChecks("policy.v1.PodDisruptionBudgetStatus")
 
 
 def _validate(obj: Object, causes: Causes) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("x.v1alpha1.PodGroupSpec")
+_SPEC: Final = FieldChecks("x.v1alpha1.PodGroupSpec")
 
 
 def _validate_plugin_group(obj: Object, causes: Causes) -> None:

@@ -12,8 +12,8 @@ from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SC
 from situate.core.model.names import qualified_name_problems
 from situate.server.errors import Cause
 from situate.server.kinds.conditions import conditions
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.naming import NameRule, dns_label, subdomain
 from situate.server.kinds.status import reset_status
@@ -23,7 +23,7 @@ from situate.server.tables.cells import NONE, condition
 
 __all__ = ["KIND"]
 
-_ALPHA_SPEC: Final = Fields("scheduling.v1alpha2.PodGroupSpec")
+_ALPHA_SPEC: Final = FieldChecks("scheduling.v1alpha2.PodGroupSpec")
 HIGHEST: Final = 1_000_000_000
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_FIELDS: Final = Fields("scheduling.v1.PriorityClass")
+_FIELDS: Final = FieldChecks("scheduling.v1.PriorityClass")
 HIGHEST: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"
 SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_POD: Final = Fields("situate.v1alpha1.BoundPod")
+_POD: Final = FieldChecks("situate.v1alpha1.BoundPod")
 
 
 def _validate_snapshot(obj: Object, causes: Causes) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_SPEC: Final = Fields("situate.v1alpha1.PlacementDecisionSpec")
-_STATUS: Final = Fields("situate.v1alpha1.PlacementDecisionStatus")
+_SPEC: Final = FieldChecks("situate.v1alpha1.PlacementDecisionSpec")
+_STATUS: Final = FieldChecks("situate.v1alpha1.PlacementDecisionStatus")
 
 
 def _validate_decision(obj: Object, causes: Causes) -> None:

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.core.pod.volumes import csi_driver
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
 __all__ = ["KIND"]
 
-_ALLOCATABLE: Final = Fields("storage.v1.VolumeNodeResources")
+_ALLOCATABLE: Final = FieldChecks("storage.v1.VolumeNodeResources")
 MAX_NODE_ID: Final = 256
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
@@ -15,7 +15,7 @@ from situate.server.objects import Object
 
 __all__ = ["KIND", "size_of"]
 
-_FIELDS: Final = Fields("storage.v1.StorageClass")
+_FIELDS: Final = FieldChecks("storage.v1.StorageClass")
 MAX_PARAMETERS: Final = 512
 MAX_PARAMETERS_SIZE: Final = 256 * 1024
 DEFAULT_CLASS: Final = (

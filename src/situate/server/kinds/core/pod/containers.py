@@ -10,15 +10,15 @@ from situate.server.kinds.core.pod.environment import environment, environment_f
 from situate.server.kinds.core.pod.handlers import lifecycle, probes
 from situate.server.kinds.core.pod.security import container_security
 from situate.server.kinds.core.pod.volumes import Volumes, devices, mounts
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, forbidden, invalid
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, port_name, port_number
 from situate.server.kinds.quantities import resources
 
 __all__ = ["Surroundings", "containers", "ephemeral_containers", "init_containers", "images_trimmed"]
 
-_CONTAINER: Final = Fields("core.v1.Container")
-_PORT: Final = Fields("core.v1.ContainerPort")
+_CONTAINER: Final = FieldChecks("core.v1.Container")
+_PORT: Final = FieldChecks("core.v1.ContainerPort")
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 RESTARTS: Final = ("Always", "Never", "OnFailure")
 _ACTIONS: Final = ("Restart", "RestartAllContainers")

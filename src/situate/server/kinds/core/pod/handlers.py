@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import header_name, port_name, port_number
 
 __all__ = ["lifecycle", "port_or_name", "probes"]
 
-_PROBE: Final = Fields("core.v1.Probe")
-_HTTP_GET: Final = Fields("core.v1.HTTPGetAction")
+_PROBE: Final = FieldChecks("core.v1.Probe")
+_HTTP_GET: Final = FieldChecks("core.v1.HTTPGetAction")
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from situate.server.kinds.core.pod.paths import descending
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, forbidden
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import user_or_group
 
 __all__ = ["container_security", "every_container", "operating_system", "pod_security", "user_namespace"]
 
-_POD: Final = Fields("core.v1.PodSecurityContext")
-_CONTAINER: Final = Fields("core.v1.SecurityContext")
+_POD: Final = FieldChecks("core.v1.PodSecurityContext")
+_CONTAINER: Final = FieldChecks("core.v1.SecurityContext")
 _SYSCTL = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_TEXT: Final = rf"^({_SYSCTL}[\./])*{_SYSCTL}$"
 _is_sysctl = re.compile(_SYSCTL_TEXT, re.ASCII).fullmatch

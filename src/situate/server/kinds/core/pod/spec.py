@@ -12,14 +12,14 @@ from situate.server.kinds.core.pod.defaults import total_of
 from situate.server.kinds.core.pod.scheduling import affinity, gates, spread, tolerations
 from situate.server.kinds.core.pod.security import every_container, operating_system, pod_security, user_namespace
 from situate.server.kinds.core.pod.volumes import volumes
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, invalid
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import between_text, dns_label, subdomain, underscored_subdomain
 from situate.server.kinds.quantities import is_huge_pages, nanos, pod_resource_name, resources, text_of, written
 
 __all__ = ["pod_annotations", "validate_spec"]
 
-_SPEC: Final = Fields("core.v1.PodSpec")
+_SPEC: Final = FieldChecks("core.v1.PodSpec")
 MIRROR: Final = "kubernetes.io/config.mirror"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MAX_NAMESERVERS, _MAX_SEARCHES, _MAX_SEARCH_LENGTH = 3, 32, 2048

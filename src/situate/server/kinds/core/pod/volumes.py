@@ -11,16 +11,16 @@ from typing import Any, Final, TypeAlias
 from situate.server.kinds.core.persistentvolumeclaim import claim_template
 from situate.server.kinds.core.pod.environment import VOLUME_FIELDS, field_ref, resource_ref
 from situate.server.kinds.core.pod.paths import descending, no_backsteps, not_reserved
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, quoted
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 
 __all__ = ["csi_driver", "devices", "host_path", "mounts", "nfs", "volumes"]
 
-_HOST_PATH: Final = Fields("core.v1.HostPathVolumeSource")
-_IMAGE: Final = Fields("core.v1.ImageVolumeSource")
-_MOUNT: Final = Fields("core.v1.VolumeMount")
+_HOST_PATH: Final = FieldChecks("core.v1.HostPathVolumeSource")
+_IMAGE: Final = FieldChecks("core.v1.ImageVolumeSource")
+_MOUNT: Final = FieldChecks("core.v1.VolumeMount")
 Source: TypeAlias = Mapping[str, Any]
 Volumes: TypeAlias = Mapping[str, Source]
 

@@ -17,14 +17,14 @@ from situate.server.kinds.core.service.shape import (
     needs_health_port,
     type_of,
 )
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.fields import Fields
 from situate.server.kinds.naming import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
 __all__ = ["TYPES", "validate", "validate_status", "validate_update"]
 
-_SPEC: Final = Fields("core.v1.ServiceSpec")
+_SPEC: Final = FieldChecks("core.v1.ServiceSpec")
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _MAX_AFFINITY_S: Final = 86_400
 _RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"

@@ -1,7 +1,7 @@
 """The checks that the table of messages states: ranges, enums and fields that must not be empty.
 
-A kind makes the Fields of a message once, and asks for a check where kube-apiserver makes it, so that errors keep its
-order. The table is compiled when a check is first made.
+A kind calls a check where kube-apiserver makes it, so that errors keep its order. The table is compiled when a check is
+first made.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from situate.server.kinds.field_errors import NOT_NEGATIVE, POSITIVE, Causes
 from situate.wire.schema.table import Field, flat_fields, message
 
-__all__ = ["Fields"]
+__all__ = ["FieldChecks"]
 
 _Check: TypeAlias = Callable[[Any, str, Causes], None]
 
 
-class Fields:
+class FieldChecks:
     """The checks of one message, by its name in the table: `core.v1.Container`."""
 
     __slots__ = ("_message",)
