@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situate.agent.fence import Fence
-from situate.core.reconcile.nodes.fencing import DRIFT, FAST, KUBERNETES, controller_waits_ms
+from situate.core.reconcile.nodes.fencing import DRIFT, FAST, KUBERNETES, agent_stops_ms, controller_waits_ms
 
 
 def test_it_closes_when_the_profiles_say() -> None:
     for profile in (KUBERNETES, FAST):
         fence = Fence(100.0, profile.lease_ms // 1_000)
-        assert fence.closes_at == 100.0 + profile.agent_stops_ms / 1_000
+        assert fence.closes_at == 100.0 + agent_stops_ms(profile.lease_ms) / 1_000
         assert not fence.is_closed(fence.closes_at - 0.001)
         assert fence.is_closed(fence.closes_at)
 

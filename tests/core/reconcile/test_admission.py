@@ -8,7 +8,6 @@ from situate.core.model.priority import priority_classes
 from situate.core.reconcile.admission import (
     AdmissionError,
     with_default_tolerations,
-    with_job_selector,
     with_pod_priority,
 )
 
@@ -89,23 +88,3 @@ def test_what_a_pod_tolerates_already_is_not_added(toleration: dict[str, str], a
     spec = {"tolerations": [toleration]}
     assert len(with_default_tolerations(spec)["tolerations"]) == 1 + added
     assert len(spec["tolerations"]) == 1
-
-
-def test_a_job_knows_its_pods_by_its_uid() -> None:
-    job = {"metadata": {"name": "j"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {}}}}
-    made = with_job_selector(job, "u1")
-    labels = made["spec"]["template"]["metadata"]["labels"]
-    assert labels == {
-        "a": "b",
-        "controller-uid": "u1",
-        "batch.kubernetes.io/controller-uid": "u1",
-        "job-name": "j",
-        "batch.kubernetes.io/job-name": "j",
-    }
-    assert made["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": "u1"}}
-    assert job["spec"]["template"]["metadata"]["labels"] == {"a": "b"}  # type: ignore[index]
-
-
-def test_a_job_that_brings_its_own_selector_keeps_it() -> None:
-    job = {"spec": {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}}
-    assert with_job_selector(job, "u1") is job

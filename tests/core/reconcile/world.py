@@ -16,7 +16,6 @@ import msgspec
 from situate.core.model.apps import Deployment
 from situate.core.model.managed import ManagedNamespace, ManagedPod
 from situate.core.model.stored import StoredMeta
-from situate.core.reconcile.admission import with_job_selector
 from situate.core.reconcile.api_values import format_time
 from situate.core.reconcile.daemonset_nodes import node_of
 from situate.core.reconcile.effects import (
@@ -56,6 +55,30 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             found[key] = merged(found.get(key), value)
     return found
+
+
+BATCH = "batch.kubernetes.io/"
+
+
+def with_job_selector(job: Raw, uid: str) -> Raw:
+    """What the API server adds to a Job: labels and a selector by its uid."""
+    spec, meta = job["spec"], job["metadata"]
+    template = spec["template"]
+    labels = {
+        **(template.get("metadata", {}).get("labels") or {}),
+        "controller-uid": uid,
+        f"{BATCH}controller-uid": uid,
+    }
+    labels |= {"job-name": meta["name"], f"{BATCH}job-name": meta["name"]}
+    return {
+        **job,
+        "metadata": {**meta, "labels": meta.get("labels") or labels},
+        "spec": {
+            **spec,
+            "selector": {"matchLabels": {f"{BATCH}controller-uid": uid}},
+            "template": {**template, "metadata": {**template.get("metadata", {}), "labels": labels}},
+        },
+    }
 
 
 class World:

@@ -14,13 +14,11 @@ __all__ = [
     "TOLERATION_SECONDS",
     "AdmissionError",
     "with_default_tolerations",
-    "with_job_selector",
     "with_pod_priority",
 ]
 
 TOLERATION_SECONDS = 300
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-_BATCH = "batch.kubernetes.io/"
 
 
 class AdmissionError(ValueError):
@@ -66,24 +64,3 @@ def with_default_tolerations(spec: Raw, seconds: int = TOLERATION_SECONDS) -> Ra
 
 def _covers(toleration: Mapping[str, Any], key: str) -> bool:
     return (toleration.get("key") or "") in ("", key) and (toleration.get("effect") or "") in ("", NO_EXECUTE)
-
-
-def with_job_selector(job: Raw, uid: str) -> Raw:
-    """A new Job's labels and selector for its pods, by its uid, unless it brings a selector of its own."""
-    spec, meta = job.get("spec") or {}, job.get("metadata") or {}
-    if spec.get("manualSelector"):
-        return job
-    by_uid = {"controller-uid": uid, f"{_BATCH}controller-uid": uid}
-    by_name = {"job-name": meta.get("name", ""), f"{_BATCH}job-name": meta.get("name", "")}
-    template = spec.get("template") or {}
-    template_meta = template.get("metadata") or {}
-    labels = {**(template_meta.get("labels") or {}), **by_uid, **by_name}
-    return {
-        **job,
-        "metadata": {**meta, "labels": meta.get("labels") or labels},
-        "spec": {
-            **spec,
-            "selector": {"matchLabels": {f"{_BATCH}controller-uid": uid}},
-            "template": {**template, "metadata": {**template_meta, "labels": labels}},
-        },
-    }

@@ -7,7 +7,7 @@ import msgspec
 
 from situate.core.model.labels import LabelSelector, Selector, SelectorError, parse_selector
 from situate.core.reconcile.effects import Effect, UpdateObject
-from situate.core.reconcile.objects import ManagedObject, ObjectLister, controller_ref, patch_of, ref_of, to_json
+from situate.core.reconcile.objects import ManagedObject, ObjectLister, controller_ref, to_json, update_metadata
 
 __all__ = ["Claimed", "claim", "selector_of"]
 
@@ -63,9 +63,9 @@ def _adopt(one: ManagedObject, owner: ManagedObject, finalizers: Sequence[str]) 
     missing = [name for name in finalizers if name not in one.metadata.finalizers]
     if missing:
         meta["finalizers"] = [*one.metadata.finalizers, *missing]
-    return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of(meta))
+    return update_metadata(one, meta)
 
 
 def _release(one: ManagedObject, uid: str) -> UpdateObject:
     kept = [to_json(held) for held in one.metadata.owner_references if held.uid != uid]
-    return UpdateObject(ref_of(one), one.metadata.resource_version, patch_of({"ownerReferences": kept or None}))
+    return update_metadata(one, {"ownerReferences": kept or None})

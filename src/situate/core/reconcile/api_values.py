@@ -9,7 +9,7 @@ from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
 from situate.core.model.timestamp import TimestampError, epoch_ms
 
-__all__ = ["SECOND", "parse_time", "scaled_value", "format_time", "with_condition", "without_condition"]
+__all__ = ["SECOND", "parse_time", "scaled_value", "format_time", "number_in", "with_condition", "without_condition"]
 
 SECOND: Millis = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +28,11 @@ def parse_time(text: str | None) -> Millis | None:
         return epoch_ms(text)
     except TimestampError:
         return None
+
+
+def number_in(text: str) -> int | None:
+    """A number of ASCII digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:

@@ -15,11 +15,9 @@ from situate.core.reconcile.effects import (
     Effect,
     ObjectRef,
     ReconcileResult,
-    RecordEvent,
-    UpdateStatus,
 )
 from situate.core.reconcile.job import COMPLETE, finished_condition
-from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
+from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, to_json, update_status
 
 __all__ = ["cron_job"]
 
@@ -45,18 +43,13 @@ def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = on
             if one.spec.concurrency_policy == "Replace":
                 old += [job for job in active if job.metadata.deletion_timestamp is None]
             effects.append(create)
-            events.append(_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
+            events.append(normal_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
         status = replace(status, last_schedule_time=format_time(due * SECOND))
     # 3. Say how it stands. The Job comes first: its name is what keeps it from being made twice.
-    if status != one.status:
-        effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)))
+    effects += update_status(one, status)
     effects += [DeleteObject(ref_of(job)) for job in old]
-    events += [_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in old]
+    events += [normal_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in old]
     return ReconcileResult((*effects, *events), requeue_at)
-
-
-def _event(one: CronJob, reason: str, message: str) -> RecordEvent:
-    return RecordEvent(ref_of(one), "Normal", reason, message)
 
 
 def _status(one: CronJob, jobs: Sequence[Job], active: Sequence[Job]) -> CronJobStatus:
@@ -86,12 +79,12 @@ def _events(one: CronJob, jobs: Sequence[Job]) -> list[Effect]:
     for entry in one.status.active:
         job = by_uid.get(entry.uid)
         if job is None:
-            found.append(_event(one, "MissingJob", f"Active job went missing: {entry.name}"))
+            found.append(normal_event(one, "MissingJob", f"Active job went missing: {entry.name}"))
             continue
         done = finished_condition(job)
         if done is not None:
             text = f"Saw completed job: {entry.name}, condition: {done.type}"
-            found.append(_event(one, "SawCompletedJob", text))
+            found.append(normal_event(one, "SawCompletedJob", text))
     return found
 
 

@@ -20,12 +20,11 @@ from situate.core.reconcile.effects import (
     ReconcileResult,
     RecordEvent,
     ResultBuilder,
-    UpdateStatus,
 )
-from situate.core.reconcile.history import HASH_LABEL, history, unused_revisions
+from situate.core.reconcile.history import HASH_LABEL, unused_revisions, update_revision
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
-from situate.core.reconcile.pods import FAILED, SUCCEEDED, available_at, is_available, is_ready, new_pod
+from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, update_status
+from situate.core.reconcile.pods import FAILED, SUCCEEDED, is_available, is_ready, new_pod, requeue_when_available
 
 __all__ = ["daemon_set"]
 
@@ -60,19 +59,13 @@ def daemon_set(one: DaemonSet, objects: ObjectLister, now: Millis) -> ReconcileR
     if pods.effects or held.effects:
         return ReconcileResult((*pods.effects, *held.effects))
     # 2. The revision of the present template.
-    past = history(
-        one, held.mine, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None
-    )
-    if past.update is None and one.metadata.deletion_timestamp is not None:
-        return ReconcileResult()
-    if past.collision:
-        return ReconcileResult(_told(one, replace(one.status, collision_count=(one.status.collision_count or 0) + 1)))
-    if past.update is None:
-        return ReconcileResult(past.effects)
-    digest = past.update.metadata.labels.get(HASH_LABEL, past.update.metadata.name)
+    update = update_revision(one, held.mine, objects, *_NUMBERS)
+    if isinstance(update, ReconcileResult):
+        return update
+    digest = update.metadata.labels.get(HASH_LABEL, update.metadata.name)
     # 3. How it stands, node by node, and what each needs.
     sites = _sites(one, objects.among(ManagedNode), pods.mine)
-    result = ResultBuilder(list(_told(one, _status(one, sites, digest, now))))
+    result = ResultBuilder(list(update_status(one, _status(one, sites, digest, now), *_NUMBERS)))
     if one.metadata.deletion_timestamp is None:
         work = _managed(one, sites, digest, now, result)
         if not work.needed and not work.going and one.spec.update_strategy.type == "RollingUpdate":
@@ -80,13 +73,8 @@ def daemon_set(one: DaemonSet, objects: ObjectLister, now: Millis) -> ReconcileR
         result.effects += _effects(one, work, digest, objects)
         used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
         live = [each.metadata.name for each in held.mine if each.metadata.labels.get(HASH_LABEL) in used]
-        result.effects += unused_revisions(
-            held.mine, [*live, past.update.metadata.name], one.spec.revision_history_limit
-        )
-    result.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
-    for pod in pods.mine:
-        at = available_at(pod, one.spec.min_ready_seconds)
-        result.requeue(at if at is not None and at > now else None)
+        result.effects += unused_revisions(held.mine, [*live, update.metadata.name], one.spec.revision_history_limit)
+    requeue_when_available(result, pods.mine, one.spec.min_ready_seconds, now)
     return result.done()
 
 
@@ -156,7 +144,7 @@ def _clear_ended(
             work.going.append(pod)
         elif pod.status.phase == SUCCEEDED:
             text = f"Found succeeded daemon pod {key}, will try to delete it"
-            work.events.append(RecordEvent(ref_of(one), "Normal", "SucceededDaemonPod", text))
+            work.events.append(normal_event(one, "SucceededDaemonPod", text))
             work.going.append(pod)
 
 
@@ -201,11 +189,10 @@ def _effects(one: DaemonSet, work: _Work, digest: str, objects: ObjectLister) ->
         effects.append(
             new_pod(meta.namespace, name, one.spec.template, owner, labels=labels, spec=spec, generate_name=base)
         )
-        effects.append(RecordEvent(ref_of(one), "Normal", "SuccessfulCreate", f"Created pod: {name}"))
+        effects.append(normal_event(one, "SuccessfulCreate", f"Created pod: {name}"))
     for pod in work.going[:BURST]:
         effects.append(DeleteObject(ref_of(pod)))
-        text = f"Deleted pod: {pod.metadata.name}"
-        effects.append(RecordEvent(ref_of(one), "Normal", "SuccessfulDelete", text))
+        effects.append(normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))
     return [*effects, *work.events]
 
 
@@ -224,9 +211,3 @@ def _status(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) ->
         number_available=available,
         number_unavailable=len(desired) - available,
     )
-
-
-def _told(one: DaemonSet, status: DaemonSetStatus) -> tuple[Effect, ...]:
-    if status == one.status:
-        return ()
-    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *_NUMBERS)),)

@@ -29,10 +29,17 @@ from situate.core.reconcile.effects import (
     RecordEvent,
     ResultBuilder,
     UpdateObject,
-    UpdateStatus,
 )
 from situate.core.reconcile.naming import TEMPLATE_HASH, hashed_name, same_template, template_hash
-from situate.core.reconcile.objects import ObjectLister, controller_ref, patch_of, ref_of, to_json
+from situate.core.reconcile.objects import (
+    ObjectLister,
+    controller_ref,
+    normal_event,
+    ref_of,
+    to_json,
+    update_metadata,
+    update_status,
+)
 from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.revisions import REVISION, forgotten, new_annotations, replica_annotations
 from situate.core.reconcile.rollout import Sizes, by_age, is_rolling, is_scaling, new_size, recreated, rolled, scaled
@@ -53,7 +60,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
     new, old = _new_and_old(one, claimed.mine)
     status = counted(one, new, old, now)
     if one.metadata.deletion_timestamp is not None:
-        return ReconcileResult(_status_effects(one, status))
+        return ReconcileResult(update_status(one, status))
 
     # 2. Sizes, and a new ReplicaSet where one is due.
     status = paused_or_resumed(one, status, now)
@@ -67,7 +74,9 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
         if new is None and not sizes and not old_pods:
             create = _new_replica_set(one, old)
             if objects.get(ManagedReplicaSet, one.metadata.namespace, create.ref.name) is not None:
-                return ReconcileResult(_status_effects(one, _with_collision(one)))
+                # Another ReplicaSet has the new one's name: count the collision, which changes the name.
+                collided = replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
+                return ReconcileResult(update_status(one, collided))
         elif is_rolling(one) and new is not None:
             sizes = rolled(one, new, old)
 
@@ -78,12 +87,12 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
         status = with_failures(with_progress(one, status, new, now), new, old, now)
     result = ResultBuilder()
     if create is not None:
-        result.effects.extend(_created(one, create))
+        size = create.body["spec"]["replicas"]
+        result.effects += [create, *([_scaling(one, create.ref.name, 0, size)] if size else [])]
     result.effects.extend(_resized(one, new, old, sizes, told=scaling))
     if one.spec.paused or (not sizes and is_complete(one, status)):
         result.effects.extend(DeleteObject(ref_of(each)) for each in forgotten(one, old))
     result.effects.extend(_own_effects(one, new, status))
-    result.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
     result.requeue(progress_check_at(one, status))
     return result.done()
 
@@ -93,7 +102,7 @@ def _selecting_all(one: Deployment) -> ReconcileResult:
         return ReconcileResult()
     status = replace(one.status, observed_generation=one.metadata.generation)
     event = RecordEvent(ref_of(one), "Warning", "SelectingAll", SELECTING_ALL)
-    return ReconcileResult((*_status_effects(one, status), event))
+    return ReconcileResult((*update_status(one, status), event))
 
 
 def _new_and_old(
@@ -143,16 +152,6 @@ def _new_replica_set(one: Deployment, old: Sequence[ManagedReplicaSet]) -> Creat
     return CreateObject(ObjectRef("apps/v1", "ReplicaSet", namespace, name), body)
 
 
-def _created(one: Deployment, create: CreateObject) -> list[Effect]:
-    size = create.body["spec"]["replicas"]
-    return [create, *([_scaling(one, create.ref.name, 0, size)] if size else [])]
-
-
-def _with_collision(one: Deployment) -> DeploymentStatus:
-    """Another ReplicaSet has the name of the new one: make another name."""
-    return replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
-
-
 def _resized(
     one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], sizes: Sizes, *, told: bool
 ) -> list[Effect]:
@@ -173,7 +172,7 @@ def _resized(
             effects.append(_scaling(one, each.metadata.name, each.spec.replicas, size))
         if each is new and each.spec.min_ready_seconds != one.spec.min_ready_seconds:
             spec["minReadySeconds"] = one.spec.min_ready_seconds
-        patch = {**(patch_of({"annotations": notes}) if notes else {}), **({"spec": spec} if spec else {})}
+        patch = {**({"metadata": {"annotations": notes}} if notes else {}), **({"spec": spec} if spec else {})}
         if patch:
             effects.append(UpdateObject(ref_of(each), each.metadata.resource_version, patch))
     return effects
@@ -181,20 +180,12 @@ def _resized(
 
 def _scaling(one: Deployment, name: str, before: int, after: int) -> RecordEvent:
     way = "up" if before < after else "down"
-    text = f"Scaled {way} replica set {name} from {before} to {after}"
-    return RecordEvent(ref_of(one), "Normal", "ScalingReplicaSet", text)
+    return normal_event(one, "ScalingReplicaSet", f"Scaled {way} replica set {name} from {before} to {after}")
 
 
 def _own_effects(one: Deployment, new: ManagedReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
     """The Deployment's own number of revision, else its status: one write at a time."""
     number = "" if new is None else new.metadata.annotations.get(REVISION, "")
     if number and one.metadata.annotations.get(REVISION) != number:
-        patch = patch_of({"annotations": {REVISION: number}})
-        return [UpdateObject(ref_of(one), one.metadata.resource_version, patch)]
-    return list(_status_effects(one, status))
-
-
-def _status_effects(one: Deployment, status: DeploymentStatus) -> tuple[Effect, ...]:
-    if status == one.status:
-        return ()
-    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)),)
+        return [update_metadata(one, {"annotations": {REVISION: number}})]
+    return list(update_status(one, status))

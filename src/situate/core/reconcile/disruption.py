@@ -13,8 +13,8 @@ from situate.core.model.managed import Budget, BudgetStatus, ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, condition_of, controller_of
 from situate.core.reconcile.api_values import SECOND, format_time, parse_time, scaled_value
-from situate.core.reconcile.effects import ReconcileResult, RecordEvent, ResultBuilder, UpdateStatus
-from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
+from situate.core.reconcile.effects import ReconcileResult, RecordEvent, ResultBuilder
+from situate.core.reconcile.objects import ObjectLister, normal_event, ref_of, update_status
 from situate.core.reconcile.pods import is_finished, is_ready
 
 __all__ = ["DELETION_TIMEOUT", "EvictionDecision", "budget", "budgets_of", "granted", "decide_eviction"]
@@ -64,10 +64,8 @@ def budget(one: Budget, objects: ObjectLister, now: Millis) -> ReconcileResult:
             conditions=_conditions(one.status.conditions, allowed, one.metadata.generation, now),
         )
         if not pods and status != one.status:
-            result.effects.append(RecordEvent(ref_of(one), "Normal", "NoPods", "No matching pods found"))
-    if status != one.status:
-        body = to_json(status, *_NUMBERS)
-        result.effects.insert(0, UpdateStatus(ref_of(one), one.metadata.resource_version, body))
+            result.effects.append(normal_event(one, "NoPods", "No matching pods found"))
+    result.effects += update_status(one, status, *_NUMBERS)
     return result.done()
 
 

@@ -137,6 +137,8 @@ class ResultBuilder:
             self.requeue_at = at
 
     def done(self) -> ReconcileResult:
+        """Events come last: if a list ends early, none reports what was not done."""
+        self.effects.sort(key=lambda effect: isinstance(effect, RecordEvent))
         return ReconcileResult(tuple(self.effects), self.requeue_at)
 
 

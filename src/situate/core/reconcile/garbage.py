@@ -7,10 +7,10 @@ and to be called for its dependents whenever it changes or is gone.
 from collections.abc import Sequence
 from typing import Any
 
-from situate.core.model.stored import Owner
+from situate.core.model.stored import Owner, Raw
 from situate.core.reconcile.effects import DeleteObject, Effect, Propagation, ReconcileResult, UpdateObject
 from situate.core.reconcile.graph import Graph, OwnedObject
-from situate.core.reconcile.objects import patch_of, to_json
+from situate.core.reconcile.objects import to_json
 
 __all__ = ["FOREGROUND", "ORPHAN", "collect"]
 
@@ -95,7 +95,7 @@ def _in_foreground(item: OwnedObject, graph: Graph) -> tuple[Effect, ...]:
         return (delete,)
     # It and one below it wait for each other, perhaps in a circle. It stops blocking; the delete is for the next call.
     owners = [{**to_json(each), "blockOwnerDeletion": False} for each in item.meta.owner_references]
-    return (UpdateObject(item.ref, item.meta.resource_version, patch_of({"ownerReferences": owners})),)
+    return (_patch(item, {"ownerReferences": owners}),)
 
 
 def _propagation(item: OwnedObject) -> Propagation:
@@ -107,9 +107,13 @@ def _propagation(item: OwnedObject) -> Propagation:
 
 def _without_owners(item: OwnedObject, gone: Sequence[Owner]) -> UpdateObject:
     kept: list[Any] = [to_json(each) for each in item.meta.owner_references if each not in gone]
-    return UpdateObject(item.ref, item.meta.resource_version, patch_of({"ownerReferences": kept or None}))
+    return _patch(item, {"ownerReferences": kept or None})
 
 
 def _without_finalizer(item: OwnedObject, name: str) -> UpdateObject:
     kept = [each for each in item.meta.finalizers if each != name]
-    return UpdateObject(item.ref, item.meta.resource_version, patch_of({"finalizers": kept or None}))
+    return _patch(item, {"finalizers": kept or None})
+
+
+def _patch(item: OwnedObject, metadata: Raw) -> UpdateObject:
+    return UpdateObject(item.ref, item.meta.resource_version, {"metadata": metadata})

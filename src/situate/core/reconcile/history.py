@@ -4,12 +4,13 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, ManagedStatefulSet
 from situate.core.model.stored import PodTemplateSpec
-from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, ObjectRef, UpdateObject
+from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, ObjectRef, ReconcileResult, UpdateObject
 from situate.core.reconcile.naming import data_hash, hashed_name
-from situate.core.reconcile.objects import controller_ref, ref_of, to_json
+from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json, update_status
 
 __all__ = ["HASH_LABEL", "RevisionHistory", "history", "unused_revisions", "template_in"]
 
@@ -68,6 +69,24 @@ def history(
         "revision": last + 1,
     }
     return RevisionHistory(None, (CreateObject(ObjectRef("apps/v1", "ControllerRevision", namespace, name), body),))
+
+
+def update_revision(
+    owner: ManagedStatefulSet | DaemonSet, held: Sequence[ControllerRevision], objects: ObjectLister, *numbers: str
+) -> ControllerRevision | ReconcileResult:
+    """The revision of the present template, or what to do until there is one. `numbers` of the status are written
+    even if they are 0."""
+    found = history(
+        owner, held, lambda name: objects.get(ControllerRevision, owner.metadata.namespace, name) is not None
+    )
+    if found.update is not None:
+        return found.update
+    if owner.metadata.deletion_timestamp is not None:
+        return ReconcileResult()
+    if found.collision:
+        status = replace(owner.status, collision_count=(owner.status.collision_count or 0) + 1)
+        return ReconcileResult(update_status(owner, status, *numbers))
+    return ReconcileResult(found.effects)
 
 
 def unused_revisions(held: Sequence[ControllerRevision], used: Container[str], limit: int) -> list[Effect]:

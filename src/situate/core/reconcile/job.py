@@ -17,13 +17,12 @@ from situate.core.reconcile.effects import (
     RecordEvent,
     ResultBuilder,
     UpdateObject,
-    UpdateStatus,
 )
 from situate.core.reconcile.job_failures import counts_restarts, has_failed, verdict
 from situate.core.reconcile.job_indexes import success_rule
 from situate.core.reconcile.job_pods import PodChanges, pod_changes
 from situate.core.reconcile.job_tracking import TRACKING, JobCounts, count_pods, is_indexed, is_tracked, note_finished
-from situate.core.reconcile.objects import ObjectLister, patch_of, ref_of, to_json
+from situate.core.reconcile.objects import ObjectLister, normal_event, ref_of, update_metadata, update_status
 from situate.core.reconcile.pods import is_ready
 
 __all__ = ["finished_condition", "job", "orphan_pod"]
@@ -82,8 +81,7 @@ def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
     if decided is not None:
         status, told = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
         events += told
-    if status != one.status:
-        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status)))
+    result.effects += update_status(one, status)
     # 5. Let go.
     result.effects += [
         _untracked(pod) for pod in {pod.metadata.uid: pod for pod in (*loose, *work.going)}.values() if is_tracked(pod)
@@ -156,7 +154,7 @@ def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Mil
     else:
         new = _condition("Suspended", "JobResumed", "Job resumed", now, "False")
         status = replace(status, start_time=format_time(now))
-    event = RecordEvent(ref_of(one), "Normal", "Suspended" if one.spec.suspend else "Resumed", new.message)
+    event = normal_event(one, "Suspended" if one.spec.suspend else "Resumed", new.message)
     return replace(status, conditions=(*others, new)), [event]
 
 
@@ -173,13 +171,13 @@ def _ended(
     final = _condition(COMPLETE if won else FAILED, decided.reason, decided.message, now)
     status = replace(status, conditions=(*status.conditions, final), completion_time=format_time(now) if won else None)
     if won:
-        return status, [RecordEvent(ref_of(one), "Normal", "Completed", "Job completed")]
+        return status, [normal_event(one, "Completed", "Job completed")]
     return status, [RecordEvent(ref_of(one), "Warning", decided.reason, decided.message)]
 
 
 def _untracked(pod: ManagedPod) -> UpdateObject:
     kept = [name for name in pod.metadata.finalizers if name != TRACKING]
-    return UpdateObject(ref_of(pod), pod.metadata.resource_version, patch_of({"finalizers": kept or None}))
+    return update_metadata(pod, {"finalizers": kept or None})
 
 
 def orphan_pod(pod: ManagedPod, objects: ObjectLister, _now: Millis) -> ReconcileResult:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from situate.core.model.batch import SuccessPolicy
 from situate.core.model.managed import ManagedPod
+from situate.core.reconcile.api_values import number_in
 
 __all__ = ["INDEX", "index_of", "indexes_in", "success_rule", "text_of"]
 
@@ -11,8 +12,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def index_of(pod: ManagedPod) -> int | None:
-    text = pod.metadata.annotations.get(INDEX, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return number_in(pod.metadata.annotations.get(INDEX, ""))
 
 
 def indexes_in(text: str | None, completions: int) -> dict[int, None]:
@@ -20,9 +20,9 @@ def indexes_in(text: str | None, completions: int) -> dict[int, None]:
     found: dict[int, None] = {}
     for part in (text or "").split(","):
         first, dash, last = part.partition("-")
-        if first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit())):
-            end = min(int(last) if dash else int(first), completions - 1)
-            found.update(dict.fromkeys(range(int(first), end + 1)))
+        start, end = number_in(first), number_in(last if dash else first)
+        if start is not None and end is not None:
+            found.update(dict.fromkeys(range(start, min(end, completions - 1) + 1)))
     return found
 
 

@@ -9,12 +9,12 @@ import msgspec
 from situate.core.model.batch import Job
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import BURST, CreateObject, Effect, RecordEvent
+from situate.core.reconcile.effects import BURST, CreateObject, Effect
 from situate.core.reconcile.job_failures import backoff_until, only_replaces_failed
 from situate.core.reconcile.job_indexes import INDEX, index_of
 from situate.core.reconcile.job_tracking import TRACKING, JobCounts, is_indexed
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of
+from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event
 from situate.core.reconcile.pods import deletion_order, is_terminating, new_pod
 
 __all__ = ["PodChanges", "pod_changes"]
@@ -34,7 +34,7 @@ def pod_changes(
     want = 0 if one.spec.suspend else _wanted(one, counted)
     going = _superfluous(one, counted, want, now)[:BURST]
     if going:
-        told = (_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}") for pod in going)
+        told = (normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}") for pod in going)
         return PodChanges(going=tuple(going), events=tuple(told))
     awaited = counted.terminating if only_replaces_failed(one) else 0
     missing = want - awaited - len(counted.active)
@@ -44,12 +44,8 @@ def pod_changes(
     if until is not None and until > now:
         return PodChanges(requeue_at=until)
     coming = _new_pods(one, counted, pods, objects, min(missing, BURST))
-    told = (_event(one, "SuccessfulCreate", f"Created pod: {create.ref.name}") for create in coming)
+    told = (normal_event(one, "SuccessfulCreate", f"Created pod: {create.ref.name}") for create in coming)
     return PodChanges(coming=tuple(coming), events=tuple(told))
-
-
-def _event(one: Job, reason: str, message: str) -> RecordEvent:
-    return RecordEvent(ref_of(one), "Normal", reason, message)
 
 
 def _wanted(one: Job, counted: JobCounts) -> int:

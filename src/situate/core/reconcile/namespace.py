@@ -4,16 +4,27 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from situate.core.model.managed import ManagedNamespace, NamespaceStatus
+from situate.core.model.managed import ManagedAccount, ManagedNamespace, NamespaceStatus
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
 from situate.core.reconcile.api_values import format_time
-from situate.core.reconcile.effects import BURST, DeleteObject, Effect, FinalizeNamespace, ReconcileResult, UpdateStatus
+from situate.core.reconcile.effects import (
+    BURST,
+    CreateObject,
+    DeleteObject,
+    Effect,
+    FinalizeNamespace,
+    ObjectRef,
+    ReconcileResult,
+    UpdateStatus,
+)
 from situate.core.reconcile.graph import Graph, OwnedObject
-from situate.core.reconcile.objects import ref_of, to_json
+from situate.core.reconcile.objects import KINDS, ObjectLister, ref_of, to_json
 
-__all__ = ["KUBERNETES", "namespace"]
+__all__ = ["DEFAULT", "KUBERNETES", "default_account", "namespace"]
 
+DEFAULT = "default"
+"""The ServiceAccount that every namespace has: a pod that names none runs as it."""
 KUBERNETES = "kubernetes"
 """The finalizer, in the specification, under which contents are deleted."""
 
@@ -28,6 +39,15 @@ _FINE = (
     ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 )
+
+
+def default_account(one: ManagedNamespace, objects: ObjectLister, now: Millis) -> ReconcileResult:
+    name = one.metadata.name
+    if one.metadata.deletion_timestamp is not None or objects.get(ManagedAccount, name, DEFAULT) is not None:
+        return ReconcileResult()
+    api_version, kind = KINDS[ManagedAccount]
+    body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": DEFAULT, "namespace": name}}
+    return ReconcileResult((CreateObject(ObjectRef(api_version, kind, name, DEFAULT), body),))
 
 
 def namespace(one: ManagedNamespace, graph: Graph, now: Millis) -> ReconcileResult:

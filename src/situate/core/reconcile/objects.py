@@ -18,9 +18,20 @@ from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
-from situate.core.reconcile.effects import ObjectRef
+from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
 
-__all__ = ["KINDS", "ObjectIndex", "ManagedObject", "ObjectLister", "controller_ref", "patch_of", "ref_of", "to_json"]
+__all__ = [
+    "KINDS",
+    "ManagedObject",
+    "ObjectIndex",
+    "ObjectLister",
+    "controller_ref",
+    "normal_event",
+    "ref_of",
+    "to_json",
+    "update_metadata",
+    "update_status",
+]
 
 
 class ManagedObject(Protocol):
@@ -94,7 +105,7 @@ def to_json(part: Model, *always: str) -> dict[str, Any]:
     return body
 
 
-class _Shelf:
+class _Sorted:
     """Objects by name, in the order of their names."""
 
     __slots__ = ("by_name", "names")
@@ -122,8 +133,8 @@ class ObjectIndex:
     __slots__ = ("_by_namespace", "_by_node", "_by_owner")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
-        self._by_namespace: dict[type, dict[str, _Shelf]] = {}
-        self._by_owner: dict[tuple[type, str, str], _Shelf] = {}
+        self._by_namespace: dict[type, dict[str, _Sorted]] = {}
+        self._by_owner: dict[tuple[type, str, str], _Sorted] = {}
         self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
         for one in objects:
             self.put(one)
@@ -134,8 +145,8 @@ class ObjectIndex:
         old: Any = self.get(kind, namespace, name)
         if old is not None and _owner_key(old) != _owner_key(obj):
             self.drop(kind, namespace, name)
-        self._by_namespace.setdefault(kind, {}).setdefault(namespace, _Shelf()).put(name, obj)
-        self._by_owner.setdefault(_owner_key(obj), _Shelf()).put(name, obj)
+        self._by_namespace.setdefault(kind, {}).setdefault(namespace, _Sorted()).put(name, obj)
+        self._by_owner.setdefault(_owner_key(obj), _Sorted()).put(name, obj)
         if kind is ManagedPod:
             self._place(old, obj)
 
@@ -166,8 +177,8 @@ class ObjectIndex:
             del self._by_owner[owner]
 
     def get(self, kind: type[T], namespace: str, name: str) -> T | None:
-        shelf = self._by_namespace.get(kind, {}).get(namespace)
-        return None if shelf is None else cast("T | None", shelf.by_name.get(name))
+        found = self._by_namespace.get(kind, {}).get(namespace)
+        return None if found is None else cast("T | None", found.by_name.get(name))
 
     def among(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         spaces = self._by_namespace.get(kind, {})
@@ -176,8 +187,8 @@ class ObjectIndex:
         return [one for space in sorted(spaces) for one in spaces[space].all()]
 
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
-        shelf = self._by_owner.get((kind, namespace, uid))
-        return [] if shelf is None else shelf.all()
+        found = self._by_owner.get((kind, namespace, uid))
+        return [] if found is None else found.all()
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         return [pod for _, pod in sorted(self._by_node.get(node, {}).items())]
@@ -189,6 +200,17 @@ def _owner_key(obj: Any) -> tuple[type, str, str]:
     return type(obj), meta.namespace, "" if owner is None else owner.uid
 
 
-def patch_of(meta: Raw) -> Raw:
-    """A merge patch of metadata alone."""
-    return {"metadata": meta}
+def update_metadata(one: ManagedObject, changes: Raw) -> UpdateObject:
+    """Change the metadata by a merge patch."""
+    return UpdateObject(ref_of(one), one.metadata.resource_version, {"metadata": changes})
+
+
+def update_status(one: Any, status: Model, *always: str) -> tuple[UpdateStatus, ...]:
+    """Write the status if it has changed. `always` as in `to_json`."""
+    if status == one.status:
+        return ()
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *always)),)
+
+
+def normal_event(one: ManagedObject, reason: str, message: str) -> RecordEvent:
+    return RecordEvent(ref_of(one), "Normal", reason, message)

@@ -7,7 +7,7 @@ from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, PodTemplateSpec, condition_of
 from situate.core.reconcile.api_values import SECOND, parse_time
-from situate.core.reconcile.effects import CreateObject, ObjectRef
+from situate.core.reconcile.effects import CreateObject, ObjectRef, ResultBuilder
 from situate.core.reconcile.objects import to_json
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "is_terminating",
     "new_pod",
     "ready_condition",
+    "requeue_when_available",
 ]
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
@@ -64,6 +65,15 @@ def available_at(pod: ManagedPod, min_ready_seconds: int) -> Millis | None:
 def is_available(pod: ManagedPod, min_ready_seconds: int, now: Millis) -> bool:
     at = available_at(pod, min_ready_seconds)
     return at is not None and at <= now
+
+
+def requeue_when_available(
+    result: ResultBuilder, pods: Iterable[ManagedPod], min_ready_seconds: int, now: Millis
+) -> None:
+    """A ready pod becomes available without an event."""
+    for pod in pods:
+        at = available_at(pod, min_ready_seconds)
+        result.requeue(at if at is not None and at > now else None)
 
 
 def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], now: Millis) -> list[ManagedPod]:

@@ -16,13 +16,19 @@ from situate.core.reconcile.effects import (
     DeleteObject,
     Effect,
     ReconcileResult,
-    RecordEvent,
     ResultBuilder,
-    UpdateStatus,
 )
 from situate.core.reconcile.naming import fresh_names
-from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json
-from situate.core.reconcile.pods import available_at, deletion_order, is_active, is_ready, is_terminating, new_pod
+from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, update_status
+from situate.core.reconcile.pods import (
+    available_at,
+    deletion_order,
+    is_active,
+    is_ready,
+    is_terminating,
+    new_pod,
+    requeue_when_available,
+)
 
 __all__ = ["replica_set"]
 
@@ -39,19 +45,12 @@ def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refu
     if claimed.effects:
         return ReconcileResult(claimed.effects)
     active = [pod for pod in claimed.mine if is_active(pod)]
-    result = ResultBuilder()
-    # 2. Say how it stands, then create or delete.
+    # 2. Update the status, then create or delete.
     status = _status(one, active, sum(map(is_terminating, claimed.mine)), now, refused)
-    if status != one.status:
-        written_status = to_json(status, "replicas")
-        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, written_status))
+    result = ResultBuilder(list(update_status(one, status, "replicas")))
     if one.metadata.deletion_timestamp is None:
         result.effects.extend(_manage(one, active, objects, now))
-    # 3. Pods that are ready become available without anything happening.
-    for pod in active:
-        at = available_at(pod, one.spec.min_ready_seconds)
-        if at is not None and at > now:
-            result.requeue(at)
+    requeue_when_available(result, active, one.spec.min_ready_seconds, now)
     return result.done()
 
 
@@ -64,18 +63,13 @@ def _manage(one: ManagedReplicaSet, active: Sequence[ManagedPod], objects: Objec
         names = fresh_names(base, meta, lambda name: objects.get(ManagedPod, meta.namespace, name) is not None)
         for name in islice(names, min(missing, BURST)):
             effects.append(new_pod(meta.namespace, name, one.spec.template, owner, generate_name=base))
-            effects.append(_event(one, "SuccessfulCreate", f"Created pod: {name}"))
+            effects.append(normal_event(one, "SuccessfulCreate", f"Created pod: {name}"))
     elif missing < 0:
         leaving = deletion_order(active, _related(one, objects), now)[: min(-missing, BURST)]
         for pod in leaving:
             effects.append(DeleteObject(ref_of(pod)))
-            effects.append(_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))
-    # Events last: a list that ends early ends before it tells of what was not done.
-    return sorted(effects, key=lambda effect: isinstance(effect, RecordEvent))
-
-
-def _event(one: ManagedReplicaSet, reason: str, message: str) -> RecordEvent:
-    return RecordEvent(ref_of(one), "Normal", reason, message)
+            effects.append(normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))
+    return effects
 
 
 def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ManagedReplicaSet
+from situate.core.reconcile.api_values import number_in
 from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
 
 __all__ = ["REVISION", "forgotten", "new_annotations", "replica_annotations", "revision_of"]
@@ -24,8 +25,7 @@ _NOT_COPIED = frozenset(
 
 
 def revision_of(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(REVISION, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return number_in(annotations.get(REVISION, "")) or 0
 
 
 def replica_annotations(one: Deployment) -> dict[str, str]:

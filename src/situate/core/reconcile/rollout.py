@@ -8,7 +8,7 @@ Statuses may lag behind specifications; each count takes the less hopeful of the
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ManagedReplicaSet, RollingUpdate
-from situate.core.reconcile.api_values import scaled_value
+from situate.core.reconcile.api_values import number_in, scaled_value
 
 __all__ = [
     "DESIRED",
@@ -64,8 +64,7 @@ def is_scaling(one: Deployment, sets: Sequence[ManagedReplicaSet]) -> bool:
 
 
 def _number(one: ManagedReplicaSet, annotation: str) -> int | None:
-    text = one.metadata.annotations.get(annotation, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return number_in(one.metadata.annotations.get(annotation, ""))
 
 
 def _occupied(one: ManagedReplicaSet) -> int:

@@ -15,11 +15,10 @@ from situate.core.reconcile.effects import (
     ReconcileResult,
     RecordEvent,
     ResultBuilder,
-    UpdateStatus,
 )
-from situate.core.reconcile.history import HASH_LABEL, history, unused_revisions
-from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
-from situate.core.reconcile.pods import available_at, is_available, is_finished, is_ready
+from situate.core.reconcile.history import HASH_LABEL, unused_revisions, update_revision
+from situate.core.reconcile.objects import ObjectLister, normal_event, ref_of, update_status
+from situate.core.reconcile.pods import is_available, is_finished, is_ready, requeue_when_available
 from situate.core.reconcile.statefulset_pods import (
     claims_awaited,
     identity_repair,
@@ -46,43 +45,21 @@ def stateful_set(one: ManagedStatefulSet, objects: ObjectLister, now: Millis) ->
     if pods.effects or held.effects:
         return ReconcileResult((*pods.effects, *held.effects))
     # 2. The revision of the present template, and the one before it.
-    found = _revisions(one, held.mine, objects)
-    if isinstance(found, ReconcileResult):
-        return found
-    update, current = found
+    update = update_revision(one, held.mine, objects, *_NUMBERS)
+    if isinstance(update, ReconcileResult):
+        return update
+    current = next((each for each in held.mine if each.metadata.name == one.status.current_revision), update)
     # 3. How it stands, and what is next in order.
     by_ordinal = {ordinal: pod for pod in pods.mine if (ordinal := member_ordinal(one, pod.metadata.name)) is not None}
     status = _status(one, list(by_ordinal.values()), current, update, now)
-    result = ResultBuilder()
-    if status != one.status:
-        body = to_json(status, *_NUMBERS)
-        result.effects.append(UpdateStatus(ref_of(one), one.metadata.resource_version, body))
+    result = ResultBuilder(list(update_status(one, status, *_NUMBERS)))
     if one.metadata.deletion_timestamp is None:
-        work = _next(one, by_ordinal, current, update, objects, now)
+        result.effects += _next(one, by_ordinal, current, update, objects, now)
         used = [pod.metadata.labels.get(HASH_LABEL, "") for pod in pods.mine]
         used += [current.metadata.name, update.metadata.name, status.current_revision]
-        work += unused_revisions(held.mine, used, one.spec.revision_history_limit)
-        result.effects += sorted(work, key=lambda effect: isinstance(effect, RecordEvent))
-    for pod in pods.mine:
-        at = available_at(pod, one.spec.min_ready_seconds)
-        result.requeue(at if at is not None and at > now else None)
+        result.effects += unused_revisions(held.mine, used, one.spec.revision_history_limit)
+    requeue_when_available(result, pods.mine, one.spec.min_ready_seconds, now)
     return result.done()
-
-
-def _revisions(
-    one: ManagedStatefulSet, held: Sequence[ControllerRevision], objects: ObjectLister
-) -> tuple[ControllerRevision, ControllerRevision] | ReconcileResult:
-    past = history(one, held, lambda name: objects.get(ControllerRevision, one.metadata.namespace, name) is not None)
-    if past.update is None and one.metadata.deletion_timestamp is not None:
-        return ReconcileResult()
-    if past.collision:
-        status = replace(one.status, collision_count=(one.status.collision_count or 0) + 1)
-        body = to_json(status, *_NUMBERS)
-        return ReconcileResult((UpdateStatus(ref_of(one), one.metadata.resource_version, body),))
-    if past.update is None:
-        return ReconcileResult(past.effects)
-    current = next((each for each in held if each.metadata.name == one.status.current_revision), past.update)
-    return past.update, current
 
 
 def _status(
@@ -218,5 +195,4 @@ def _deleted(one: ManagedStatefulSet, pod: ManagedPod) -> list[Effect]:
 
 
 def _event(one: ManagedStatefulSet, reason: str, verb: str, pod: str) -> RecordEvent:
-    text = f"{verb} Pod {pod} in StatefulSet {one.metadata.name} successful"
-    return RecordEvent(ref_of(one), "Normal", reason, text)
+    return normal_event(one, reason, f"{verb} Pod {pod} in StatefulSet {one.metadata.name} successful")

@@ -7,9 +7,9 @@ from typing import Any
 from situate.core.model.apps import ClaimRetention, ControllerRevision, ManagedStatefulSet
 from situate.core.model.managed import ManagedClaim, ManagedPod
 from situate.core.model.stored import Owner
-from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef, RecordEvent, UpdateObject
+from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef, UpdateObject
 from situate.core.reconcile.history import HASH_LABEL, template_in
-from situate.core.reconcile.objects import ObjectLister, controller_ref, patch_of, ref_of, to_json
+from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, to_json, update_metadata
 from situate.core.reconcile.pods import new_pod
 
 __all__ = ["claims_awaited", "identity_repair", "member_ordinal", "missing_claims", "retention_repairs", "stateful_pod"]
@@ -52,7 +52,7 @@ def identity_repair(one: ManagedStatefulSet, ordinal: int, pod: ManagedPod) -> U
     missing = {key: value for key, value in wanted.items() if pod.metadata.labels.get(key) != value}
     if not missing:
         return None
-    return UpdateObject(ref_of(pod), pod.metadata.resource_version, patch_of({"labels": missing}))
+    return update_metadata(pod, {"labels": missing})
 
 
 # Claims
@@ -87,7 +87,7 @@ def missing_claims(one: ManagedStatefulSet, ordinal: int, objects: ObjectLister)
         body.pop("status", None)
         effects.append(CreateObject(ObjectRef("v1", "PersistentVolumeClaim", namespace, name), body))
         text = f"create Claim {name} Pod {pod} in StatefulSet {one.metadata.name} success"
-        effects.append(RecordEvent(ref_of(one), "Normal", "SuccessfulCreate", text))
+        effects.append(normal_event(one, "SuccessfulCreate", text))
     return effects
 
 
@@ -116,6 +116,5 @@ def retention_repairs(
             continue
         kept = [to_json(owner) for owner in held if owner.uid not in uids]
         owners = kept if wanted is None else [*kept, to_json(wanted)]
-        patch = patch_of({"ownerReferences": owners or None})
-        effects.append(UpdateObject(ref_of(claim), claim.metadata.resource_version, patch))
+        effects.append(update_metadata(claim, {"ownerReferences": owners or None}))
     return effects

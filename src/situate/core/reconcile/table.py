@@ -20,7 +20,6 @@ from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, Man
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta, controller_of
-from situate.core.reconcile.accounts import default_account
 from situate.core.reconcile.adoption import selector_of
 from situate.core.reconcile.cron import Zones, only_utc
 from situate.core.reconcile.cronjob import cron_job
@@ -29,6 +28,7 @@ from situate.core.reconcile.deployment import deployment
 from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, ReconcileResult
 from situate.core.reconcile.job import job, orphan_pod
+from situate.core.reconcile.namespace import default_account
 from situate.core.reconcile.nodes.eviction import reconcile_pod_on_node
 from situate.core.reconcile.nodes.health import reconcile_node
 from situate.core.reconcile.nodes.heartbeats import Heartbeats

@@ -262,7 +262,9 @@ class History:
             agent = self.agents[effect.ref.name]
             silent = (self.real - agent.sent) * self.rate
             assert silent >= self.profile.grace_ms, f"{agent.name} was heard of {silent} ms ago"
-            assert self.real >= agent.sent + self.profile.agent_stopped_ms / agent.rate, "its agent may still run pods"
+            assert self.real >= agent.sent + int(self.profile.lease_ms * (1 - DRIFT)) / agent.rate, (
+                "its agent may still run pods"
+            )
         elif isinstance(effect, DeleteObject) and effect.ref.kind == "Pod":
             self.check_deleted(effect)
 
@@ -302,7 +304,9 @@ class History:
         agent, state = self.agents[name], self.ready(node)
         assert state != "True", "evicted from a node that is ready"
         if state == "Unknown":
-            assert self.real >= agent.sent + self.profile.agent_stopped_ms / agent.rate, "its agent may still run it"
+            assert self.real >= agent.sent + int(self.profile.lease_ms * (1 - DRIFT)) / agent.rate, (
+                "its agent may still run it"
+            )
 
     def check_calm(self) -> None:
         """Nobody is made to leave soon after a beginning, nor when everything is lost."""

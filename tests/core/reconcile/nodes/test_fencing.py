@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.core.reconcile.nodes.fencing import DRIFT, PROFILES, STOP_MS, NodeProfile
+from situate.core.reconcile.nodes.fencing import (
+    DRIFT,
+    PROFILES,
+    STOP_MS,
+    NodeProfile,
+    agent_stops_ms,
+    controller_waits_ms,
+)
 
 RATES = st.floats(1 - DRIFT, 1 + DRIFT)
 profiles = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
@@ -17,16 +24,17 @@ profiles = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFIL
 def test_the_agent_has_stopped_before_the_controllers_act_however_wrong_their_clocks_are(
     profile: NodeProfile, agent: float, controller: float, late: int
 ) -> None:
-    stopped = profile.agent_stopped_ms / agent
+    stopped = profile.lease_ms * (1 - DRIFT) / agent
     acts = late + profile.grace_ms / controller
     assert stopped <= acts + 1e-6
 
 
 @profiles
 def test_the_numbers_leave_room_for_each_other(profile: NodeProfile) -> None:
-    assert profile.grace_ms >= profile.controller_waits_ms > profile.lease_ms > profile.agent_stopped_ms
-    assert profile.agent_stops_ms + STOP_MS == profile.agent_stopped_ms
-    assert profile.agent_stops_ms >= 2 * profile.renew_ms  # one renewal may be lost
+    stops, stopped = agent_stops_ms(profile.lease_ms), int(profile.lease_ms * (1 - DRIFT))
+    assert profile.grace_ms >= controller_waits_ms(profile.lease_ms) > profile.lease_ms > stopped
+    assert stops + STOP_MS == stopped
+    assert stops >= 2 * profile.renew_ms  # one renewal may be lost
     assert 2 * profile.renew_ms < profile.silent_ms < profile.grace_ms
 
 

@@ -70,21 +70,6 @@ class NodeProfile:
     """How many pods that have ended are kept; the oldest go first."""
 
     @property
-    def agent_stops_ms(self) -> Millis:
-        """From when on an agent without a renewal must end its pods, by its own clock."""
-        return agent_stops_ms(self.lease_ms)
-
-    @property
-    def agent_stopped_ms(self) -> Millis:
-        """By when all of them must be dead, by the agent's clock."""
-        return int(self.lease_ms * (1 - DRIFT))
-
-    @property
-    def controller_waits_ms(self) -> Millis:
-        """For how long after a renewal was seen nobody else may run the node's pods, by the controller's clock."""
-        return controller_waits_ms(self.lease_ms)
-
-    @property
     def silent_ms(self) -> Millis:
         """A node that was not heard of for so long counts as unhealthy when it is asked how its zone does, though its
         state is not unknown yet: if all fall silent at once, nobody is given up for having been the first."""
