@@ -4,16 +4,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 
 from situate.core.config.validate import validate
-from situate.sim.faults import MOST, draw_faults
+from situate.sim.faults import Faults, draw_faults
 from situate.sim.settings import SchedulerSet
 from situate.sim.timeline import Timeline
 from situate.sim.world import World, run
 
 DIGESTS = "from situate.sim.world import run\nprint([run(seed, changes=300).digest for seed in (4, 9, 24)])"
+
+
+MOST = {one.name: one.metadata["most"] for one in fields(Faults)}
 
 
 def digests(hash_seed: str) -> str:

@@ -39,6 +39,9 @@ def status_of(
     """`before`: the status as last reported. `ending`: exited containers do not restart. The result has the agent's own
     conditions only."""
     phase = phase_of(pod, containers, ending=ending, terminated=terminated)
+    statuses = [
+        (one.kind, _container(one, _state(pod, one, containers, now_ns, backoff, ending=ending))) for one in containers
+    ]
     made: dict[str, Any] = {
         "phase": phase,
         "conditions": _conditions(pod, containers, before, phase, seconds_time(now_ns)),
@@ -47,14 +50,10 @@ def status_of(
         "podIP": host_ip,
         "podIPs": [{"ip": host_ip}],
         "startTime": before.get("startTime") or seconds_time(now_ns),
-        "containerStatuses": [
-            _container(pod, one, containers, now_ns, backoff, ending=ending) for one in containers if one.kind == "main"
-        ],
+        "containerStatuses": [status for kind, status in statuses if kind == "main"],
     }
-    if any(one.kind != "main" for one in containers):
-        made["initContainerStatuses"] = [
-            _container(pod, one, containers, now_ns, backoff, ending=ending) for one in containers if one.kind != "main"
-        ]
+    if init := [status for kind, status in statuses if kind != "main"]:
+        made["initContainerStatuses"] = init
     if generation := pod["metadata"].get("generation"):
         made["observedGeneration"] = generation
     if terminated is not None:
@@ -178,16 +177,7 @@ def _condition(
 # -- containers ------------------------------------------------------------------------------------------------------
 
 
-def _container(
-    pod: Mapping[str, Any],
-    one: ContainerState,
-    containers: Sequence[ContainerState],
-    now_ns: int,
-    backoff: RestartBackoff,
-    *,
-    ending: bool,
-) -> dict[str, Any]:
-    state = _state(pod, one, containers, now_ns, backoff, ending=ending)
+def _container(one: ContainerState, state: Mapping[str, Any]) -> dict[str, Any]:
     shown = one.last if "terminated" in state or "running" in state else None
     past = [run for run in one.runs if run.is_over and run is not shown]
     last = one.last

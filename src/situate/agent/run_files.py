@@ -20,6 +20,8 @@ __all__ = ["BEGAN", "COMPLAINT", "LOCK", "STARTED", "read_ended", "record_lost",
 BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
 COMPLAINT: Final = "complaint"
 """The shim's stderr."""
+FIELDS: Final = ("code", "reason", "message", "started_ns", "finished_ns")
+"""Of the file ENDED."""
 LOST_CODE: Final = 137
 LOST_REASON: Final = "ContainerStatusUnknown"
 LOST: Final = "The container could not be located when the agent looked for it"
@@ -31,15 +33,7 @@ def read_ended(run: Run, directory: Path) -> Run | None:
     found = read(directory / ENDED)
     if found is None:
         return None
-    return replace(
-        run,
-        state="exited",
-        started_ns=found["started_ns"],
-        finished_ns=found["finished_ns"],
-        code=found["code"],
-        reason=found["reason"],
-        message=found["message"],
-    )
+    return replace(run, state="exited", **{name: found[name] for name in FIELDS})
 
 
 def record_lost(run: Run, directory: Path) -> Run:
@@ -62,13 +56,7 @@ def record_lost(run: Run, directory: Path) -> Run:
         reason=LOST_REASON,
         message=message,
     )
-    body = {
-        "code": over.code,
-        "reason": over.reason,
-        "message": over.message,
-        "started_ns": over.started_ns,
-        "finished_ns": over.finished_ns,
-    }
+    body = {name: getattr(over, name) for name in FIELDS}
     with contextlib.suppress(OSError):  # the directory was deleted, with the shim's files
         write(directory / ENDED, body)
     return over

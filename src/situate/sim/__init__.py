@@ -1,5 +1,5 @@
-"""A virtual world to run the scheduler in: time that jumps, machines that are hollow, and faults drawn from a seed.
+"""A virtual world for the scheduler: virtual time, hollow nodes, and faults drawn from a seed.
 
-Everything in a world follows from its seed. Nothing here reads a clock or rolls a die of its own, and no run waits:
-ten minutes of the world take a second or two.
+Everything in a world follows from its seed. Nothing here reads a clock or has a random source of its own, and no run
+sleeps: ten minutes of the world take a second or two.
 """

@@ -51,21 +51,19 @@ from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_tha
 from situate.sim.store import ref_of
 
 AUDIT_EVERY: Final = 101
-"""Every so many steps all kept sums are counted again."""
+"""Recompute all cached sums every so many steps."""
 COMPARE_EVERY: Final = 17
-"""Every so many steps what is counted where is compared."""
+"""Compare the pods of each node every so many steps."""
 PARKED_EVERY: Final = 41
-"""Every so many steps each parked pod is asked whether it does not fit somewhere after all."""
+"""Check every so many steps that no unschedulable pod fits somewhere."""
 CHOICE_EVERY: Final = 7
-"""Every so many binds the choice is made again from scratch."""
+"""Recompute the choice of a node every so many binds."""
 JUST_NOW_MS: Final = 2_000
-"""A bind that was asked for less than this ago need not have been seen yet, when there are no faults any more."""
+"""In a calm world, a bind this young need not be done yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStep:
-    """One step of a scheduler: what it was given and what it gave."""
-
     number: int
     now: Millis
     changes: Sequence[Change]
@@ -73,7 +71,7 @@ class SchedulerStep:
 
 
 class Checkers:
-    """Holds one scheduler to account, from its first step."""
+    """Checks one scheduler from its first step."""
 
     def __init__(self, engine: Engine, config: KubeSchedulerConfiguration, takes: Takes) -> None:
         self.engine = engine
@@ -84,11 +82,11 @@ class Checkers:
         self._binds = 0
         self._rescued = 0
         self._together: tuple[GangName, dict[str, bool]] | None = None
-        """The pods of a gang that were given nodes one right after another: they were decided together. Of each,
-        whether it fits beside those before it."""
+        """Pods of a gang that got nodes one right after another, so they were decided together. For each: whether it
+        fits next to those before it."""
 
     def after(self, step: SchedulerStep) -> Iterator[str]:
-        """All that is wrong after a step."""
+        """The violations after a step."""
         self._now = step.now
         self.expected.begin_step()
         self._newly_asked: list[PodRef] = []
@@ -112,7 +110,7 @@ class Checkers:
     # -- effects -------------------------------------------------------------------------------------------------
 
     def _nobody_rescued(self) -> Iterator[str]:
-        """Who was put back by the flush, and had not been woken by anything, must still fit nowhere."""
+        """A pod that the flush put back, without an event before, must still fit nowhere."""
         queue = self.engine.queue
         if queue.rescued != self._rescued:
             self._rescued = queue.rescued
@@ -146,18 +144,18 @@ class Checkers:
                 yield from self._asked(effect)
 
     def _asked(self, ask: AskExtender) -> Iterator[str]:
-        """An extender is asked about nodes that a pod fits, or about pods that could be evicted for it."""
+        """An extender is called about nodes that fit the pod, or about possible victims."""
         pod = self.expected.find(ask.pod)
         if pod is None or pod.spec.node_name or ask.pod.key in self.expected.pending_binds:
             if self.expected.knew(ask.pod) is None:
-                yield f"extender: asked about {ask.pod.key}, which does not wait"
+                yield f"extender: asked about {ask.pod.key}, which is not pending"
             return
         yield from self.expected.extender_calls.ask(ask, pod, self.expected.nodes, self._now)
 
     def _bind(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations) -> Iterator[str]:
         pending = self.expected.current(ref, attempt)
         if pending is None and self.expected.ended.get((ref.uid, attempt)) == node:
-            return  # it was asked for in this very step, before what ended it was heard
+            return  # requested in this step, before the end of the pod was known
         if pending is None:
             yield from self._decision(ref, node, attempt, said)
         elif pending.node != node:
@@ -168,15 +166,15 @@ class Checkers:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
     def _decision(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations = ()) -> Iterator[str]:
-        """A pod was given a node: it must have been right, as of what was known."""
+        """The decision must be right as of what the scheduler knew."""
         expected, pod = self.expected, self.expected.find(ref)
         if pod is None:
-            yield f"resurrected: a node for {ref.key} {ref.uid}, which is not there"
+            yield f"resurrected: a node for {ref.key} {ref.uid}, which does not exist"
             return
         yield from self._may_be_decided(ref, pod, attempt)
         row = expected.cluster.nodes.rows.get(node, NOWHERE)
         if row == NOWHERE:
-            yield f"not eligible: {ref.key} on {node}, which is not there"
+            yield f"not eligible: {ref.key} on {node}, which does not exist"
             return
         yield from self._room(ref, pod, node)
         yield from expected.extender_calls.placed(ref, pod, node)
@@ -204,7 +202,7 @@ class Checkers:
         self._binds += 1
         goes_round = not profile.sampling.nodes and samples(profile, len(expected.nodes))
         if expected.nominated or expected.in_doubt() or expected.extender_calls.has_say(pod) or goes_round:
-            return  # the choice is not the filters' and the scores' alone
+            return  # filters and scores alone do not decide
         if self._binds % CHOICE_EVERY == 0:
             yield from self._choice(ref, pod, attempt, node)
 
@@ -215,7 +213,7 @@ class Checkers:
             yield from decided_together(self.expected, profile, together[1], together[0])
 
     def _volumes(self, ref: PodRef, volumes: Sequence[str]) -> Iterator[str]:
-        """A volume is for one claim, also while its bind is under way."""
+        """A volume is for one claim, also while its bind is pending."""
         for other in self.expected.pending_binds.values():
             if other.ref == ref:
                 patience_ms = self._deciding[other.pod.spec.scheduler_name].volumes_ms
@@ -236,7 +234,7 @@ class Checkers:
             yield f"attempts: {ref.key} was decided anew under its attempt {attempt}"
 
     def _room(self, ref: PodRef, pod: Pod, node: str) -> Iterator[str]:
-        """Summed up here from the pods themselves, with nothing that the scheduler sums up by."""
+        """Recomputed from the pods, without any of the scheduler's sums."""
         expected = self.expected
         there = running_on(node, expected.pods.values())
         there += [one.pod for one in expected.pending_binds.values() if one.node == node]
@@ -245,7 +243,7 @@ class Checkers:
             yield f"overcommit: {ref.key} on {node}: {short}"
 
     def _nominees(self, ref: PodRef, kind: PodClass, node: str, cluster: Cluster) -> list[tuple[PodClass, int]]:
-        """The pods that were promised a node and come before this one."""
+        """Pods nominated to the node that have at least this pod's priority."""
         found = []
         for key, (other, promised) in self.expected.nominated.items():
             pod = self.expected.find(other)
@@ -275,7 +273,7 @@ class Checkers:
         elif victim.metadata.deletion_timestamp is not None:
             yield f"eviction: {effect.victim.key} is leaving already"
         preemptor = expected.find(effect.preemptor)
-        gives_up = effect.preemptor == effect.victim  # a gang that was bound by halves
+        gives_up = effect.preemptor == effect.victim  # a gang that was bound in part
         if victim and preemptor and not gives_up and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
             yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
         asked = expected.asked.get(effect.victim.uid)
@@ -304,15 +302,15 @@ class Checkers:
         if effect.type != "PodScheduled" or not effect.reason or not effect.message:
             yield f"malformed: {effect}"
         if effect.reason == "SchedulerError" and pod is not None and gang_of(pod) is not None:
-            self.expected.gave_up(effect.pod)  # a gang that could not be bound whole in time
+            self.expected.gave_up(effect.pod)  # a gang that could not be bound in time
         if pod is None or effect.reason != "Unschedulable" or gang_of(pod) is not None or self.expected.in_doubt():
             return
         if self.expected.extender_calls.has_say(pod) or self._profile(pod).sampling.nodes:
-            return  # extenders left nothing, or it drew other nodes
+            return  # extenders left no node, or it sampled other nodes
         if (fits := self._fitting(self.expected.cluster, pod)) is not None:
             yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
 
-    # -- the ledger and the queue ---------------------------------------------------------------------------------
+    # -- reservations and the queue ------------------------------------------------------------------------------
 
     def _ledger(self, now: Millis) -> Iterator[str]:
         state, expected = self.engine.state, self.expected
@@ -334,7 +332,7 @@ class Checkers:
                 yield f"evictions: {uid} is remembered, and was not asked for"
 
     def _queue(self, now: Millis) -> Iterator[str]:
-        """Every waiting pod is in exactly one place, and none is overdue."""
+        """Every waiting pod is in exactly one queue state, and none is overdue."""
         queue, expected = self.engine.queue, self.expected
         parked = {entry.key: entry for entry in queue.unschedulable()}
         for pod in expected.waiting():
@@ -363,7 +361,7 @@ class Checkers:
             if expected.find(entry.ref) is None:
                 yield f"resurrected: {entry.key} {entry.ref.uid} waits, and is not there"
 
-    # -- from scratch --------------------------------------------------------------------------------------------
+    # -- recomputed from scratch ---------------------------------------------------------------------------------
 
     def _counted(self) -> Iterator[str]:
         kept, owed = bound_in(self.engine.cluster), self.expected.bound()
@@ -371,7 +369,7 @@ class Checkers:
             yield f"counted: {differing(kept, owed)}"
 
     def _fresh(self) -> Iterator[str]:
-        """What fits where is the same on a cluster that was built this moment."""
+        """A freshly built cluster must give the same feasible nodes."""
         fresh, kept = self.expected.rebuilt(), self.engine.cluster
         for pod in self._one_of_each(self.expected.waiting()):
             ours = self._all_fitting(kept, pod)
@@ -380,10 +378,10 @@ class Checkers:
                 yield f"cached is not fresh: {pod.metadata.name} fits {ours}, and on a new cluster {theirs}"
 
     def _not_woken(self, step: SchedulerStep) -> Iterator[str]:
-        """A parked pod that fits somewhere was not woken by what made it fit.
+        """An unschedulable pod that fits somewhere missed an event.
 
-        All are asked after a change of a node, and now and then; else those that changed themselves, and those that
-        were refused after extenders had been asked: much may have happened meanwhile.
+        Checks all after a change of a node, and now and then. Otherwise it checks the pods that changed, and those that
+        were refused after calls to extenders, because much may have happened meanwhile.
         """
         if self.expected.in_doubt():
             return
@@ -402,7 +400,7 @@ class Checkers:
         return self.expected.extender_calls.has_say(self.expected.pods[key])
 
     def waiting_that_fit(self, now: Millis) -> Iterator[str]:
-        """At the end of a calm: whoever fits somewhere should have been bound."""
+        """At the end of the calm phase, a pod that fits somewhere must be bound."""
         fresh = self.expected.rebuilt()
         for pod in self.expected.waiting():
             key = key_of(pod.metadata)
@@ -410,16 +408,16 @@ class Checkers:
             if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.state, now):
                 continue
             if entry.state is QueueState.RESERVED:
-                if not self.expected.pending_binds[key].volumes_pending:  # that may take as long as is configured
+                if not self.expected.pending_binds[key].volumes_pending:  # may take as long as configured
                     yield f"not bound: {key} has {self.expected.pending_binds[key].node}, and is not bound"
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.state.value}, and fits {fits}"
         yield from gangs_that_fit(self.expected, self._profile, self._arrived, fresh)
 
     def _is_drawing(self, pod: Pod, place: QueueState, now: Millis) -> bool:
-        """Whether a pod that looks at other nodes at every try has not drawn the right one yet, or only just now.
+        """Whether a pod of a sampling profile may still draw the right node.
 
-        No step leaves it to rest for longer than is configured, or to be decided with nobody asked about it.
+        Other checks make sure that its backoff has a limit and that somebody decides it.
         """
         if not self._profile(pod).sampling.nodes:
             return False
@@ -428,12 +426,12 @@ class Checkers:
         return place in (QueueState.BACKOFF, QueueState.IN_FLIGHT)
 
     def _arrived(self, pod: Pod) -> tuple[int, int]:
-        """In which order the pods of a gang are planned."""
+        """The order in which a gang's pods are planned."""
         entry = self.engine.queue.get(key_of(pod.metadata))
         return (0, 0) if entry is None else (-entry.priority, entry.order)
 
     def _one_of_each(self, pods: Sequence[Pod]) -> list[Pod]:
-        """Pods of one class and scheduler fit the same; unless extenders have a say."""
+        """One pod of each class and scheduler, because those fit alike; all pods if extenders care about them."""
         extender_calls, class_of = self.expected.extender_calls, self.expected.cluster.class_of
         alike: dict[tuple[PodClass, str, str], Pod] = {}
         for pod in pods:
@@ -446,7 +444,7 @@ class Checkers:
         return sorted(names[row] for row in filtered.feasible.nonzero()[0].tolist())
 
     def _fitting(self, cluster: Cluster, pod: Pod) -> str | None:
-        """A node that the pod fits on, also beside those who were promised it, and that extenders would take."""
+        """A node that fits the pod next to nominated pods, and that extenders would take."""
         kind, filters = cluster.class_of(pod), self._profile(pod).filters
         for node in self._all_fitting(cluster, pod):
             if not self.expected.extender_calls.would_take(pod, node):
@@ -458,7 +456,7 @@ class Checkers:
 
 
 def overfull(node: Node, pods: Sequence[Pod], asked: Pod, unwatched: frozenset[str] = frozenset()) -> str:
-    """Which of the resources that one pod asks for a node does not have enough of for all; not what nobody watches."""
+    """The resources of the pod that the node has too little of for all pods; not those in `unwatched`."""
     room = allocatable(node)
     requests = [pod_requests(pod) for pod in pods]
     sums: dict[str, tuple[int, int]] = {
@@ -478,11 +476,11 @@ def overfull(node: Node, pods: Sequence[Pod], asked: Pod, unwatched: frozenset[s
 
 
 def running_on(node: str, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that take room on a node."""
+    """The pods that use resources of a node."""
     return [pod for pod in pods if pod.spec.node_name == node and pod.status.phase not in FINISHED_PHASES]
 
 
 def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:
-    """What two ledgers say of the first pod that they do not agree on."""
+    """The first pod on which two views differ."""
     key = next(key for key in [*kept, *owed] if kept.get(key) != owed.get(key))
     return f"{key} is kept as {kept.get(key)}, and should be {owed.get(key)}"

@@ -1,4 +1,4 @@
-"""What people and machines do to the cluster while the scheduler works: drawn from a seed, one act after another."""
+"""What users and machines do to the cluster: actions drawn from a seed, one after another."""
 
 from __future__ import annotations
 
@@ -38,24 +38,22 @@ from situate.sim.workload import (
 )
 
 MAX_PODS: Final = 250
-"""So many pods are in the cluster at most."""
+"""The pod limit of a world."""
 SHRUNK_MILLI_CPU: Final = 50
 KEPT: Final = (StorageClass, PersistentVolume, PersistentVolumeClaim)
-"""What nobody deletes for no reason."""
+"""Objects that are not deleted at random."""
 UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
 class WorldScale:
-    """How large a world is, and how fast."""
-
     nodes: int
     templates: int
     gap_ms: Millis
-    """The time between two acts, on average."""
+    """The average time between two actions."""
     burst: int
     fullness: float
-    """How much the pods ask for, compared with what the nodes have."""
+    """The pods' requests relative to the nodes' resources."""
 
 
 def draw_scale(rng: Random) -> WorldScale:
@@ -69,7 +67,7 @@ def draw_scale(rng: Random) -> WorldScale:
 
 
 class Churn:
-    """Acts on the store, until it is told to stop."""
+    """Runs until `stopped`."""
 
     def __init__(
         self,
@@ -82,7 +80,7 @@ class Churn:
     ) -> None:
         self.stopped = False
         self.serves_foreign = True
-        """Nobody else schedules the pods of the other scheduler."""
+        """Bind the pods of the other scheduler here."""
         self._timeline = timeline
         self._rng = rng
         self._store = store
@@ -117,7 +115,7 @@ class Churn:
         self._next()
 
     def _draw_acts(self) -> list[tuple[Callable[[], None], float]]:
-        """All that may be done, and how often; some of it not at all in this world."""
+        """All actions with their weights; in each world some have weight 0."""
         rng, faults = self._rng, self._faults
 
         def sometimes(weight: float) -> float:
@@ -150,7 +148,7 @@ class Churn:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def _create_pods(self) -> None:
-        """Some pods of one template; at times one that takes the name of a pod that is gone."""
+        """Create pods of one template; some reuse the name of a deleted pod."""
         if len(self._store.pods) >= MAX_PODS or self._too_full():
             self._delete_pod()
             return
@@ -170,7 +168,7 @@ class Churn:
             self._store.put_pod(pod)
 
     def _create_gang(self) -> None:
-        """The pods of a gang, some of them later, and its PodGroup before or after them."""
+        """Create a gang: some pods later, and its PodGroup before or after them."""
         if len(self._store.pods) >= MAX_PODS or self._too_full():
             return
         rng = self._rng
@@ -191,7 +189,7 @@ class Churn:
         return self._rng.choice(found) if found else None
 
     def _delete_pod(self) -> None:
-        """A pod that is not bound goes at once, unless somebody holds on to it; one that is bound has to stop first."""
+        """Delete a pod: an unbound one at once, unless a finalizer holds it; a bound one has to stop first."""
         bound = self._rng.random() < 0.6
         pod = self._pick(lambda one: bool(one.spec.node_name) == bound)
         if pod is None:
@@ -221,7 +219,7 @@ class Churn:
             self._store.put_pod(replace(pod, metadata=replace(pod.metadata, labels=labels)))
 
     def _shrink_pod(self) -> None:
-        """A running pod is resized in place, and asks for less."""
+        """Resize a running pod in place to a smaller request."""
         pod = self._pick(lambda one: one.status.phase == "Running" and pod_requests(one).milli_cpu > SHRUNK_MILLI_CPU)
         if pod is not None:
             container = pod.spec.containers[0]
@@ -252,7 +250,7 @@ class Churn:
         return self._rng.choice(names) if names else None
 
     def _kill_node(self) -> None:
-        """The machine is gone; then it is noticed, then given up, and at times it comes back under the same name."""
+        """The machine fails; then its node is tainted, deleted, and sometimes comes back under the same name."""
         name = self._some_node()
         if name is None or len(self._store.nodes) < 2:
             return
@@ -299,7 +297,7 @@ class Churn:
     # -- other schedulers ----------------------------------------------------------------------------------------
 
     def _rival(self) -> None:
-        """Another scheduler binds a pod that waits for us, wherever it likes."""
+        """Another scheduler binds one of our pods to any node."""
         self._bind_somewhere(lambda one: one.spec.scheduler_name != FOREIGN)
 
     def _serve_foreign(self) -> None:

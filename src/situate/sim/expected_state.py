@@ -1,6 +1,6 @@
-"""What the scheduler has been told and what it has asked for, kept apart from it, to hold it to account.
+"""The state that a scheduler should have, derived from what it was told and what it asked for.
 
-`cluster` is what its cluster must look like: fed by the same changes, and by the binds that it asked for.
+`cluster` is what its own cluster must look like: it gets the same changes, and the requested binds.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from situate.sim.store import ref_of
 
 @dataclass(slots=True)
 class PendingBind:
-    """A pod that the scheduler has given a node, and that was not seen bound yet."""
+    """A pod with a node that has not been seen bound."""
 
     ref: PodRef
     pod: Pod
-    """As it was when it was decided."""
+    """As of the decision."""
     node: str
     attempt: int
     failures: int = 0
     asked: bool = False
-    """Its bind was asked for, and has not been answered."""
+    """Its bind is requested and not answered."""
     until_ms: Millis = 0
-    """When a bind that is not answered counts as failed."""
+    """When the bind times out."""
     binder_may_fail: bool = False
-    """An extender was asked to bind it that may be ignored."""
+    """An ignorable extender binds it."""
     done: bool = False
     volumes: tuple[str, ...] = ()
     """The volumes that its claims are being bound to."""
@@ -66,15 +66,11 @@ class PendingBind:
 
 @dataclass(slots=True)
 class PendingEviction:
-    """An eviction that was asked for."""
-
     times: int = 1
     failures: int = 0
 
 
 class ExpectedState:
-    """All that one scheduler knows, from what it was told."""
-
     def __init__(self, schedulers: frozenset[str], extender_calls: ExtenderCalls) -> None:
         self.schedulers = schedulers
         self.extender_calls = extender_calls
@@ -86,22 +82,22 @@ class ExpectedState:
         self.pending_binds: dict[str, PendingBind] = {}
         self.nominated: dict[str, tuple[PodRef, str]] = {}
         self.asked: dict[str, PendingEviction] = {}
-        """Evictions, by the victim's uid."""
+        """Requested evictions, by the victim's uid."""
         self.left: dict[str, Pod] = {}
-        """Pods that went in this very step, by uid: what was asked before that may still name them."""
+        """Pods that were deleted in this step, by uid. Earlier requests may still name them."""
         self.ended: dict[tuple[str, int], str] = {}
-        """The nodes of pods that had one when this step began, and have it no more; by uid and attempt."""
+        """The nodes that pods lost in this step, by uid and attempt."""
         self.rejected: dict[str, str] = {}
-        """The node of the last bind, by uid, if that was rejected."""
+        """The node of the last bind by uid, if the bind was rejected."""
         self.attempts: dict[str, int] = {}
-        """The highest attempt of a bind, by uid."""
+        """The last attempt by uid."""
 
     def begin_step(self) -> None:
         self.left.clear()
         self.ended.clear()
 
     def _forget(self, key: str) -> PendingBind | None:
-        """The pod is not on its way to a node any more."""
+        """The bind is over, done or not."""
         pending = self.pending_binds.pop(key, None)
         if pending is not None:
             self.extender_calls.forget(pending.ref.uid)
@@ -126,7 +122,7 @@ class ExpectedState:
             case ObjectGone(item):
                 self._object_gone(item)
             case Leading() | Paused():
-                pass  # nobody says so in a simulated world
+                pass  # not part of a simulated world
             case _:
                 self._answered(change)
 
@@ -153,7 +149,7 @@ class ExpectedState:
                 pass
 
     def give_up_waiting(self, now: Millis) -> None:
-        """What nobody answered in time counts as failed."""
+        """Requests without an answer time out."""
         for pending in list(self.pending_binds.values()):
             if pending.asked and pending.until_ms <= now:
                 self._bind_failed(pending.ref, pending.attempt, final=False, silent=True)
@@ -182,7 +178,7 @@ class ExpectedState:
             if pod.status.phase in FINISHED_PHASES:
                 self._give_back(key)
         elif pod.metadata.deletion_timestamp is not None:
-            self._release(key)  # nobody can bind it any more
+            self._release(key)  # it cannot be bound any more
         elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
             self.nominated[key] = (ref_of(pod), pod.status.nominated_node_name)
 
@@ -207,7 +203,7 @@ class ExpectedState:
         if isinstance(item, PersistentVolume) and item.spec.claim_ref is not None:
             for (
                 pending
-            ) in self.pending_binds.values():  # it is seen to be taken: who has it from now on can be seen too
+            ) in self.pending_binds.values():  # it is seen as taken: from now on its new owner can be seen as well
                 pending.volumes = tuple(name for name in pending.volumes if name != item.metadata.name)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
@@ -222,7 +218,7 @@ class ExpectedState:
             return
         pending.asked = False
         if not pending.volumes_pending and pending.binder_may_fail:
-            self._next_attempt(pending)  # it is bound as other pods are
+            self._next_attempt(pending)  # it is bound without the extender
             return
         pending.failures += 1
         if final or pending.failures >= BIND_TRIES:
@@ -233,7 +229,7 @@ class ExpectedState:
             self._next_attempt(pending)
 
     def _next_attempt(self, pending: PendingBind) -> None:
-        """What is asked for after a failure has a number of its own: nobody can take the one for the other."""
+        """A retry has a new number, so that answers cannot be confused."""
         pending.attempt += 1
         self.attempts[pending.ref.uid] = pending.attempt
 
@@ -248,7 +244,7 @@ class ExpectedState:
         for _ in self.assumed.give_back(key):
             pass
 
-    # -- what it asked for ---------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def reserve(self, ref: PodRef, pod: Pod, node: str, attempt: int) -> None:
         self.pending_binds[ref.key] = PendingBind(ref, pod, node, attempt)
@@ -276,7 +272,7 @@ class ExpectedState:
             self.nominated.pop(ref.key, None)
 
     def gave_up(self, ref: PodRef) -> None:
-        """The pod was told that something failed: it holds nothing any more."""
+        """The scheduler reported a failure: the pod holds nothing any more."""
         pending = self.pending_binds.get(ref.key)
         if pending is not None and pending.ref == ref:
             self._release(ref.key)
@@ -292,16 +288,16 @@ class ExpectedState:
         return pod if pod is not None and pod.metadata.uid == ref.uid else None
 
     def knew(self, ref: PodRef) -> Pod | None:
-        """That very pod, if it was there when this step began."""
+        """The pod with this uid, if it existed when this step began."""
         return self.find(ref) or self.left.get(ref.uid)
 
     def leaves(self, ref: PodRef) -> bool:
-        """Whether the pod is being deleted: what is remembered of one that waits may be forgotten from then on."""
+        """Whether the pod is being deleted: the scheduler may then forget it."""
         pod = self.find(ref)
         return pod is not None and pod.metadata.deletion_timestamp is not None
 
     def in_doubt(self) -> bool:
-        """Whether somebody who is being deleted was promised a node, or has that noted on it: it may count or not."""
+        """Whether a pod that is being deleted is or was nominated: it may count or not."""
         return any(self.leaves(ref) for ref, _ in self.nominated.values()) or any(
             pod.metadata.deletion_timestamp is not None and pod.status.nominated_node_name and not pod.spec.node_name
             for pod in self.pods.values()
@@ -311,7 +307,7 @@ class ExpectedState:
         return pod.spec.scheduler_name in self.schedulers and pod.status.phase not in FINISHED_PHASES
 
     def waiting(self) -> list[Pod]:
-        """The pods that wait for us, those with a node that are not seen bound included; not those being deleted."""
+        """Our pending pods, including those with a node that are not seen bound, without those being deleted."""
         return [
             pod
             for pod in self.pods.values()
@@ -319,11 +315,10 @@ class ExpectedState:
         ]
 
     def bound(self) -> dict[str, tuple[str, str]]:
-        """What counts where: (uid, node) by the pod's name."""
         return bound_in(self.cluster)
 
     def rebuilt(self) -> Cluster:
-        """The same cluster from nothing: first the nodes, then the pods."""
+        """The same cluster built from scratch, nodes first."""
         fresh = Cluster()
         pods = [pod for pod in self.pods.values() if pod.spec.node_name]
         others = [self.cluster.find_object(item) or item for item in self.others.values()]
@@ -335,7 +330,7 @@ class ExpectedState:
 
 
 def bound_in(cluster: Cluster) -> dict[str, tuple[str, str]]:
-    """What a cluster counts where: (uid, node) by the pod's name; the node in brackets where it is not there."""
+    """(uid, node) by pod; the node is in brackets if it does not exist."""
     counted = {
         key: (cluster.pods.uids[row], cluster.nodes.names[cluster.pods.node_rows[row]])
         for key, row in cluster.pods.rows.items()

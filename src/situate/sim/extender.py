@@ -1,8 +1,8 @@
-"""Extenders that are not there: what each thinks of a node is data, and how it fails is drawn from a seed.
+"""Simulated extenders: their opinions are data, and their faults are drawn from a seed.
 
-An extender thinks the same of the same pod and node at any time. When it lies, it takes nodes that it was not asked
-about, scores beyond the scale, and lets pods go whom nobody asked for; it does not refuse what it would take at another
-time, because nothing would tell anybody that it has changed its mind.
+An extender's opinion of a pod and a node never changes. A lying extender returns nodes that it was not asked about,
+scores out of range, and extra victims. It does not refuse what it would take at another time, because no event would
+report the change of mind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from situate.sim.timeline import Timeline
 
 ANSWER_MS: Final = (1, 60)
 LATE_MS: Final = (100, 9_000)
-"""A late answer may come in time, or when nobody waits for it any more."""
+"""A late answer may still be in time, or after the timeout."""
 BROKEN: Final = "500 Internal Server Error"
 NOT_HERE: Final = "node(s) have no license"
 FOR_GOOD: Final = "node(s) are out of support"
@@ -32,19 +32,19 @@ SCALE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ExtenderPolicy:
-    """What one extender thinks, in parts of a hundred."""
+    """The opinions of one extender, in percent."""
 
     salt: str
     openness: int
-    """How many of the nodes it takes for a pod."""
+    """The share of nodes that it takes."""
     kindness: int
-    """On how many of the nodes it lets pods be evicted."""
+    """The share of nodes on which it agrees to evictions."""
 
     def takes(self, uid: str, node: str) -> bool:
         return _number(self.salt, "filter", uid, node) < self.openness
 
     def would_take(self, uid: str, node: str) -> bool:
-        """Of a node that it does not take: whether it says that evictions might help."""
+        """Of a node that it does not take: whether evictions might help."""
         return _number(self.salt, "evictions help", uid, node) < SCALE // 3
 
     def score(self, uid: str, node: str) -> int:
@@ -63,8 +63,6 @@ def draw_policy(rng: Random) -> ExtenderPolicy:
 
 
 class SimulatedExtenders:
-    """All extenders of one scheduler."""
-
     def __init__(
         self, timeline: Timeline, rng: Random, extenders: Sequence[Extender], answer: Callable[[str, Change], None]
     ) -> None:
@@ -77,15 +75,15 @@ class SimulatedExtenders:
         self._generation = 0
 
     def restart(self) -> None:
-        """Who asked is dead."""
+        """The calling scheduler died."""
         self._generation += 1
 
     def takes(self, pod: Pod, node: str, asked: Sequence[int]) -> bool:
-        """Whether these extenders, asked in peace, would all take a node for a pod."""
+        """Whether all these extenders, without faults, would take a node for a pod."""
         return all(self._policies[at].takes(pod.metadata.uid, node) for at in asked)
 
     def ask(self, ask: AskExtender) -> None:
-        """Answer after a while, or much later, or never, or that it could not be done."""
+        """Answer soon, late, never, or with an error."""
         rng, faults = self._rng, self.faults
         if rng.random() < faults.extender_is_silent:
             return
@@ -101,7 +99,7 @@ class SimulatedExtenders:
             self._timeline.after(delay + rng.randint(*LATE_MS), self._deliver, said, self._generation)
 
     def fails_to_bind(self, bind: Bind) -> bool:
-        """Whether the extender that is to bind a pod cannot."""
+        """Whether the binding extender fails."""
         return bind.extender is not None and self._rng.random() < self.faults.extender_fails
 
     def _said(self, ask: AskExtender) -> ExtenderSaid:

@@ -1,4 +1,4 @@
-"""What a scheduler has asked extenders, and what they said: kept apart from it, to hold it to account."""
+"""The calls of a scheduler to its extenders and their answers, tracked independently to check the scheduler."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from situate.core.engine.extender_interest import Verb, timeout_ms, verb_of
 from situate.core.model.pod import Pod
 
 Takes: TypeAlias = Callable[[Pod, str, Sequence[int]], bool]
-"""Whether some extenders, by their places in the configuration, would take a node for a pod."""
+"""Whether these extenders, by index in the configuration, would take a node for a pod."""
 
 
 @dataclass(slots=True)
 class _About:
-    """What is known about one pod from extenders."""
+    """The answers about one pod so far."""
 
     nodes: tuple[str, ...]
-    """Those that are left."""
+    """The nodes that are left."""
     victims: dict[str, dict[str, None]] = field(default_factory=dict)
-    """By node, the uids of those who may be evicted."""
+    """The uids of the possible victims, by node."""
 
 
 class ExtenderCalls:
-    """All that was asked, by the pod's uid. An extender's answer may only narrow."""
+    """By the pod's uid. An extender's answer may only narrow the candidates."""
 
     def __init__(self, extenders: Sequence[Extender], takes: Takes) -> None:
         self._extenders = extenders
@@ -41,12 +41,12 @@ class ExtenderCalls:
         self.unwatched = frozenset(
             one.name for extender in extenders for one in extender.managed_resources if one.ignored_by_scheduler
         )
-        """The resources that extenders look after, and the scheduler does not."""
+        """Resources that the scheduler leaves to extenders."""
 
-    # -- who has a say -------------------------------------------------------------------------------------------
+    # -- which extenders care ------------------------------------------------------------------------------------
 
     def concerned(self, pod: Pod, verb: Verb) -> list[int]:
-        """The extenders that are asked about a pod, those that may be ignored last."""
+        """The extenders to call about a pod, the ignorable ones last."""
         asked = [at for at, one in enumerate(self._extenders) if verb_of(one, verb) and self._interested(at, pod)]
         return sorted(asked, key=lambda at: self._extenders[at].ignorable)
 
@@ -64,25 +64,25 @@ class ExtenderCalls:
         asked = (name for one in containers for name in (*one.resources.requests, *one.resources.limits))
         return not self._managed[at] or any(name in self._managed[at] for name in asked)
 
-    # -- asking and hearing --------------------------------------------------------------------------------------
+    # -- calls and answers ---------------------------------------------------------------------------------------
 
     def ask(self, ask: AskExtender, pod: Pod, there: Container[str], now: Millis) -> Iterator[str]:
-        """An extender is asked: it has a say, and it is asked about what those before it left."""
+        """A call must go to an extender that cares, about the nodes that the calls before it left."""
         if ask.ask <= self._last:
             yield f"extender: ask {ask.ask} comes after {self._last}"
         self._last = ask.ask
         order = self.concerned(pod, ask.verb)
         if ask.extender not in order:
-            yield f"extender: {ask.pod.key} is none of the business of extender {ask.extender}: {ask.verb}"
+            yield f"extender: {ask.extender} is called about {ask.pod.key}, which it does not handle: {ask.verb}"
             return
         if not ask.nodes:
-            yield f"extender: asked about no node: {ask}"
+            yield f"extender: called without a node: {ask}"
         about = self._evictions if ask.verb == "preempt" else self._nodes
         known = about.get(ask.pod.uid)
         first = not self.concerned(pod, "filter") if ask.verb == "prioritize" else ask.extender == order[0]
         if first:
             if strange := [node for node in ask.nodes if node not in there]:
-                yield f"extender: asked about {strange}, which are not there"
+                yield f"extender: asked about {strange}, which do not exist"
             victims = {one.node: dict.fromkeys(pod.uid for pod in one.pods) for one in ask.victims}
             about[ask.pod.uid] = _About(ask.nodes, victims)
         elif known is None or known.nodes != ask.nodes:
@@ -91,7 +91,7 @@ class ExtenderCalls:
         self._open[ask.ask] = (ask, until)
 
     def hear(self, said: ExtenderSaid) -> None:
-        """What is left after an answer; one that comes too late, or twice, says nothing."""
+        """Apply an answer. A late or repeated one has no effect."""
         found = self._open.pop(said.ask, None)
         if found is None:
             return
@@ -115,19 +115,18 @@ class ExtenderCalls:
             )
 
     def give_up_waiting(self, now: Millis) -> None:
-        """Silence is taken for a failure."""
+        """A call without an answer fails."""
         for number, (ask, until) in list(self._open.items()):
             if until <= now:
                 del self._open[number]
                 self._failed(ask)
 
     def _failed(self, ask: AskExtender) -> None:
-        """Without an answer nothing is agreed, unless it may be ignored, or is only about which node is better."""
+        """After a failure no node is left, unless the extender is ignorable or only scores."""
         if not self._extenders[ask.extender].ignorable and ask.verb != "prioritize":
             (self._evictions if ask.verb == "preempt" else self._nodes).pop(ask.pod.uid, None)
 
     def forget(self, uid: str) -> None:
-        """The pod has a node, or is gone."""
         self._nodes.pop(uid, None)
         self._evictions.pop(uid, None)
         for number, (ask, _) in list(self._open.items()):
@@ -137,24 +136,24 @@ class ExtenderCalls:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def is_open(self, uid: str) -> bool:
-        """Whether an answer about a pod is waited for."""
+        """Whether a call about the pod is pending."""
         return any(ask.pod.uid == uid for ask, _ in self._open.values())
 
     def placed(self, ref: PodRef, pod: Pod, node: str) -> Iterator[str]:
-        """A pod was given a node: one that extenders left."""
+        """The pod's node must be one that the extenders left."""
         if self._extenders and self.concerned(pod, "filter"):
             known = self._nodes.get(ref.uid)
             if known is None:
-                yield f"extender: {ref.key} on {node}, and no extender was asked"
+                yield f"extender: {ref.key} on {node}, and no extender was called"
             elif node not in known.nodes:
-                yield f"extender: {ref.key} on {node}, where extenders left {known.nodes}"
+                yield f"extender: {ref.key} on {node}, but the extenders left {known.nodes}"
 
     def evicts(self, preemptor: PodRef, pod: Pod, node: str, victim: PodRef) -> Iterator[str]:
-        """A victim was asked to leave: extenders agreed to it."""
+        """The extenders must have agreed to the eviction."""
         if not self._extenders or not self.concerned(pod, "preempt"):
             return
         known = self._evictions.get(preemptor.uid)
         if known is None:
-            yield f"extender: {victim.key} is evicted for {preemptor.key}, and no extender was asked"
+            yield f"extender: {victim.key} is evicted for {preemptor.key}, and no extender was called"
         elif node not in known.nodes or victim.uid not in known.victims[node]:
-            yield f"extender: {victim.key} is evicted from {node} for {preemptor.key}, and extenders did not agree"
+            yield f"extender: {victim.key} is evicted from {node} for {preemptor.key}, and the extenders did not agree"

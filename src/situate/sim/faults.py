@@ -1,95 +1,69 @@
-"""What goes wrong in a world: drawn from its seed, some kinds on and some off, so that each world has its own trouble.
+"""The faults of a world, drawn from its seed. Each kind is on or off, so that every world has its own mix.
 
-With every kind on at once they hide one another; a world in which nothing fails but binds finds what is wrong there.
+If all kinds were on at once, they would hide one another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
 from random import Random
-from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 ON: Final = 0.45
-"""How likely a kind of fault is to be there at all."""
+"""The probability that a kind of fault is on."""
+
+
+def _up_to(most: float) -> Any:
+    """A probability that is drawn up to `most`."""
+    return field(default=0.0, metadata={"most": most})
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Chances from 0 to 1, each of one event; 0: this world does not have that kind."""
+    """Probabilities per event; 0: the world does not have this kind. New kinds go to the end, in drawing order."""
 
-    bind_fails: float = 0.0
-    """A bind is answered with a passing failure, and was not carried out."""
-    bind_is_refused: float = 0.0
-    """A bind is answered with a failure for good, and was not carried out."""
-    bind_is_unsure: float = 0.0
-    """A bind is answered with a failure, and was carried out all the same."""
-    answer_is_lost: float = 0.0
-    """A bind or an eviction was carried out, and nobody says so."""
-    answer_comes_twice: float = 0.0
-    answer_is_late: float = 0.0
-    evict_fails: float = 0.0
-    volumes_fail: float = 0.0
-    server_is_slow: float = 0.0
-    """What was asked for is carried out much later."""
-    rival_binds: float = 0.0
-    """Another scheduler binds a pod that waits for us."""
-    news_is_late: float = 0.0
-    news_is_merged: float = 0.0
-    """Several changes of an object that were not delivered yet come as one, as after a watch was cut."""
-    scheduler_restarts: float = 0.0
-    node_dies: float = 0.0
-    pod_is_deleted: float = 0.0
-    lingers: float = 0.0
+    bind_fails: float = _up_to(0.3)
+    """The bind fails with a transient error and does not happen."""
+    bind_is_refused: float = _up_to(0.15)
+    """The bind fails for good and does not happen."""
+    bind_is_unsure: float = _up_to(0.2)
+    """The bind fails with a transient error, but happens."""
+    answer_is_lost: float = _up_to(0.3)
+    """A bind or an eviction happens, but is not answered."""
+    answer_comes_twice: float = _up_to(0.5)
+    answer_is_late: float = _up_to(0.3)
+    evict_fails: float = _up_to(0.5)
+    volumes_fail: float = _up_to(0.3)
+    server_is_slow: float = _up_to(0.6)
+    """The server carries a request out much later."""
+    rival_binds: float = _up_to(0.2)
+    """Another scheduler binds a pod that waits for ours."""
+    news_is_late: float = _up_to(0.3)
+    news_is_merged: float = _up_to(0.5)
+    """Undelivered changes of an object come as one, as after a broken watch."""
+    scheduler_restarts: float = _up_to(0.01)
+    node_dies: float = _up_to(0.05)
+    pod_is_deleted: float = _up_to(0.3)
+    lingers: float = _up_to(0.5)
     """A pod takes long to stop."""
-    list_is_stale: float = 0.0
-    """A scheduler that starts is shown the cluster as it was a while ago, and what happened since comes as news."""
-    volumes_are_silent: float = 0.0
-    """Nobody answers, whether the volumes were bound or not."""
-    bind_is_lost: float = 0.0
-    """A bind is not carried out, and nobody says so."""
-    extender_fails: float = 0.0
-    extender_is_silent: float = 0.0
-    extender_is_late: float = 0.0
-    extender_lies: float = 0.0
+    list_is_stale: float = _up_to(0.8)
+    """A scheduler that starts lists an old state; the rest comes as changes."""
+    volumes_are_silent: float = _up_to(0.2)
+    """Nobody answers whether the volumes were bound."""
+    extender_fails: float = _up_to(0.3)
+    extender_is_silent: float = _up_to(0.2)
+    extender_is_late: float = _up_to(0.4)
+    extender_lies: float = _up_to(0.6)
+    bind_is_lost: float = _up_to(0.2)
+    """The bind does not happen, and is not answered."""
 
     def named(self) -> str:
         return " ".join(one.name for one in fields(self) if getattr(self, one.name))
 
 
-MOST: Final = MappingProxyType(
-    {
-        "bind_fails": 0.3,
-        "bind_is_refused": 0.15,
-        "bind_is_unsure": 0.2,
-        "answer_is_lost": 0.3,
-        "answer_comes_twice": 0.5,
-        "answer_is_late": 0.3,
-        "evict_fails": 0.5,
-        "volumes_fail": 0.3,
-        "server_is_slow": 0.6,
-        "rival_binds": 0.2,
-        "news_is_late": 0.3,
-        "news_is_merged": 0.5,
-        "scheduler_restarts": 0.01,
-        "node_dies": 0.05,
-        "pod_is_deleted": 0.3,
-        "lingers": 0.5,
-        "list_is_stale": 0.8,
-        "volumes_are_silent": 0.2,
-        "extender_fails": 0.3,
-        "extender_is_silent": 0.2,
-        "extender_is_late": 0.4,
-        "extender_lies": 0.6,
-        "bind_is_lost": 0.2,
-    }
-)
-"""The highest chance that is drawn for each."""
-
 CALM: Final = Faults()
 
 
 def draw_faults(rng: Random) -> Faults:
-    """The faults of one world."""
-    drawn = {name: rng.uniform(0.1, 1.0) * most for name, most in MOST.items() if rng.random() < ON}
-    return replace(CALM, **drawn)
+    drawn = {one.name: rng.uniform(0.1, 1.0) * one.metadata["most"] for one in fields(Faults) if rng.random() < ON}
+    return Faults(**drawn)

@@ -1,4 +1,4 @@
-"""How the scheduler hears of what was written: in order for each kind, after a while, at times late or merged."""
+"""The watches of a scheduler: ordered per kind, delayed, sometimes late or merged."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from situate.sim.timeline import Timeline
 SOON_MS: Final = (1, 40)
 LATE_MS: Final = (500, 6_000)
 REMEMBERED: Final = 60
-"""How many of the last writes a list may be behind."""
+"""How many writes a stale list may miss."""
 
 
 @dataclass(slots=True)
 class _Pending:
     written: StoreEvent
     merged: bool = False
-    """A younger one tells all that this one would."""
+    """A newer change supersedes this one."""
 
 
 class WatchFeed:
-    """One reader's watches. Kinds have nothing to do with one another: a pod may be seen before its node."""
+    """Kinds are independent: a pod may be seen before its node."""
 
     def __init__(self, timeline: Timeline, rng: Random, deliver: Callable[[str, Change], None]) -> None:
         self.faults = Faults()
@@ -39,10 +39,10 @@ class WatchFeed:
         self._streams: dict[str, deque[_Pending]] = {}
         self._last_due: dict[str, Millis] = {}
         self._told: dict[tuple[str, str], StoreEvent] = {}
-        """The last that the reader was told of each object."""
+        """The last change of each object that the reader saw."""
         self._generation = 0
         self._recent: deque[StoreEvent] = deque()
-        """The last writes, and what there was before them, by kind and name."""
+        """The last writes; `_before` has the state before them, by kind and name."""
         self._before: dict[tuple[str, str], StoreEvent] = {}
 
     def hear(self, written: StoreEvent) -> None:
@@ -59,7 +59,7 @@ class WatchFeed:
         stream.append(_Pending(written))
         late = self._rng.random() < self.faults.news_is_late
         delay = self._rng.randint(*(LATE_MS if late else SOON_MS))
-        # What was written later is never told earlier: a late one holds up those behind it.
+        # Order is kept: a late change holds up those behind it.
         due = max(self._timeline.now + delay, self._last_due.get(written.kind, 0))
         self._last_due[written.kind] = due
         self._timeline.after(due - self._timeline.now, self._tell, written.kind, self._generation)
@@ -72,7 +72,7 @@ class WatchFeed:
             return
         written, name = pending.written, (kind, pending.written.key)
         if written.gone:
-            # A reader is told that what it knows is gone; if it missed a younger one of that name, it missed it.
+            # The reader learns that the object it knows is gone, even if it missed a newer one of that name.
             known = self._told.pop(name, None)
             if known is None:
                 return
@@ -82,9 +82,9 @@ class WatchFeed:
         self._deliver(label(written), change_of(written))
 
     def relist(self, *, pods_first: bool) -> list[tuple[str, Change]]:
-        """Forget what was on its way, and tell all that there is: a scheduler starts.
+        """Drop pending changes and list everything: a scheduler starts.
 
-        At times that is all that there was a while ago, as of a server that is behind; the rest comes as news.
+        A stale list shows an old state, as from a lagging server; the rest comes as changes.
         """
         self._generation += 1
         self._streams.clear()
@@ -106,12 +106,11 @@ class WatchFeed:
 
     @property
     def waiting(self) -> int:
-        """How many changes have been written and not told."""
+        """The number of undelivered changes."""
         return sum(map(len, self._streams.values()))
 
 
 def _apply(there: dict[tuple[str, str], StoreEvent], written: StoreEvent) -> None:
-    """What there is after one more write."""
     if written.gone:
         there.pop((written.kind, written.key), None)
     else:
@@ -129,7 +128,7 @@ def change_of(written: StoreEvent) -> Change:
 
 
 def label(written: StoreEvent) -> str:
-    """A change in a few words, for the trace."""
+    """A short form for the trace."""
     what = "gone" if written.gone else "seen"
     uid = f" {written.item.metadata.uid}" if written.item.metadata.uid else ""
     return f"{written.kind} {what} {written.key}{uid} v{written.version}"

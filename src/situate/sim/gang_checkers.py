@@ -1,4 +1,4 @@
-"""What must hold of gangs: all or nothing, in one domain if they say so, and evicted whole if they say that."""
+"""Invariants of gangs: all or nothing, in one topology domain if required, and evicted as a whole if required."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from situate.sim.expected_state import ExpectedState
 
 
 def gang_in(expected: ExpectedState, name: GangName) -> tuple[Gang, Demands]:
-    """A gang as it was told of: all its pods that have not finished."""
+    """The gang: all its pods that have not finished."""
     members = {
         key: pod
         for key, pod in expected.pods.items()
@@ -32,7 +32,7 @@ def gang_in(expected: ExpectedState, name: GangName) -> tuple[Gang, Demands]:
 
 
 def placed(expected: ExpectedState, gang: Gang) -> list[str]:
-    """Those that are bound, or have a node, and are not leaving."""
+    """The pods that are bound or have a node, and are not being deleted."""
     return [
         key
         for key, pod in gang.members.items()
@@ -43,10 +43,10 @@ def placed(expected: ExpectedState, gang: Gang) -> list[str]:
 def decided_together(
     expected: ExpectedState, profile: Profile, keys: Mapping[str, bool], name: GangName
 ) -> Iterator[str]:
-    """Some pods of a gang were given nodes at once: they must be enough, and each must fit beside the others.
+    """Pods of a gang that got nodes together must be enough, and each must fit next to the others.
 
-    They were put there in an order that is not known. Who does not fit beside those before it in `keys` may want to be
-    near one that comes after, and so must fit beside all.
+    The order of the decisions is unknown. A pod that does not fit next to those before it in `keys` may need a later
+    one, so it must fit next to all.
     """
     gang, demands = gang_in(expected, name)
     if len(placed(expected, gang)) < demands.min_count:
@@ -67,7 +67,7 @@ def decided_together(
 
 
 def evicted_whole(expected: ExpectedState, victims: Iterable[PodRef]) -> Iterator[str]:
-    """Who evicts one pod of a gang that goes as a whole, evicts all of it that is bound."""
+    """An eviction from a gang that is disrupted as a whole must take all its bound pods."""
     names = dict.fromkeys(gang_of(pod) for ref in victims if (pod := expected.find(ref)) is not None)
     for name in names:
         if name is None:
@@ -87,7 +87,7 @@ def gangs_that_fit(
     arrived: Callable[[Pod], tuple[int, int]],
     fresh: Cluster,
 ) -> Iterator[str]:
-    """Gangs of which as many as are needed fit, in one domain if they say so, and are not placed."""
+    """Gangs that fit, in one domain if required, and are not placed."""
     for name in dict.fromkeys(gang_of(pod) for pod in expected.waiting()):
         if name is None:
             continue
@@ -111,7 +111,7 @@ def gangs_that_fit(
 def _promised(
     expected: ExpectedState, gang: Gang, waiting: Sequence[Pod], fresh: Cluster
 ) -> list[tuple[PodClass, int]]:
-    """Others who were promised a node, and whom the least of the gang does not outrank."""
+    """Nominated pods of other gangs with at least the lowest priority of this gang."""
     least = min(fresh.class_of(pod).priority for pod in waiting)
     found = []
     for key, (ref, node) in expected.nominated.items():
@@ -125,19 +125,19 @@ def _promised(
 
 
 def _domains(expected: ExpectedState, gang: Gang, demands: Demands, fresh: Cluster) -> list[Domain | None]:
-    """Where the gang may go: anywhere (None), or in one of these."""
+    """The domains for the gang; None: anywhere."""
     if not demands.topology_key:
         return [None]
     view = View(fresh)
     nodes = [gang.members[key].spec.node_name or expected.pending_binds[key].node for key in placed(expected, gang)]
     where = taken(view, demands.topology_key, nodes)
     if len(where) > 1:
-        return []  # it is torn apart already, by others: nobody can put that right
+        return []  # others have split it: nobody can repair that
     return [one for one in domains(view, demands.topology_key) if not where or one.value == where[0]]
 
 
 def _most(planner: Planner, members: Sequence[Member], least: int, within: Sequence[Domain | None]) -> int:
-    """The most pods that fit in any of these."""
+    """The most pods that fit in one of the domains."""
     rows_of = [None if one is None else one.rows for one in within]
     counts = [plan_enough(planner, members, least, rows)[0].count for rows in rows_of]
     return max(counts, default=0)

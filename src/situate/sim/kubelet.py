@@ -1,7 +1,5 @@
-"""Hollow kubelets: pods that run without running anything. What becomes of a pod is data, a list of stages.
-
-Also the garbage collector, which removes pods whose node is gone.
-"""
+"""Simulated kubelets: a pod's life cycle is data, a list of stages. Also the garbage collector for pods whose node is
+gone."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from situate.sim.store import ObjectStore, StoreEvent, ref_of
 from situate.sim.timeline import Timeline
 
 LIFECYCLE: Final = "sim.situate.dev/life"
-"""The annotation that names the pod's life."""
+"""The annotation with the name of the pod's life cycle."""
 
 COLLECT_EVERY_MS: Final = 7_000
 PROMPT_MS: Final = (0, 1_500)
@@ -30,7 +28,7 @@ LINGERING_MS: Final = (5_000, 30_000)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What happens to a pod next, and how long after what came before."""
+    """The next phase of a pod, and the delay before it."""
 
     then: Literal["Running", "Succeeded", "Failed", "deleted"]
     after_ms: tuple[Millis, Millis]
@@ -48,18 +46,18 @@ LIFECYCLES: Final[Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 
 
 class Kubelets:
-    """All nodes' kubelets. Those of dead nodes do nothing."""
+    """The kubelets of all nodes. Those of dead nodes do nothing."""
 
     def __init__(self, timeline: Timeline, rng: Random, store: ObjectStore) -> None:
         self.faults = Faults()
         self.quiet = False
-        """No pod's life goes on, but those that are leaving leave."""
+        """Pods change no more, except that deleted ones go."""
         self.dead: dict[str, None] = {}
         self._timeline = timeline
         self._rng = rng
         self._store = store
         self._met: dict[str, str] = {}
-        """Pods that were met, by uid: "bound" or "leaving"."""
+        """Known pods by uid: "bound" or "leaving"."""
         timeline.after(COLLECT_EVERY_MS, self._collect)
 
     def hear(self, written: StoreEvent) -> None:
@@ -100,7 +98,7 @@ class Kubelets:
         if pod is None:
             return
         if pod.spec.node_name in self.dead:
-            self._timeline.after(COLLECT_EVERY_MS, self._let_go, ref)  # until the node is given up, or back
+            self._timeline.after(COLLECT_EVERY_MS, self._let_go, ref)  # until the node is deleted, or back
             return
         self._store.drop_pod(ref)
 

@@ -1,7 +1,7 @@
-"""Carries out what the scheduler asks for, after a while and with faults, and says so; or does not.
+"""Carries out the scheduler's effects after a delay and with faults, and answers, or does not.
 
-What it promises: what is asked for often enough is carried out, or answered as failed. What was carried out may go
-unanswered, or be answered as failed: then it is seen in the objects.
+Guarantee: an effect that is requested often enough is carried out or fails with an answer. What was carried out may
+stay unanswered or be answered as failed; then the objects show it.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ SLOW_MS: Final = (200, 3_000)
 ANSWER_MS: Final = (1, 30)
 LATE_MS: Final = (300, 5_000)
 AGAIN_MS: Final = ((1, 100), (800, 2_500), (1, 12_000))
-"""How much later an answer comes once more: at once, when the pod is decided anew, or whenever."""
+"""The delay of a repeated answer: at once, when the pod is decided again, or any time."""
 SURE_AFTER: Final = 2
-"""The first so many times that a bind to one node is asked for, it may be carried out and answered as failed. Not the
-last: who gives up must know that it was not carried out."""
+"""The first so many requests of a bind may be carried out and answered as failed, but not the last: a scheduler that
+gives up must know that the bind did not happen."""
 
 TIMEOUT: Final = "Timeout: request did not complete within the allotted duration"
 UNAVAILABLE: Final = "etcdserver: leader changed"
@@ -60,7 +60,7 @@ Answer: TypeAlias = BindDone | BindFailed | EvictDone | EvictFailed | VolumesBou
 
 
 class FaultyPerformer:
-    """Performs for one scheduler. When that scheduler dies, what it asked for may still happen; nobody hears of it."""
+    """For one scheduler. When it dies, its requests may still be carried out, without an answer."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class FaultyPerformer:
         self.faults = Faults()
         self._extenders = extenders
         self.binding = False
-        """Whether what is being written is a bind that we were asked for."""
+        """Whether the current write is a bind that the scheduler requested."""
         self._timeline = timeline
         self._rng = rng
         self._store = store
         self._answer = answer
         self._generation = 0
         self._asked: dict[tuple[str, str], int] = {}
-        """How often each bind has been asked for, by the pod's uid and the node."""
+        """The number of requests for each bind, by the pod's uid and the node."""
 
     def restart(self) -> None:
         self._generation += 1
@@ -97,7 +97,7 @@ class FaultyPerformer:
 
     def _carry_out(self, effect: Effect, generation: int) -> None:
         if generation != self._generation and self._rng.random() < 0.5:
-            return  # it died before it could send this
+            return  # it died before it sent this
         match effect:
             case Bind():
                 self._bind(effect, generation)
@@ -110,7 +110,7 @@ class FaultyPerformer:
             case SetCondition():
                 self._set_condition(effect)
             case SetGroupCondition() | Report() | AskExtender():
-                pass  # nobody reads events here, and extenders are asked at once
+                pass  # nobody reads events, and extenders are called at once
             case _:
                 assert_never(effect)
 
@@ -201,7 +201,7 @@ class FaultyPerformer:
 
 
 def describe_answer(answer: Change) -> str:
-    """An answer in a few words, for the trace."""
+    """A short form for the trace."""
     match answer:
         case BindDone(pod, attempt) | VolumesBound(pod, attempt):
             return f"{type(answer).__name__} {pod.key} {pod.uid} #{attempt}"

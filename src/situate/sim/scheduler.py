@@ -1,6 +1,6 @@
-"""One scheduler in a world: the engine, what reaches it and when, who carries out what it asks for, and its checkers.
+"""One scheduler in a world: the engine, its watches, its performer and its checkers.
 
-A world has one, or two that know nothing of each other but what they see in the store.
+A world has one, or two that know of each other only through the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from situate.sim.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPace:
-    """How the scheduler is run: how many pods a step, and how long it lets changes gather."""
+    """The batch size of a step, and how long changes are collected before it."""
 
     batch: int
     gather_ms: Millis
@@ -38,7 +38,7 @@ def draw_pace(rng: Random) -> SchedulerPace:
 
 
 class RunRecorder(Protocol):
-    """Where it is written down what schedulers do, right and wrong."""
+    """Receives the steps and violations of schedulers."""
 
     def stepped(self, who: str, now: Millis, labels: list[str], effects: list[Effect]) -> None: ...
 
@@ -48,11 +48,11 @@ class RunRecorder(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether something was wrong: then nothing more is of interest."""
+        """Whether there was a violation, after which the run stops."""
 
 
 class SimulatedScheduler:
-    """A scheduler that lives in a world, and at times dies and starts anew."""
+    """A scheduler that sometimes dies and starts again."""
 
     def __init__(
         self,
@@ -87,17 +87,17 @@ class SimulatedScheduler:
 
     @property
     def binding(self) -> bool:
-        """Whether what is being written now is a bind that this scheduler asked for."""
+        """Whether the current write is a bind of this scheduler."""
         return self.performer.binding
 
-    # -- life ----------------------------------------------------------------------------------------------------
+    # -- life cycle ----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self.engine = Engine(self.config, batch=self.pace.batch)
         self.checkers = Checkers(self.engine, self.config, self.extenders.takes)
 
     def _restart(self) -> None:
-        """It dies, and another starts with nothing but what it is shown of the store. Old binds are under way."""
+        """It dies, and another starts from a list of the store. Old binds are still in flight."""
         self._count_flushed()
         self.performer.restart()
         self._recorder.restarted(self.name)
@@ -111,7 +111,7 @@ class SimulatedScheduler:
         self.rescued += self.engine.queue.rescued
 
     def finish(self) -> None:
-        """Say who should have been bound, at the end."""
+        """Report the pods that should be bound at the end."""
         self._recorder.wrong(self.name, self.checkers.waiting_that_fit(self._timeline.now))
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class SimulatedScheduler:
 
     def _step(self, due: Millis) -> None:
         if self._step_at != due or self._recorder.closed:
-            return  # it has been done earlier
+            return  # done earlier
         self._step_at = None
         if self._rng.random() < self.faults.scheduler_restarts:
             self._restart()
@@ -141,7 +141,7 @@ class SimulatedScheduler:
         changes = [change for _, change in told]
         try:
             effects = self.engine.step(now, changes)
-        except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
+        except Exception as error:  # noqa: BLE001 - any exception is a finding
             self._recorder.wrong(self.name, [raised(error)])
             return
         self._recorder.stepped(self.name, now, [label for label, _ in told], effects)
@@ -154,6 +154,6 @@ class SimulatedScheduler:
 
 
 def raised(error: Exception) -> str:
-    """An exception in one line, with the place it comes from."""
+    """An exception in one line, with its location."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"raised: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"

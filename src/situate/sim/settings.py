@@ -1,6 +1,6 @@
-"""How a world's schedulers are configured: drawn from a seed, half of them as nobody configured anything.
+"""The scheduler configuration of a world, drawn from a seed; half of the worlds use the defaults.
 
-Capacity is checked in every world: a scheduler that was told not to look cannot be blamed for what it does not see.
+Every world checks resources: a scheduler that is configured to ignore them could not be blamed.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from situate.core.config.defaults import with_defaults
 from situate.core.config.types import (
@@ -33,9 +35,9 @@ from situate.core.plugins.volume_binding import VolumeBindingArgs
 from situate.sim.workload import FOREIGN, GPU, HOSTNAME, ZONE, ZONES
 
 SECOND_NAME: Final = "batch-scheduler"
-"""The name of a second profile, where there is one."""
+"""The name of the second profile."""
 PLAIN: Final = 0.5
-"""How likely a world is to have the default configuration."""
+"""The probability of the default configuration."""
 SPARED: Final = (
     "TaintToleration",
     "NodeAffinity",
@@ -47,7 +49,7 @@ SPARED: Final = (
     "DefaultPreemption",
     "NodeResourcesBalancedAllocation",
 )
-"""Plugins that a world may do without."""
+"""Plugins that a world may disable."""
 SHAPE: Final = (
     UtilizationShapePoint(utilization=0, score=0),
     UtilizationShapePoint(utilization=70, score=10),
@@ -61,7 +63,7 @@ SECONDS: Final[tuple[SecondKind, ...]] = ("none", "its own pods", "the same pods
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSet:
-    """Who schedules in a world: our scheduler, and at times another one, for pods of its own or for the same."""
+    """Our scheduler, and sometimes another one, for its own pods or for the same."""
 
     ours: KubeSchedulerConfiguration
     other: KubeSchedulerConfiguration | None
@@ -69,11 +71,10 @@ class SchedulerSet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What pods that wait for us may call their scheduler."""
+        """The scheduler names of our pods."""
         return tuple(profile.scheduler_name or DEFAULT_SCHEDULER for profile in self.ours.profiles)
 
     def said(self) -> str:
-        """In a few words."""
         extenders = [
             "/".join(verb for verb in (one.filter_verb, one.prioritize_verb, one.preempt_verb, one.bind_verb) if verb)
             + ("?" if one.ignorable else "")
@@ -95,7 +96,6 @@ def draw_schedulers(rng: Random) -> SchedulerSet:
 
 
 def draw_settings(rng: Random) -> KubeSchedulerConfiguration:
-    """The configuration of one scheduler."""
     extenders = draw_extenders(rng)
     if rng.random() < PLAIN:
         return with_defaults(KubeSchedulerConfiguration(extenders=extenders))
@@ -154,7 +154,7 @@ def _strategy(rng: Random) -> ScoringStrategy:
 
 
 def _spreading(rng: Random) -> PodTopologySpreadArgs:
-    """No default spreading, or one of our own, at times a hard one."""
+    """No default constraints, or one that may be hard."""
     if rng.random() < 0.3:
         return PodTopologySpreadArgs(defaulting_type="List")
     constraint = TopologySpreadConstraint(
@@ -166,32 +166,19 @@ def _spreading(rng: Random) -> PodTopologySpreadArgs:
 
 
 def _added(rng: Random) -> NodeAffinitySpec:
-    """All pods keep to some zones."""
+    """Restrict all pods to two zones."""
     wanted = tuple(rng.sample(ZONES, 2))
     terms = (NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=wanted),)),)
     return NodeAffinitySpec(required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms))
 
 
 def draw_extenders(rng: Random) -> tuple[Extender, ...]:
-    """None in most worlds; else one or two, each with some of the verbs, of whom one at most binds."""
+    """None in most worlds; otherwise one or two, at most one of which binds."""
     if rng.random() < 0.7:
         return ()
     made = tuple(_extender(rng, at) for at in range(rng.choice((1, 1, 2))))
     binder = rng.randrange(len(made)) if rng.random() < 0.35 else None
-    return tuple(
-        Extender(
-            url_prefix=one.url_prefix,
-            filter_verb=one.filter_verb,
-            prioritize_verb=one.prioritize_verb,
-            preempt_verb=one.preempt_verb,
-            bind_verb="bind" if at == binder else "",
-            weight=one.weight,
-            http_timeout=one.http_timeout,
-            managed_resources=one.managed_resources,
-            ignorable=one.ignorable,
-        )
-        for at, one in enumerate(made)
-    )
+    return tuple(replace(one, bind_verb="bind" if at == binder else "") for at, one in enumerate(made))
 
 
 def _extender(rng: Random, at: int) -> Extender:

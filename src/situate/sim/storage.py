@@ -1,4 +1,4 @@
-"""Volumes and claims of the world: drawn from a seed, bound when the scheduler asks, given back when unused."""
+"""Volumes and claims of a world: drawn from a seed, bound on request, released when unused."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from situate.core.plugins.volume_binding import BIND_COMPLETED
 from situate.sim.store import ObjectStore
 
 STATIC: Final = "static"
-"""The class of volumes that are there, or not."""
+"""The class of pre-provisioned volumes."""
 DYNAMIC: Final = "dynamic"
-"""The class of volumes that are made when they are needed."""
+"""The class of dynamically provisioned volumes."""
 NAMESPACE: Final = "default"
 MODES: Final = ("ReadWriteOnce",)
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -36,7 +36,7 @@ TAKEN: Final = 'volume "{}" already bound to a different claim.'
 
 
 def storage_classes() -> tuple[StorageClass, StorageClass]:
-    """Both wait for the first pod that needs a volume: which one it gets depends on the node."""
+    """Both bind on first use, because the volume depends on the node."""
 
     def late(name: str, provisioner: str) -> StorageClass:
         metadata = ObjectMeta(name=name)
@@ -46,7 +46,7 @@ def storage_classes() -> tuple[StorageClass, StorageClass]:
 
 
 def make_volume(name: str, zone: str, class_name: str) -> PersistentVolume:
-    """A volume that can be reached from one zone."""
+    """A volume that is reachable from one zone."""
     term = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=(zone,)),))
     return PersistentVolume(
         metadata=ObjectMeta(name=name),
@@ -78,7 +78,7 @@ def with_claim(pod: Pod, claim: str) -> Pod:
 
 
 def bind_volumes(store: ObjectStore, ask: BindVolumes) -> str:
-    """Bind and make what a pod needs; why not, or nothing. What was done before the problem stays done."""
+    """Bind and provision a pod's volumes; return the problem, or "". Work before the problem stays done."""
     for claim_name, volume_name in ask.static:
         volume = store.others.get(("PersistentVolume", volume_name))
         if not isinstance(volume, PersistentVolume):
@@ -101,18 +101,28 @@ def _bind(store: ObjectStore, claim_name: str, volume: PersistentVolume) -> str:
         return f'persistentvolumeclaims "{claim_name}" not found'
     if claim.spec.volume_name and claim.spec.volume_name != volume.metadata.name:
         return f'claim "{claim_name}" is bound to {claim.spec.volume_name}'
-    ref = ObjectReference(namespace=NAMESPACE, name=claim_name, uid=claim.metadata.uid)
-    taken = replace(volume, spec=replace(volume.spec, claim_ref=ref), status=replace(volume.status, phase="Bound"))
-    store.put_other(taken)
-    annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
-    metadata = replace(claim.metadata, annotations=annotations)
-    spec = replace(claim.spec, volume_name=volume.metadata.name)
-    store.put_other(replace(claim, metadata=metadata, spec=spec, status=replace(claim.status, phase="Bound")))
+    for item in bound(claim, volume):
+        store.put_other(item)
     return ""
 
 
+def bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> tuple[PersistentVolume, PersistentVolumeClaim]:
+    """The two after they are bound to each other."""
+    meta = claim.metadata
+    ref = ObjectReference(namespace=meta.namespace, name=meta.name, uid=meta.uid)
+    return (
+        replace(volume, spec=replace(volume.spec, claim_ref=ref), status=replace(volume.status, phase="Bound")),
+        replace(
+            claim,
+            metadata=replace(meta, annotations={**meta.annotations, BIND_COMPLETED: "yes"}),
+            spec=replace(claim.spec, volume_name=volume.metadata.name),
+            status=replace(claim.status, phase="Bound"),
+        ),
+    )
+
+
 def give_back(store: ObjectStore) -> None:
-    """Delete the claims that no pod names any more; their volumes are wiped and can be had again."""
+    """Delete unused claims; their volumes become available again."""
     named = {
         volume.persistent_volume_claim.claim_name
         for pod in store.pods.values()

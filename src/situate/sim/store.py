@@ -1,6 +1,6 @@
-"""The objects of the world, as an API server keeps them: each write has a version, and whoever watches hears of it.
+"""The objects of a world, as an API server keeps them: every write has a version and is sent to watchers.
 
-It knows nothing of scheduling but what Kubernetes' server does when a pod is bound.
+Of scheduling it knows only how Kubernetes' server binds a pod.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_FOUND: Final = 'pods "{pod}" not found'
 
 @dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """One write: the object as it is now, or, if it was deleted, as it was last."""
+    """One write: the new object, or the last one if it was deleted."""
 
     kind: str
     key: str
@@ -43,7 +43,7 @@ def ref_of(pod: Pod) -> PodRef:
 
 @dataclass
 class ObjectStore:
-    """All objects by kind and name. `heard_by` is told of each write."""
+    """`heard_by` is called with every write."""
 
     heard_by: list[Callable[[StoreEvent], None]] = field(default_factory=list)
     version: int = 0
@@ -65,7 +65,7 @@ class ObjectStore:
     def put_pod(self, pod: Pod) -> None:
         key = key_of(pod.metadata)
         if self.pods.get(key) == pod:
-            return  # the server does not write what is written already
+            return  # the server skips writes without a change
         self.pods[key] = pod
         self._tell("Pod", key, pod)
 
@@ -92,19 +92,20 @@ class ObjectStore:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def find(self, ref: PodRef) -> Pod | None:
-        """That very pod, and no other of its name."""
+        """The pod with this uid."""
         pod = self.pods.get(ref.key)
         return pod if pod is not None and pod.metadata.uid == ref.uid else None
 
     # -- what Kubernetes' server does with pods ------------------------------------------------------------------
 
     def bind(self, ref: PodRef, node: str, annotations: Sequence[tuple[str, str]] = ()) -> str:
-        """Bind a pod; why not, or nothing. As in Kubernetes, nobody looks whether the node has room, or is there."""
+        """Bind a pod; return the problem, or "". As in Kubernetes, neither room nor existence of the node is
+        checked."""
         pod = self.find(ref)
         if pod is None:
             return NOT_FOUND.format(pod=ref.name)
         if pod.spec.node_name == node:
-            return ""  # the same was asked before, and the answer got lost
+            return ""  # a repeated request whose answer was lost
         if pod.spec.node_name:
             return ALREADY_BOUND.format(pod=ref.name, node=pod.spec.node_name)
         if pod.metadata.deletion_timestamp is not None:
@@ -119,7 +120,7 @@ class ObjectStore:
         return ""
 
     def mark_leaving(self, ref: PodRef, now: Millis, status: PodStatus | None = None) -> None:
-        """The pod's deletion was accepted; it is still there until whoever runs it has let go."""
+        """Mark the pod as being deleted; it stays until its kubelet lets it go."""
         pod = self.find(ref)
         if pod is not None and pod.metadata.deletion_timestamp is None:
             metadata = replace(pod.metadata, deletion_timestamp=timestamp_text(now))

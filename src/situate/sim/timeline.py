@@ -1,4 +1,4 @@
-"""Virtual time: a heap of things that are going to happen, each at its moment, in the order they were asked for."""
+"""Virtual time: a heap of callbacks, run by time and then in the order of their registration."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ Thing: TypeAlias = Callable[[], None]
 
 
 class Timeline:
-    """What time it is, and what comes next."""
+    """The current time and the pending callbacks."""
 
     def __init__(self) -> None:
         self.now: Millis = 0
         self._heap: list[tuple[Millis, int, Thing]] = []
         self._sequence = 0
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
     def after(self, delay_ms: Millis, thing: Callable[..., None], *arguments: object) -> None:
-        """Let something happen later; things of one moment happen in the order in which they were asked for."""
+        """Run a callback later."""
         if delay_ms < 0:
-            raise ValueError(f"{delay_ms} ms ago is over")
+            raise ValueError(f"a delay of {delay_ms} ms is in the past")
         self._sequence += 1
         later: Thing = partial(thing, *arguments)
         heappush(self._heap, (self.now + delay_ms, self._sequence, later))
@@ -35,7 +32,7 @@ class Timeline:
         return self._heap[0][0] if self._heap else None
 
     def advance(self) -> None:
-        """Go to the next moment at which something happens, and let all of that moment happen."""
+        """Advance to the next callback, and run all callbacks of that time."""
         self.now = self._heap[0][0]
         while self._heap and self._heap[0][0] == self.now:
             heappop(self._heap)[2]()

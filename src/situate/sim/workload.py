@@ -1,6 +1,6 @@
-"""Who comes and what they ask for: nodes and pods of several kinds, drawn from a seed.
+"""Nodes, pods and other objects of a world, drawn from a seed.
 
-Values are few on purpose: with three zones and four labels, pods meet, collide and wait for one another.
+There are few distinct values on purpose: with three zones and four labels, pods interact.
 """
 
 from __future__ import annotations
@@ -86,8 +86,6 @@ PORTS: Final = (8080, 9090)
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What the pods of one controller have in common."""
-
     name: str
     labels: dict[str, str]
     spec: PodSpec
@@ -97,7 +95,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Which demands this world's pods make, each a chance."""
+    """Which features the pods use, each a probability."""
 
     affinity: float
     spread: float
@@ -222,7 +220,7 @@ def make_pod(template: Template, name: str, uid: str, now: int) -> Pod:
 
 @dataclass(frozen=True, slots=True)
 class GangSpec:
-    """A gang to be made: how many pods, of which so many are needed, and the object that says so, if one does."""
+    """`pods` may be more than the gang needs. `group` is its PodGroup, if it has one."""
 
     name: str
     pods: int
@@ -231,7 +229,7 @@ class GangSpec:
 
 
 def draw_gang(rng: Random, name: str) -> GangSpec:
-    """A gang of any of the three ways to name one; at times with more pods than it needs."""
+    """A gang by labels, by PodGroup or by the coscheduling PodGroup."""
     needed = rng.randint(2, 5)
     pods = needed + rng.choice((0, 0, 1))
     labels = {DISRUPTION_LABEL: DISRUPT_ALL} if rng.random() < 0.5 else {}
@@ -281,7 +279,7 @@ def draw_taints(rng: Random) -> tuple[Taint, ...]:
 
 
 def changed_node(rng: Random, node: Node, *, shrinks: bool) -> Node:
-    """The same node with something about it another: a label, a taint, a cordon, its room."""
+    """The node with a different label, taint, cordon or size."""
     changes: tuple[Callable[[], Node], ...] = (
         lambda: replace(node, spec=replace(node.spec, unschedulable=not node.spec.unschedulable)),
         lambda: replace(node, spec=replace(node.spec, taints=() if node.spec.taints else draw_taints(rng))),

@@ -1,10 +1,10 @@
-"""A world: a store, kubelets, people, faults, and one or two schedulers in it, all from one seed.
+"""A world: a store, kubelets, users, faults, and one or two schedulers, all from one seed.
 
-    outcome = run(seed)
+    result = run(seed)
 
-First everything goes wrong that this seed has in store (safety: the checkers after every step); then the faults stop,
-and within a minute every pod that fits must be bound (liveness). After that nothing happens for longer than pods may be
-parked: whoever is placed then was rescued by the flush, and that is wrong, too.
+First the faults of this seed are active, and the checkers run after every step (safety). Then the faults stop, and
+within a minute every pod that fits must be bound (liveness). Then nothing happens for longer than the flush interval: a
+pod that is placed by the flush missed an event, which is a violation as well.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from situate.sim.store import ObjectStore, StoreEvent
 from situate.sim.timeline import Timeline
 
 CHANGES: Final = 2_000
-"""How many changes a world tells its scheduler before the faults stop, unless it is asked for more."""
+"""The default number of changes before the faults stop."""
 CALM_MS: Final = 60_000
-"""How long after the faults every pod that fits is bound."""
+"""Within this time after the faults, every pod that fits is bound."""
 QUIET_MS: Final = UNSCHEDULABLE_LIMIT_MS + 2 * FLUSH_EVERY_MS
-"""How long after that the flush has put back everybody who is parked."""
+"""Within this time the flush puts back every unschedulable pod."""
 LONGEST_MS: Final = 3_600_000
-"""A world that has not come to its end by then has nothing left to say."""
+"""The longest run of a world."""
 EXCUSED_MS: Final = 60_000
-"""For so long after somebody else took or shrank a node's room, a bind that was under way may find it too full."""
+"""After another writer took or shrank a node's resources, a bind in flight may overcommit it for this long."""
 
 
 @dataclass(slots=True)
 class WorldResult:
-    """How a run went. `digest` is of everything that schedulers were told and asked for: equal runs, equal digests."""
+    """`digest` covers everything that schedulers were told and asked for: equal runs have equal digests."""
 
     seed: int
     faults: Faults
     cast: str = ""
-    """Who schedules, in a few words."""
+    """The schedulers, in short form."""
     steps: int = 0
     changes: int = 0
-    """What our scheduler was told; not the other one, if there is one."""
+    """What our scheduler was told, not the other one."""
     binds: int = 0
     evictions: int = 0
     restarts: int = 0
     flushed: int = 0
-    """Pods that the flush put back: those that fit nowhere for minutes are among them, and rightly."""
+    """Pods that the flush put back, including those that rightly fit nowhere."""
     rescued: int = 0
-    """Pods that only the flush got a node for."""
+    """Pods that only the flush placed."""
     ended_ms: Millis = 0
     digest: str = ""
     violations: list[str] = field(default_factory=list)
 
 
 class World:
-    """One run. Everything is drawn from the seed; each part has dice of its own, so that none moves another's draws."""
+    """Each part has a random source of its own, so that none changes the draws of another."""
 
     def __init__(self, seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> None:
         def rng(what: str) -> Random:
@@ -83,7 +83,7 @@ class World:
         self._taken: dict[str, Millis] = {}
         self._room: dict[str, object] = {}
         self._bound: dict[str, str] = {}
-        """By uid, the scheduler that bound the pod; empty: somebody else."""
+        """The scheduler that bound each pod, by uid; "-": somebody else."""
         self.kubelets = Kubelets(self.timeline, rng("kubelets"), self.store)
         self.schedulers = [SimulatedScheduler("", self.cast.ours, self.timeline, self.store, rng, self)]
         if self.cast.other is not None:
@@ -125,11 +125,11 @@ class World:
             self.timeline.advance()
 
     def _calm_down(self) -> None:
-        """The faults stop, and nobody does anything any more but the schedulers, and those who carry out."""
+        """Stop the faults and the churn. Only schedulers and performers go on."""
         self.churn.stopped = self.kubelets.quiet = True
         self._set_faults(CALM)
 
-    # -- the book ------------------------------------------------------------------------------------------------
+    # -- recording -----------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
@@ -142,7 +142,7 @@ class World:
     def restarted(self, who: str) -> None:
         self.outcome.restarts += 1
         until = self.timeline.now + EXCUSED_MS
-        self._shrunk = dict.fromkeys(self.store.nodes, until)  # what the dead one asked for may still come
+        self._shrunk = dict.fromkeys(self.store.nodes, until)  # requests of the dead one may still arrive
 
     def stepped(self, who: str, now: Millis, labels: list[str], effects: list[Effect]) -> None:
         outcome = self.outcome
@@ -156,13 +156,13 @@ class World:
             if self._trace is not None:
                 self._trace(line)
 
-    # -- the room of nodes, as it really is -----------------------------------------------------------------------
+    # -- overcommit at the bind ----------------------------------------------------------------------------------
 
     def _watch_room(self, written: StoreEvent) -> None:
-        """A scheduler's binds fit, as of the moment they are carried out.
+        """A bind must fit when it is carried out.
 
-        Kubernetes' server does not look at room. So what two schedulers do to one node at once is nobody's fault; but
-        what one of them bound must fit beside all else that it bound, and beside what others did long ago.
+        Kubernetes' server does not check resources, so two schedulers may overcommit a node together. But a scheduler's
+        binds must fit next to its own, and next to what others did long before.
         """
         match written.item:
             case Node() as node:
@@ -194,5 +194,4 @@ class World:
 
 
 def run(seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> WorldResult:
-    """One world from beginning to end."""
     return World(seed, changes=changes, trace=trace).run()

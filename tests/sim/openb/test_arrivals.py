@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from situate.sim.openb.arrivals import arrivals
+from situate.sim.openb.experiment import arrivals
 from trace_openb import CAPACITY, PODS
 
 

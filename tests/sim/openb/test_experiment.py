@@ -9,8 +9,7 @@ from situate.core.model.gpu import GPU_RESOURCE
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from situate.sim.openb import experiment
-from situate.sim.openb.arrivals import arrivals
-from situate.sim.openb.experiment import MARKS, OpenbRun, capacity, run
+from situate.sim.openb.experiment import MARKS, OpenbRun, arrivals, capacity, run
 from situate.sim.openb.policies import POLICIES, configuration, profile_of
 from situate.sim.openb.trace_files import TraceNode, TracePod, TraceRequest
 from trace_openb import CAPACITY, NODES, PODS

@@ -1,7 +1,5 @@
-"""What is added to new pods and Jobs on their way in: priorities, tolerations, the labels a Job knows its pods by.
-
-Objects come and go under Kubernetes' own names, whole; nothing is changed in place.
-"""
+"""Admission of new pods: priority and default tolerations. Objects are dicts with Kubernetes' names and are not changed
+in place."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,11 +20,11 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 
 
 class AdmissionError(ValueError):
-    """The object is refused; the text says why. Kubernetes answers 403."""
+    """The object is rejected; Kubernetes responds with 403."""
 
 
 def with_pod_priority(spec: Raw, classes: PriorityClasses) -> Raw:
-    """A new pod's specification with the priority of its class, or of the default class, or 0."""
+    """The spec with the priority of its class, of the default class, or 0."""
     name = spec.get("priorityClassName") or ""
     found = classes.by_name.get(name) if name else classes.default
     if name and found is None:
@@ -52,7 +50,7 @@ def with_pod_priority(spec: Raw, classes: PriorityClasses) -> Raw:
 
 
 def with_default_tolerations(spec: Raw, seconds: int = TOLERATION_SECONDS) -> Raw:
-    """A pod's specification with tolerations, for a while, of a node that is not ready or not reached."""
+    """The spec with tolerations, for a time, of a node that is not ready or unreachable."""
     held: Sequence[Mapping[str, Any]] = spec.get("tolerations") or ()
     added = [
         {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": seconds}

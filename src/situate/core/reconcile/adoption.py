@@ -1,4 +1,4 @@
-"""Whose is it? A controller takes in what its selector matches and nobody manages, and lets go what no longer fits."""
+"""Adoption: a controller adopts matching objects without a controller, and releases those that no longer match."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -15,14 +15,14 @@ K = TypeVar("K", bound=ManagedObject)
 
 
 class Claimed(msgspec.Struct, Generic[K], frozen=True):
-    """`mine` are managed by the owner already. While there are effects, the rest of the work waits for them."""
+    """`mine` belong to the owner. While there are effects, the rest of the work waits for them."""
 
     mine: tuple[K, ...]
     effects: tuple[Effect, ...]
 
 
 def selector_of(selector: LabelSelector | None) -> Selector | None:
-    """The selector, or None where it cannot be read or matches everything, which no controller acts on."""
+    """None if the selector is invalid or matches everything, on which no controller acts."""
     try:
         parsed = parse_selector(selector)
     except SelectorError:
@@ -39,7 +39,7 @@ def claim(
     finalizers: Sequence[str] = (),
     accepts: Callable[[K], bool] | None = None,
 ) -> Claimed[K]:
-    """`finalizers` are put on what is taken in; `accepts` says what else is asked of it."""
+    """Adopted objects get `finalizers`; `accepts` may refuse an object."""
     namespace, uid = owner.metadata.namespace, owner.metadata.uid
     mine: list[K] = []
     effects: list[Effect] = []

@@ -1,4 +1,4 @@
-"""Times as objects write them, shares of a number, and conditions that keep the time of their last change."""
+"""Values of API objects: times, numbers or percentages, and conditions."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,12 +16,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_time(now: Millis) -> str:
-    """A time in whole seconds, as the API server stores it."""
+    """RFC 3339 with whole seconds, as the API server stores it."""
     return (_EPOCH + timedelta(seconds=now // SECOND)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_time(text: str | None) -> Millis | None:
-    """The time that a text says; None for none, and for what is not a time."""
+    """None for no time or an invalid one."""
     if text is None:
         return None
     try:
@@ -36,7 +36,7 @@ def number_in(text: str) -> int | None:
 
 
 def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:
-    """A number, or a percentage of `of`, rounded up or down; None and what cannot be read are 0."""
+    """A number, or a percentage of `of` rounded up or down; 0 for None and invalid values."""
     if part is None:
         return 0
     if isinstance(part, int):
@@ -49,9 +49,9 @@ def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:
 
 
 def with_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """With `new` in place of its like; unchanged where status and reason are as they were.
+    """Replace the condition of the same type, unless status and reason are unchanged.
 
-    The time of the last transition stays while the status does.
+    The transition time stays while the status does.
     """
     old = condition_of(conditions, new.type)
     if old is not None and old.status == new.status:

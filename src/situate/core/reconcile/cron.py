@@ -1,7 +1,7 @@
-"""Schedules as cron writes them: five fields, or `@daily` and its like, or `@every 90m`.
+"""Cron schedules: five fields, macros such as `@daily`, or `@every 90m`.
 
-Time zones are given, not looked up: a function from a zone's name and a moment to its offset from UTC then. A minute
-that a clock skips is not scheduled; one that it repeats is scheduled twice.
+The caller supplies time zones as a function. A minute that a clock change skips is not scheduled; one that it repeats
+is scheduled twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ from situate.core.model.duration import parse_duration
 __all__ = ["Schedule", "ScheduleError", "Zones", "latest", "only_utc", "parse_schedule", "upcoming"]
 
 Zones = Callable[[str, int], int | None]
-"""(zone, seconds since the epoch) to seconds east of UTC; None for a zone that is not known."""
+"""(zone, seconds since the epoch) to the offset in seconds east of UTC; None: unknown zone."""
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 FIELDS = 5
 HORIZON = 5 * 366 * DAY
-"""How far ahead a next time is looked for: a 29th of February at the most."""
+"""The search limit for the next time, for the sake of 29 February."""
 
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -42,7 +42,7 @@ class ScheduleError(ValueError):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """Fields as sets of numbers; or, with `every`, a fixed number of seconds."""
+    """Fields as sets of numbers, or `every` in seconds."""
 
     minutes: frozenset[int] = frozenset()
     hours: frozenset[int] = frozenset()
@@ -54,7 +54,7 @@ class Schedule(msgspec.Struct, frozen=True):
     every: int = 0
 
     def has_day(self, local: datetime) -> bool:
-        """If both kinds of days are restricted, either will do."""
+        """If day and weekday are both restricted, either matches."""
         by_date = local.day in self.days
         by_weekday = local.isoweekday() % 7 in self.weekdays
         either = not self.any_day and not self.any_weekday
@@ -62,7 +62,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 def only_utc(zone: str, _at: int) -> int | None:
-    """The zones that are known without a table of zones."""
+    """The zones that are known without a time zone database."""
     return 0 if zone in ("", "UTC", "Etc/UTC", "GMT", "Etc/GMT") else None
 
 
@@ -125,17 +125,16 @@ def _local(zones: Zones, zone: str, at: int) -> datetime:
 
 
 def _next_day(zones: Zones, zone: str, at: int, local: datetime) -> int:
-    """The first minute of the next day; or, where the clock is put back today, a later minute of this one."""
+    """The first minute of the next day; if the clock is set back today, a later minute of today."""
     there = at + DAY - (local.hour * HOUR + local.minute * MINUTE)
     past = _local(zones, zone, there)
-    # Where the clock was put forward on the way, this is past midnight: go back to it, unless it is midnight itself
-    # that the clock skips.
+    # If the clock was set forward, this is past midnight: go back to it, unless midnight itself is skipped.
     begin = there - (past.hour * HOUR + past.minute * MINUTE)
     return begin if begin > at and _local(zones, zone, begin).date() == past.date() else there
 
 
 def upcoming(schedule: Schedule, after: int, zone: str = "", zones: Zones = only_utc) -> int | None:
-    """The first scheduled second after `after`; None if there is none within the horizon."""
+    """The first scheduled second after `after`; None: none before HORIZON."""
     if schedule.every:
         return after + schedule.every
     at = after - after % MINUTE + MINUTE
@@ -154,7 +153,7 @@ def upcoming(schedule: Schedule, after: int, zone: str = "", zones: Zones = only
 
 
 def latest(schedule: Schedule, after: int, until: int, zone: str = "", zones: Zones = only_utc) -> int | None:
-    """The last scheduled second later than `after` and not later than `until`."""
+    """The last scheduled second after `after` and not after `until`."""
     if schedule.every:
         times = (until - after) // schedule.every
         return after + times * schedule.every if times > 0 else None

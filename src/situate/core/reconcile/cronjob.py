@@ -1,4 +1,4 @@
-"""CronJob: a Job at every scheduled time, and not too many old ones kept."""
+"""CronJob: creates a Job at every scheduled time and limits the history of finished Jobs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,14 +25,14 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = only_utc) -> ReconcileResult:
-    """A schedule or time zone that cannot be read starts nothing: the API server refuses both."""
-    # 1. What became of the Jobs so far.
+    """An invalid schedule or time zone starts nothing; the API server rejects both."""
+    # 1. The state of the Jobs.
     jobs = objects.controlled(Job, one.metadata.namespace, one.metadata.uid)
     active = [job for job in jobs if finished_condition(job) is None]
     status = _status(one, jobs, active)
     events = _events(one, jobs)
     old = _forgotten(one, jobs)
-    # 2. Whether one is due.
+    # 2. Is a Job due?
     due, requeue_at = (None, None)
     if one.metadata.deletion_timestamp is None and not one.spec.suspend:
         due, requeue_at = _due(one, now, zones)
@@ -45,7 +45,7 @@ def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = on
             effects.append(create)
             events.append(normal_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
         status = replace(status, last_schedule_time=format_time(due * SECOND))
-    # 3. Say how it stands. The Job comes first: its name is what keeps it from being made twice.
+    # 3. Update the status. Create the Job first: its name keeps it from being created twice.
     effects += update_status(one, status)
     effects += [DeleteObject(ref_of(job)) for job in old]
     events += [normal_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in old]
@@ -73,7 +73,7 @@ def _reference(job: Job) -> JobReference:
 
 
 def _events(one: CronJob, jobs: Sequence[Job]) -> list[Effect]:
-    """Of Jobs that were active when the status was last written, and no longer are."""
+    """Events for Jobs that were active in the last status and are not any more."""
     found: list[Effect] = []
     by_uid = {job.metadata.uid: job for job in jobs}
     for entry in one.status.active:
@@ -89,7 +89,7 @@ def _events(one: CronJob, jobs: Sequence[Job]) -> list[Effect]:
 
 
 def _forgotten(one: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Finished Jobs beyond the history limits, the oldest first."""
+    """Finished Jobs beyond the history limits, oldest first."""
     found: list[Job] = []
     for won, limit in ((True, one.spec.successful_jobs_history_limit), (False, one.spec.failed_jobs_history_limit)):
         ended = [job for job in jobs if (done := finished_condition(job)) and (done.type == COMPLETE) == won]
@@ -99,7 +99,7 @@ def _forgotten(one: CronJob, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _due(one: CronJob, now: Millis, zones: Zones) -> tuple[int | None, Millis | None]:
-    """The scheduled time for which a Job is to be started now, and when to look again; times in seconds."""
+    """The scheduled time of the Job to start now, in seconds, and when to look again."""
     zone = one.spec.time_zone or ""
     if zones(zone, now // SECOND) is None:
         return None, None
@@ -117,7 +117,7 @@ def _due(one: CronJob, now: Millis, zones: Zones) -> tuple[int | None, Millis | 
 
 
 def _new_job(one: CronJob, due: int) -> CreateObject:
-    """Its name is a function of the scheduled time: it cannot be started twice for the same."""
+    """The name contains the scheduled time, so a Job cannot start twice."""
     said, namespace = one.spec.job_template, one.metadata.namespace
     name = f"{one.metadata.name}-{due // 60}"
     meta: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""DaemonSet: one pod on every node that it is for."""
+"""DaemonSet: one pod on every eligible node."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -29,18 +29,18 @@ from situate.core.reconcile.pods import FAILED, SUCCEEDED, is_available, is_read
 __all__ = ["daemon_set"]
 
 FAILED_POD_WAIT: Millis = 10 * SECOND
-"""A pod that failed is replaced no sooner than this after it was made."""
+"""The minimum age of a failed pod before it is replaced."""
 _NUMBERS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
 class _Site(msgspec.Struct, frozen=True):
-    """A node, whether it is for this set, and the pods there, the oldest first."""
+    """A node, its eligibility, and its pods, oldest first."""
 
     node: str
     fit: Fit
     pods: tuple[ManagedPod, ...]
     staying: tuple[ManagedPod, ...]
-    """Those neither being deleted nor finished."""
+    """Neither being deleted nor finished."""
 
 
 class _Work(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class _Work(msgspec.Struct, frozen=True):
 
 
 def daemon_set(one: DaemonSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
-    # 1. Take in and let go, pods and revisions.
+    # 1. Adopt and release pods and revisions.
     selector = selector_of(one.spec.selector)
     if selector is None:
         return ReconcileResult()
@@ -63,7 +63,7 @@ def daemon_set(one: DaemonSet, objects: ObjectLister, now: Millis) -> ReconcileR
     if isinstance(update, ReconcileResult):
         return update
     digest = update.metadata.labels.get(HASH_LABEL, update.metadata.name)
-    # 3. How it stands, node by node, and what each needs.
+    # 3. Status and work for each node.
     sites = _sites(one, objects.among(ManagedNode), pods.mine)
     result = ResultBuilder(list(update_status(one, _status(one, sites, digest, now), *_NUMBERS)))
     if one.metadata.deletion_timestamp is None:
@@ -88,7 +88,7 @@ def _sites(one: DaemonSet, nodes: Sequence[ManagedNode], pods: Sequence[ManagedP
 
 
 def _age(pod: ManagedPod) -> tuple[bool, str, str]:
-    """Pods that are bound first, then by age."""
+    """Bound pods first, then by age."""
     return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
@@ -99,7 +99,7 @@ def _site(name: str, fits: Fit, pods: tuple[ManagedPod, ...]) -> _Site:
 
 
 def _limits(one: DaemonSet, desired: int) -> tuple[int, int]:
-    """How many nodes may have a second pod, and how many may be without an available one."""
+    """maxSurge and maxUnavailable as numbers of nodes."""
     rule = one.spec.update_strategy.rolling_update
     if rule is None:
         return 0, 1
@@ -114,7 +114,7 @@ def _is_new(pod: ManagedPod, digest: str) -> bool:
 
 
 def _managed(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis, result: ResultBuilder) -> _Work:
-    """A pod where one is missing; none where none should be; not two where one is enough."""
+    """Create missing pods; delete pods from ineligible nodes, and duplicates."""
     work = _Work([], [], [])
     surges = _limits(one, len(sites))[0] > 0
     for site in sites:
@@ -160,7 +160,7 @@ def _excess(one: DaemonSet, site: _Site, digest: str, now: Millis, *, surges: bo
 
 
 def _rolled(one: DaemonSet, sites: Sequence[_Site], digest: str, now: Millis) -> _Work:
-    """One step of a rolling update, on nodes where nothing else is to be done."""
+    """One step of a rolling update."""
     surge, away = _limits(one, sum(site.fit.runs for site in sites))
     work = _Work([], [], [])
     well = {

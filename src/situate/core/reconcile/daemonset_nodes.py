@@ -1,4 +1,4 @@
-"""Where a DaemonSet has pods: which nodes it is for, and how a pod is tied to its node."""
+"""Which nodes a DaemonSet is eligible for, and how its pods are pinned to them."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _NO_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """Whether a node should get a pod, and whether one that it has may stay."""
+    """`runs`: the node should have a pod. `stays`: an existing pod may stay."""
 
     runs: bool
     stays: bool
@@ -40,7 +40,7 @@ class _Wishes(msgspec.Struct, frozen=True):
 
 
 def _added(spec: Raw) -> list[dict[str, Any]]:
-    """Tolerations that every pod of a DaemonSet has: it is to run where others are sent away."""
+    """The tolerations that every DaemonSet pod gets."""
     keys = (*_TAINTS, _NO_NETWORK) if spec.get("hostNetwork") else _TAINTS
     return [{"key": key, "operator": "Exists", "effect": effect} for key, effect in keys]
 
@@ -62,7 +62,7 @@ def _wishes(one: DaemonSet) -> _Wishes:
 
 
 def fit(one: DaemonSet, nodes: list[ManagedNode]) -> dict[str, Fit]:
-    """By node name. Taints are judged apart: NoSchedule keeps new pods away and lets those that are there stay."""
+    """By node name. NoSchedule keeps new pods away but lets existing ones stay."""
     wishes = _wishes(one)
     return {node.metadata.name: _fit(wishes, node) for node in nodes}
 
@@ -78,7 +78,7 @@ def _fit(wishes: _Wishes, node: ManagedNode) -> Fit:
 
 
 def node_of(pod: ManagedPod) -> str:
-    """The node that a pod is on, or is tied to and waits for."""
+    """The node that a pod is bound or pinned to."""
     if pod.spec.node_name:
         return pod.spec.node_name
     required = (pod.spec.affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}
@@ -90,7 +90,7 @@ def node_of(pod: ManagedPod) -> str:
 
 
 def pinned_spec(one: DaemonSet, node: str) -> dict[str, Any]:
-    """The parts of a pod's specification that tie it to a node, by affinity: the scheduler still places it."""
+    """The spec fields that pin a pod to a node by affinity; the scheduler still places it."""
     spec = one.spec.template.spec
     affinity = dict(spec.get("affinity") or {})
     own = {"matchFields": [{"key": METADATA_NAME, "operator": "In", "values": [node]}]}

@@ -1,4 +1,4 @@
-"""Deployment: a ReplicaSet for each template it has had, and the way from one to the next."""
+"""Deployment: one ReplicaSet per template, and the rollout between them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +50,7 @@ SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is 
 
 
 def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> ReconcileResult:
-    # 1. Take in and let go; find the ReplicaSet of the present template.
+    # 1. Adopt and release; find the ReplicaSet of the present template.
     selector = selector_of(one.spec.selector)
     if selector is None:
         return _selecting_all(one)
@@ -62,7 +62,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
     if one.metadata.deletion_timestamp is not None:
         return ReconcileResult(update_status(one, status))
 
-    # 2. Sizes, and a new ReplicaSet where one is due.
+    # 2. Sizes, and a new ReplicaSet if one is due.
     status = paused_or_resumed(one, status, now)
     scaling = one.spec.paused or is_scaling(one, claimed.mine)
     create: CreateObject | None = None
@@ -80,7 +80,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
         elif is_rolling(one) and new is not None:
             sizes = rolled(one, new, old)
 
-    # 3. How it stands.
+    # 3. Status.
     if create is not None:
         status = created(one, status, create.ref.name, now)
     elif not scaling:
@@ -115,7 +115,7 @@ def _new_and_old(
 
 
 def _old_pods(old: Sequence[ManagedReplicaSet], objects: ObjectLister) -> bool:
-    """Whether an old ReplicaSet has a pod that may still run, even one that is being deleted."""
+    """Whether an old ReplicaSet has a pod that may still run, including those being deleted."""
     return any(
         not is_finished(pod)
         for each in old
@@ -155,9 +155,9 @@ def _new_replica_set(one: Deployment, old: Sequence[ManagedReplicaSet]) -> Creat
 def _resized(
     one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], sizes: Sizes, *, told: bool
 ) -> list[Effect]:
-    """One patch for each ReplicaSet of which the size, or what it notes, is to change.
+    """One patch for each ReplicaSet whose size or annotations change.
 
-    `told`: those that have pods are told the Deployment's size though their own stays.
+    `told`: also update the Deployment's size in the annotations of ReplicaSets that keep their size.
     """
     effects: list[Effect] = []
     for each in [*old] if new is None else [*old, new]:
@@ -184,7 +184,7 @@ def _scaling(one: Deployment, name: str, before: int, after: int) -> RecordEvent
 
 
 def _own_effects(one: Deployment, new: ManagedReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
-    """The Deployment's own number of revision, else its status: one write at a time."""
+    """Update the Deployment's revision, else its status: one write at a time."""
     number = "" if new is None else new.metadata.annotations.get(REVISION, "")
     if number and one.metadata.annotations.get(REVISION) != number:
         return [update_metadata(one, {"annotations": {REVISION: number}})]

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts from its ReplicaSets, and whether it is available and gets ahead."""
+"""The status of a Deployment: counts, availability and progress."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def has_deadline(one: Deployment) -> bool:
 def counted(
     one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], now: Millis
 ) -> DeploymentStatus:
-    """The counts, and whether enough are available. The conditions are otherwise as they were."""
+    """The counts and the Available condition; the other conditions stay."""
     every = [*old] if new is None else [*old, new]
     available = sum(each.status.available_replicas for each in every)
     if available >= one.spec.replicas - max_unavailable(one):
@@ -72,7 +72,7 @@ def is_complete(one: Deployment, status: DeploymentStatus) -> bool:
 
 
 def paused_or_resumed(one: Deployment, status: DeploymentStatus, now: Millis) -> DeploymentStatus:
-    """Time spent paused does not count against the deadline."""
+    """Paused time does not count against the deadline."""
     held = condition_of(status.conditions, PROGRESSING)
     was_paused = held is not None and held.reason == PAUSED
     if not has_deadline(one) or (held is not None and held.reason == TIMED_OUT) or one.spec.paused == was_paused:
@@ -85,7 +85,6 @@ def paused_or_resumed(one: Deployment, status: DeploymentStatus, now: Millis) ->
 
 
 def created(one: Deployment, status: DeploymentStatus, name: str, now: Millis) -> DeploymentStatus:
-    """A new ReplicaSet is being created."""
     if not has_deadline(one):
         return status
     new = _condition(PROGRESSING, "True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
@@ -95,7 +94,7 @@ def created(one: Deployment, status: DeploymentStatus, name: str, now: Millis) -
 def with_progress(
     one: Deployment, status: DeploymentStatus, new: ManagedReplicaSet | None, now: Millis
 ) -> DeploymentStatus:
-    """Whether the rollout gets ahead, is done, or has stood still for too long."""
+    """Whether the rollout progresses, is complete, or has timed out."""
     if not has_deadline(one):
         return replace(status, conditions=without_condition(status.conditions, PROGRESSING))
     held = condition_of(status.conditions, PROGRESSING)
@@ -110,7 +109,7 @@ def with_progress(
         ahead = _condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
         if held is not None and held.status == "True":
             ahead = replace(ahead, last_transition_time=held.last_transition_time)
-        # Always anew, unlike other conditions: its time of update is what the deadline counts from.
+        # Replace it always, unlike other conditions: the deadline counts from its update time.
         conditions = (*without_condition(conditions, PROGRESSING), ahead)
     elif _is_overdue(one, held, now):
         late = f"{subject} has timed out progressing."
@@ -138,7 +137,7 @@ def _is_overdue(one: Deployment, held: Condition | None, now: Millis) -> bool:
 
 
 def progress_check_at(one: Deployment, status: DeploymentStatus) -> Millis | None:
-    """When the deadline will have passed, if nothing happens until then."""
+    """When the progress deadline expires."""
     held = condition_of(status.conditions, PROGRESSING)
     if held is None or not has_deadline(one) or one.spec.paused:
         return None
@@ -151,7 +150,7 @@ def progress_check_at(one: Deployment, status: DeploymentStatus) -> Millis | Non
 def with_failures(
     status: DeploymentStatus, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], now: Millis
 ) -> DeploymentStatus:
-    """What keeps a ReplicaSet from creating pods; the newest one's trouble before that of others."""
+    """Copy the ReplicaFailure of a ReplicaSet, the newest one's first."""
     for each in [*([] if new is None else [new]), *old]:
         failure = condition_of(each.status.conditions, REPLICA_FAILURE)
         if failure is not None:

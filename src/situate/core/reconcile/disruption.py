@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may be disrupted, and whether this one may be evicted."""
+"""PodDisruptionBudgets: how many disruptions are allowed, and whether a pod may be evicted."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -20,9 +20,9 @@ from situate.core.reconcile.pods import is_finished, is_ready
 __all__ = ["DELETION_TIMEOUT", "EvictionDecision", "budget", "budgets_of", "granted", "decide_eviction"]
 
 DELETION_TIMEOUT: Millis = 120 * SECOND
-"""How long a pod whose eviction was granted is waited for before it counts again."""
+"""After this time, a pod with a granted eviction that was not deleted counts again."""
 MAX_DISRUPTED = 2_000
-"""How many evictions may be granted and not yet seen done."""
+"""The limit of granted evictions that are not confirmed."""
 ALLOWED = "DisruptionAllowed"
 WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -31,7 +31,7 @@ _NUMBERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedP
 
 
 class _ScaleError(ValueError):
-    """The number of pods that there should be cannot be told."""
+    """The expected number of pods cannot be determined."""
 
 
 def budget(one: Budget, objects: ObjectLister, now: Millis) -> ReconcileResult:
@@ -70,7 +70,7 @@ def budget(one: Budget, objects: ObjectLister, now: Millis) -> ReconcileResult:
 
 
 def _selector(one: Budget) -> Selector | None:
-    """Here an empty selector matches every pod of the namespace."""
+    """Here an empty selector matches every pod."""
     try:
         return parse_selector(one.spec.selector)
     except SelectorError:
@@ -78,7 +78,7 @@ def _selector(one: Budget) -> Selector | None:
 
 
 def _expected(one: Budget, pods: Sequence[ManagedPod], objects: ObjectLister) -> tuple[int, int]:
-    """How many pods there should be, and how many of them healthy."""
+    """The expected number of pods, and the desired number of healthy ones."""
     least, most = one.spec.min_available, one.spec.max_unavailable
     if most is not None:
         expected = _scale(pods, objects)
@@ -90,7 +90,7 @@ def _expected(one: Budget, pods: Sequence[ManagedPod], objects: ObjectLister) ->
 
 
 def _scale(pods: Sequence[ManagedPod], objects: ObjectLister) -> int:
-    """The sizes of all controllers that these pods have, added up. Pods that have none do not count."""
+    """The sum of the sizes of the pods' controllers. Pods without a controller do not count."""
     sizes: dict[str, int] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)
@@ -105,7 +105,7 @@ def _scale(pods: Sequence[ManagedPod], objects: ObjectLister) -> int:
 
 
 def _size_of(owner: Owner, namespace: str, objects: ObjectLister) -> tuple[str, int] | None:
-    """Uid and size of what decides how many pods there are: of a ReplicaSet, the Deployment above it, if any."""
+    """Uid and size of the top controller: for a ReplicaSet, its Deployment, if any."""
     kind = owner.api_version.partition("/")[0], owner.kind
     if kind == ("apps", "StatefulSet"):
         sts = objects.get(ManagedStatefulSet, namespace, owner.name)
@@ -124,7 +124,7 @@ def _size_of(owner: Owner, namespace: str, objects: ObjectLister) -> tuple[str, 
 
 
 def _disrupted(one: Budget, pods: Sequence[ManagedPod], now: Millis, result: ResultBuilder) -> dict[str, str | None]:
-    """Those whose eviction was granted a short while ago, and that are not being deleted yet."""
+    """Pods whose eviction was granted recently and that are not being deleted yet."""
     held: dict[str, str | None] = {}
     for pod in pods:
         name, at = pod.metadata.name, parse_time(one.status.disrupted_pods.get(pod.metadata.name))
@@ -158,7 +158,7 @@ def _conditions(
 
 
 def _failed(one: Budget, why: str, now: Millis) -> BudgetStatus:
-    """When in doubt, nobody may be disrupted."""
+    """In doubt, no disruption is allowed."""
     held = one.status
     conditions = _conditions(held.conditions, 0, held.observed_generation, now, "SyncFailed", why)
     return replace(held, disruptions_allowed=0, conditions=conditions)
@@ -168,10 +168,10 @@ def _failed(one: Budget, why: str, now: Millis) -> BudgetStatus:
 
 
 class EvictionDecision(msgspec.Struct, frozen=True):
-    """Whether a pod may be evicted. `code` and texts are those of the API server's answer if not.
+    """Whether a pod may be evicted; otherwise the API server's response.
 
-    `takes`: the eviction uses up a disruption: store `granted(...)` before the pod is deleted. `same_version`: delete
-    the pod only in the version that was judged.
+    `takes`: the eviction uses a disruption: store `granted(...)` before deleting the pod. `same_version`: delete only
+    the version of the pod that was checked.
     """
 
     code: Literal[200, 403, 429, 500]
@@ -231,7 +231,7 @@ def _why_not(one: Budget) -> str:
 
 
 def granted(one: Budget, pod: str, now: Millis) -> BudgetStatus:
-    """The budget's status after an eviction that took a disruption was granted."""
+    """The budget's status after a granted eviction."""
     left = one.status.disruptions_allowed - 1
     conditions = one.status.conditions
     if not left:

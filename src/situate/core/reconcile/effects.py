@@ -1,9 +1,9 @@
-"""All that controllers ask of the world. An effect is a value: somebody else carries it out.
+"""The effects of controllers, as values; the caller carries them out.
 
-Rules that hold for every list of effects:
-- They are performed in order. One that is refused ends the list; the controller is called again, with what is then.
-- No object is written twice in one list, so an expected resourceVersion is that of the object as it was read.
-- What a create names may be there already: that is for the next call to see.
+Rules for every list of effects:
+- They are carried out in order. A failure ends the list, and the controller is called again with the new state.
+- A list writes no object twice, so the expected resourceVersion is that of the object as read.
+- An object to create may exist already: the next call will see it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 BURST = 500
-"""How many objects one call creates or deletes at most."""
+"""The limit of objects that one call creates or deletes."""
 
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """One object. With a uid: that one, and no other of its name."""
+    """With a uid: only the object with this uid."""
 
     api_version: str
     kind: str
@@ -54,12 +54,12 @@ class ObjectRef:
 class CreateObject:
     ref: ObjectRef
     body: Raw
-    """The whole object, under Kubernetes' names."""
+    """The whole object, with Kubernetes' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateObject:
-    """Change an object by a JSON merge patch, if it still is the version that was read."""
+    """Apply a JSON merge patch, if the object still has this version."""
 
     ref: ObjectRef
     resource_version: str
@@ -68,7 +68,7 @@ class UpdateObject:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatus:
-    """Replace the whole status, if the object still is the version that was read."""
+    """Replace the status, if the object still has this version."""
 
     ref: ObjectRef
     resource_version: str
@@ -77,7 +77,7 @@ class UpdateStatus:
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """Change the status by a JSON merge patch, if the object still is the version that was read."""
+    """Apply a JSON merge patch to the status, if the object still has this version."""
 
     ref: ObjectRef
     resource_version: str
@@ -86,7 +86,7 @@ class PatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class FinalizeNamespace:
-    """Replace `spec.finalizers` of a namespace, by its subresource `finalize`."""
+    """Replace `spec.finalizers` of a namespace by its subresource `finalize`."""
 
     ref: ObjectRef
     resource_version: str
@@ -95,8 +95,7 @@ class FinalizeNamespace:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """Delete the object with this uid. `resource_version`, if given, is a precondition too. `grace_s` None: the time
-    that it asks for itself."""
+    """Delete the object with this uid, and with this version if one is given. `grace_s` None: its own grace period."""
 
     ref: ObjectRef
     resource_version: str = ""
@@ -119,7 +118,7 @@ Effect: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What to do now, and when to look again though nothing may have changed by then."""
+    """What to do now, and when to reconcile again without an event."""
 
     effects: tuple[Effect, ...] = ()
     requeue_at: Millis | None = None
@@ -127,8 +126,6 @@ class ReconcileResult:
 
 @dataclass(slots=True)
 class ResultBuilder:
-    """An outcome in the making."""
-
     effects: list[Effect] = field(default_factory=list)
     requeue_at: Millis | None = None
 
@@ -143,9 +140,9 @@ class ResultBuilder:
 
 
 def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:
-    """The list in parts of which each may be performed at once; a part begins when all of the one before is done.
+    """Split the list into batches; a batch starts when the one before is done.
 
-    Creates and deletes in a row start slowly, 1, 2, 4 and so on: if a quota refuses one, few were tried in vain.
+    Consecutive creates and deletes start slowly, 1, 2, 4 and so on, so that few fail in vain if a quota rejects one.
     """
     start = 0
     while start < len(effects):
@@ -163,13 +160,13 @@ def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:
 
 
 def _of_any_name(effect: CreateObject, why: str) -> str:
-    """The same refusal of another name is the same event: a generated end is left out, as Kubernetes' texts do."""
+    """Replace a generated name by its prefix, as Kubernetes does, so that equal failures are one event."""
     prefix = effect.body.get("metadata", {}).get("generateName")
     return why.replace(f'"{effect.ref.name}"', f'"{prefix}"') if prefix else why
 
 
 def refusal(owner: ObjectRef, effect: Effect, why: str) -> RecordEvent | None:
-    """The event that tells the owner that an effect of its controller was refused."""
+    """The event for an effect that the server rejected."""
     if isinstance(effect, CreateObject):
         return RecordEvent(owner, "Warning", "FailedCreate", f"Error creating: {_of_any_name(effect, why)}")
     if isinstance(effect, DeleteObject):

@@ -1,7 +1,7 @@
-"""Garbage collection by owner: what becomes of an object when those that own it go.
+"""Garbage collection by owner references.
 
-An object goes when all its owners are gone or wait for it to go; one owner that stays keeps it. Called for one object,
-and to be called for its dependents whenever it changes or is gone.
+An object is deleted when all its owners are gone or wait for it; one remaining owner keeps it. Call `collect` for an
+object that changed, and for its dependents when it changes or is gone.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from situate.core.reconcile.objects import to_json
 __all__ = ["FOREGROUND", "ORPHAN", "collect"]
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-"""Finalizers: the object waits until its dependents are gone, or know it no more."""
+"""Finalizers: the object waits until its dependents are gone, or do not refer to it any more."""
 
 
 def collect(item: OwnedObject, graph: Graph) -> ReconcileResult:
     if item.meta.deletion_timestamp is not None:
-        # 1. On its way out, it may have to see to its dependents first.
+        # 1. Being deleted: handle its dependents first.
         if ORPHAN in item.meta.finalizers:
             return ReconcileResult(_orphaned(item, graph))
         if _waits(item) and not _blocking(item, graph):
@@ -28,12 +28,12 @@ def collect(item: OwnedObject, graph: Graph) -> ReconcileResult:
         return ReconcileResult()
     if not item.meta.owner_references:
         return ReconcileResult()
-    # 2. An owner that stays keeps it, and the others are struck off.
+    # 2. A remaining owner keeps it; references to the others are removed.
     solid, going = _classified(item, graph)
     if solid:
         gone = [each for each in item.meta.owner_references if each not in solid]
         return ReconcileResult((_without_owners(item, gone),) if gone else ())
-    # 3. Nobody keeps it.
+    # 3. No owner is left.
     if going and graph.dependents(item.ref.uid):
         return ReconcileResult(_in_foreground(item, graph))
     return ReconcileResult((DeleteObject(item.ref, item.meta.resource_version, _propagation(item)),))
@@ -44,7 +44,7 @@ def _waits(item: OwnedObject) -> bool:
 
 
 def _classified(item: OwnedObject, graph: Graph) -> tuple[list[Owner], list[Owner]]:
-    """The owners that stay, and those that wait for this object to go. The rest are not there."""
+    """The owners that stay, and those that wait for this object. The rest do not exist."""
     solid: list[Owner] = []
     going: list[Owner] = []
     for reference in item.meta.owner_references:
@@ -60,7 +60,7 @@ def _classified(item: OwnedObject, graph: Graph) -> tuple[list[Owner], list[Owne
 
 
 def _is_meant(reference: Owner, owner: OwnedObject, item: OwnedObject) -> bool:
-    """An owner is in the same namespace as what it owns, or in none. Versions of a group are the same kind."""
+    """An owner is in the same namespace or cluster-scoped. Versions of a group are the same kind."""
     ref = owner.ref
     return (
         (ref.kind, ref.name) == (reference.kind, reference.name)
@@ -78,7 +78,7 @@ def _blocking(item: OwnedObject, graph: Graph) -> bool:
 
 
 def _orphaned(item: OwnedObject, graph: Graph) -> tuple[Effect, ...]:
-    """Its dependents forget it; then it may go."""
+    """Remove the dependents' references to it, then its finalizer."""
     freed = [
         _without_owners(dependent, [each for each in dependent.meta.owner_references if each.uid == item.ref.uid])
         for dependent in graph.dependents(item.ref.uid)
@@ -93,13 +93,13 @@ def _in_foreground(item: OwnedObject, graph: Graph) -> tuple[Effect, ...]:
         return (delete,)
     if not any(reference.block_owner_deletion for reference in item.meta.owner_references):
         return (delete,)
-    # It and one below it wait for each other, perhaps in a circle. It stops blocking; the delete is for the next call.
+    # It and a dependent wait for each other, perhaps in a cycle. Stop blocking; the next call deletes it.
     owners = [{**to_json(each), "blockOwnerDeletion": False} for each in item.meta.owner_references]
     return (_patch(item, {"ownerReferences": owners}),)
 
 
 def _propagation(item: OwnedObject) -> Propagation:
-    """Finalizers that are there already say how."""
+    """Existing finalizers decide."""
     if ORPHAN in item.meta.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.meta.finalizers else "Background"

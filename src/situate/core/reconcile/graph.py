@@ -1,4 +1,4 @@
-"""Objects of every kind, by owner and namespace, reduced to what ownership and deletion ask of them."""
+"""All objects by owner and namespace, reduced to their metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Graph", "ObjectGraph", "OwnedObject"]
 
 
 class OwnedObject(msgspec.Struct, frozen=True):
-    """`resource` is the kind's plural in paths: "pods"."""
+    """`resource` is the plural in paths: "pods"."""
 
     ref: ObjectRef
     meta: StoredMeta
@@ -26,23 +26,21 @@ class OwnedObject(msgspec.Struct, frozen=True):
 
 
 class Graph(Protocol):
-    """A consistent, read-only view of all objects of all kinds, built in or not."""
+    """A consistent, read-only view of the objects of all kinds."""
 
     def by_uid(self, uid: str) -> OwnedObject | None: ...
 
     def dependents(self, uid: str) -> Sequence[OwnedObject]:
-        """Those that name this uid as an owner, in order of kind, namespace and name."""
+        """The objects with this owner, ordered by kind, namespace and name."""
 
     def contents(self, namespace: str) -> Sequence[OwnedObject]:
         """All objects in a namespace, in the same order."""
 
     def serves(self, api_version: str, kind: str) -> bool:
-        """Whether such objects are known here. An owner of a kind that is not is taken to be there."""
+        """Whether this kind is known. An owner of an unknown kind is taken to exist."""
 
 
 class ObjectGraph:
-    """A graph in memory."""
-
     __slots__ = ("_by_namespace", "_by_owner", "_by_uid", "_kinds")
 
     def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[OwnedObject] = ()) -> None:
@@ -54,7 +52,7 @@ class ObjectGraph:
             self.put(item)
 
     def put(self, item: OwnedObject) -> None:
-        """Keep an item, in place of what had its uid."""
+        """Add or replace an object by its uid."""
         uid = item.ref.uid
         self.drop(uid)
         self._by_uid[uid] = item
@@ -62,7 +60,7 @@ class ObjectGraph:
             index.setdefault(key, {})[uid] = item
 
     def drop(self, uid: str) -> None:
-        """Forget an item, if it is there."""
+        """Remove an object, if it exists."""
         item = self._by_uid.pop(uid, None)
         if item is None:
             return

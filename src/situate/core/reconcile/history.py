@@ -1,4 +1,4 @@
-"""The templates that a StatefulSet or DaemonSet has had, each kept in a ControllerRevision to go back to."""
+"""The revision history of a StatefulSet or DaemonSet, as ControllerRevisions."""
 
 from collections.abc import Callable, Container, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _PATCH = "$patch"
 
 
 class RevisionHistory(msgspec.Struct, frozen=True):
-    """`update` is the revision of the present template; None while the effects that make it so are not done."""
+    """`update` is the revision of the present template; None until the effects have created it."""
 
     update: ControllerRevision | None
     effects: tuple[Effect, ...] = ()
@@ -27,7 +27,7 @@ class RevisionHistory(msgspec.Struct, frozen=True):
 
 
 def _data(template: PodTemplateSpec) -> dict[str, Any]:
-    """What `kubectl rollout undo` applies to go back to this template."""
+    """What `kubectl rollout undo` applies to restore this template."""
     return {"spec": {"template": {**to_json(template), _PATCH: "replace"}}}
 
 
@@ -39,7 +39,7 @@ def template_in(revision: ControllerRevision) -> PodTemplateSpec:
 def history(
     owner: ManagedStatefulSet | DaemonSet, held: Sequence[ControllerRevision], taken: Callable[[str], bool]
 ) -> RevisionHistory:
-    """`held` are the owner's revisions; `taken` says whether any revision has a name."""
+    """`held`: the owner's revisions. `taken`: whether a name is in use."""
     data = _data(owner.spec.template)
     last = max((one.revision for one in held), default=0)
     same = [one for one in held if one.data == data]
@@ -47,7 +47,7 @@ def history(
         found = max(same, key=lambda one: (one.revision, one.metadata.name))
         if found.revision == last:
             return RevisionHistory(found)
-        # An old template is the present one again: it becomes the newest revision.
+        # Rolled back: the old revision becomes the newest.
         update = UpdateObject(ref_of(found), found.metadata.resource_version, {"revision": last + 1})
         return RevisionHistory(None, (update,))
     digest = data_hash(data, owner.status.collision_count)
@@ -90,6 +90,6 @@ def update_revision(
 
 
 def unused_revisions(held: Sequence[ControllerRevision], used: Container[str], limit: int) -> list[Effect]:
-    """Revisions that nothing uses, beyond the limit, the oldest first."""
+    """Unused revisions beyond the limit, oldest first."""
     idle = sorted((one for one in held if one.metadata.name not in used), key=lambda one: one.revision)
     return [DeleteObject(ref_of(one)) for one in idle[: max(len(idle) - limit, 0)]]

@@ -1,4 +1,4 @@
-"""Job: pods that run to their end, counted, until enough have succeeded or too many have failed."""
+"""Job: runs pods to completion until enough have succeeded or too many have failed."""
 
 from collections.abc import Sequence
 
@@ -47,17 +47,17 @@ def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
     selector = selector_of(one.spec.selector)
     if selector is None:
         return ReconcileResult()
-    # 1. Take in and let go.
+    # 1. Adopt and release.
     claimed = claim(one, ManagedPod, selector, objects, finalizers=(TRACKING,))
     if claimed.effects:
         return ReconcileResult(claimed.effects)
     pods = claimed.mine
-    # 2. Count, and decide whether that is the end of it.
+    # 2. Count the pods, and decide whether the Job ends.
     counted = count_pods(one, pods)
     result = ResultBuilder()
     decided = _decided(one, counted, pods, now, result)
     leaving = one.metadata.deletion_timestamp is not None
-    # 3. Create or delete pods; all must go if it is decided.
+    # 3. Create or delete pods; all are deleted if it ends.
     if decided is not None:
         work = PodChanges(going=counted.active)
     elif leaving:
@@ -67,7 +67,7 @@ def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
         result.requeue(work.requeue_at)
         if _has_completed(one, counted, len(counted.active) - len(work.going) + len(work.coming)):
             decided = _condition(CRITERIA_MET, *_COMPLETIONS_REACHED, now)
-    # 4. Say how it stands, before anything is let go that was only noted.
+    # 4. Update the status before anything is released that was only noted.
     failing = decided is not None and decided.type == FAILURE_TARGET
     status, loose = note_finished(one, counted, pods, ending=leaving or decided is not None, failing=failing)
     going = frozenset(pod.metadata.uid for pod in work.going)
@@ -82,7 +82,7 @@ def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
         status, told = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
         events += told
     result.effects += update_status(one, status)
-    # 5. Let go.
+    # 5. Release.
     result.effects += [
         _untracked(pod) for pod in {pod.metadata.uid: pod for pod in (*loose, *work.going)}.values() if is_tracked(pod)
     ]
@@ -101,7 +101,7 @@ def _condition(kind: str, reason: str, message: str, now: Millis, status: str = 
 def _decided(
     one: Job, counted: JobCounts, pods: Sequence[ManagedPod], now: Millis, result: ResultBuilder
 ) -> Condition | None:
-    """How the Job will end, as was said before or as can be said now: SuccessCriteriaMet or FailureTarget."""
+    """SuccessCriteriaMet or FailureTarget, decided before or now."""
     for kind in (CRITERIA_MET, FAILURE_TARGET):
         held = condition_of(one.status.conditions, kind)
         if held is not None and held.status == "True":
@@ -140,7 +140,7 @@ def _has_completed(one: Job, counted: JobCounts, active: int) -> bool:
 
 
 def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Millis) -> tuple[JobStatus, list[Effect]]:
-    """When it began, and whether it is suspended."""
+    """The start time and the Suspended condition."""
     if status.start_time is None and not one.spec.suspend:
         status = replace(status, start_time=format_time(now))
     held = condition_of(status.conditions, "Suspended")
@@ -161,7 +161,7 @@ def _with_start(one: Job, status: JobStatus, decided: Condition | None, now: Mil
 def _ended(
     one: Job, status: JobStatus, decided: Condition, *, waiting: bool, now: Millis
 ) -> tuple[JobStatus, list[Effect]]:
-    """The condition that it will end; and that it has, when no pod is left to be waited for or counted."""
+    """The condition that it will end; and the final one, when no pod is left to wait for or to count."""
     if condition_of(status.conditions, decided.type) is None:
         status = replace(status, conditions=(*status.conditions, decided))
     notes = status.uncounted_terminated_pods
@@ -181,7 +181,7 @@ def _untracked(pod: ManagedPod) -> UpdateObject:
 
 
 def orphan_pod(pod: ManagedPod, objects: ObjectLister, _now: Millis) -> ReconcileResult:
-    """A pod that waits to be counted by a Job that is not there: nobody will count it."""
+    """Remove the finalizer of a pod whose Job does not exist."""
     if not is_tracked(pod):
         return ReconcileResult()
     owner = controller_of(pod.metadata)
@@ -191,12 +191,12 @@ def orphan_pod(pod: ManagedPod, objects: ObjectLister, _now: Millis) -> Reconcil
     if owner is not None and counter is not None and counter.metadata.uid == owner.uid:
         return ReconcileResult()
     if owner is None and pod.metadata.deletion_timestamp is None:
-        return ReconcileResult()  # It may be taken in yet.
+        return ReconcileResult()  # it may still be adopted
     return ReconcileResult((_untracked(pod),))
 
 
 def _after(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
-    """A Job that has finished: let go of pods that still wait for it, and of itself when its time is over."""
+    """A finished Job: release its pods, and delete it when its TTL is over."""
     pods = objects.controlled(ManagedPod, one.metadata.namespace, one.metadata.uid)
     effects: tuple[Effect, ...] = tuple(_untracked(pod) for pod in pods if is_tracked(pod))
     done = finished_condition(one)

@@ -1,4 +1,4 @@
-"""When a pod of a Job has failed, what the failure policy makes of it, and how long to wait before the next."""
+"""Failed pods of a Job: the pod failure policy and the backoff."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ BACKOFF_MAX: Millis = 600 * SECOND
 
 
 class FailureVerdict(msgspec.Struct, frozen=True):
-    """`counts`: towards the backoff limit. `fails_job` says why the whole Job fails, if it does."""
+    """`counts`: towards the backoff limit. `fails_job`: why the whole Job fails, if it does."""
 
     counts: bool = True
     fails_index: bool = False
@@ -25,7 +25,7 @@ class FailureVerdict(msgspec.Struct, frozen=True):
 
 
 def only_replaces_failed(job: Job) -> bool:
-    """Whether a pod that is being deleted is replaced only when it has come to its end."""
+    """Whether a pod that is being deleted is replaced only when it has finished."""
     policy = job.spec.pod_replacement_policy
     return policy == "Failed" or (policy is None and job.spec.pod_failure_policy is not None)
 
@@ -38,7 +38,7 @@ def has_failed(job: Job, pod: ManagedPod) -> bool:
 
 
 def verdict(job: Job, pod: ManagedPod) -> FailureVerdict:
-    """What the first rule of the policy that matches says. Without one, a failure counts."""
+    """The result of the first matching rule; without one, a failure counts."""
     policy = job.spec.pod_failure_policy
     for at, rule in enumerate(policy.rules if policy is not None else ()):
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -72,7 +72,7 @@ def _exited(pod: ManagedPod, wanted: OnExitCodes) -> PodContainerStatus | None:
 
 
 def counts_restarts(job: Job, pods: Iterable[ManagedPod]) -> bool:
-    """Whether containers that are restarted in their pods have used up the backoff limit."""
+    """Whether container restarts have exceeded the backoff limit."""
     if job.spec.template.spec.get("restartPolicy") != "OnFailure":
         return False
     restarts = sum(
@@ -85,7 +85,7 @@ def counts_restarts(job: Job, pods: Iterable[ManagedPod]) -> bool:
 
 
 def backoff_until(job: Job, pods: Sequence[ManagedPod]) -> Millis | None:
-    """When the next pod may be created: later, the more have failed since the last that succeeded."""
+    """When the next pod may be created: later for more failures since the last success."""
     won = [_finished_at(pod) for pod in pods if pod.status.phase == SUCCEEDED]
     last_won = max(won, default=-1)
     lost = [_finished_at(pod) for pod in pods if has_failed(job, pod)]

@@ -1,4 +1,4 @@
-"""Completion indexes of a Job: written as "0,2-4,7", and which pod has which."""
+"""Completion indexes of a Job, written as "0,2-4,7"."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +16,7 @@ def index_of(pod: ManagedPod) -> int | None:
 
 
 def indexes_in(text: str | None, completions: int) -> dict[int, None]:
-    """The indexes that a text names and that are below `completions`, in order. A dict for a set that keeps it."""
+    """The indexes below `completions`, in order; a dict as an ordered set."""
     found: dict[int, None] = {}
     for part in (text or "").split(","):
         first, dash, last = part.partition("-")
@@ -27,7 +27,7 @@ def indexes_in(text: str | None, completions: int) -> dict[int, None]:
 
 
 def text_of(indexes: Iterable[int]) -> str:
-    """Single indexes, pairs as two, longer runs as first and last."""
+    """Runs of three or more become ranges."""
     parts: list[str] = []
     run: list[int] = []
     for one in (*sorted(indexes), None):
@@ -41,7 +41,7 @@ def text_of(indexes: Iterable[int]) -> str:
 
 
 def success_rule(policy: SuccessPolicy | None, succeeded: Mapping[int, None], completions: int) -> str | None:
-    """What a rule of the success policy that is met says of it."""
+    """The message of the first success rule that is met."""
     for at, rule in enumerate(policy.rules if policy is not None else ()):
         wanted = indexes_in(rule.succeeded_indexes, completions)
         met = [one for one in succeeded if rule.succeeded_indexes is None or one in wanted]

@@ -1,4 +1,4 @@
-"""Which pods of a Job to create and which to let go, while it is not decided yet."""
+"""Which pods of a running Job to create and to delete."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -30,7 +30,7 @@ class PodChanges(msgspec.Struct, frozen=True):
 def pod_changes(
     one: Job, counted: JobCounts, pods: Sequence[ManagedPod], objects: ObjectLister, now: Millis
 ) -> PodChanges:
-    """Deletes before creates, never both at once."""
+    """Either deletes or creates, deletes first."""
     want = 0 if one.spec.suspend else _wanted(one, counted)
     going = _superfluous(one, counted, want, now)[:BURST]
     if going:
@@ -50,7 +50,7 @@ def pod_changes(
 
 def _wanted(one: Job, counted: JobCounts) -> int:
     if one.spec.completions is None:
-        # Pods that work off a queue: after the first success, those that run may finish, and no more are started.
+        # A work queue: after the first success, running pods may finish, and no more start.
         return len(counted.active) if counted.succeeded else one.spec.parallelism
     left = one.spec.completions - counted.succeeded - len(counted.failed_indexes)
     return max(min(left, one.spec.parallelism), 0)
@@ -60,7 +60,7 @@ def _superfluous(one: Job, counted: JobCounts, want: int, now: Millis) -> list[M
     ordered = deletion_order(counted.active, counted.active, now)
     if not is_indexed(one):
         return ordered[: max(len(ordered) - want, 0)]
-    # One pod an index, the one that is missed most; and none of an index that is done or there is not.
+    # Keep one pod per index, the last in deletion order, and none for finished or invalid indexes.
     kept: dict[int, ManagedPod] = {}
     for pod in reversed(ordered):
         index = index_of(pod)
@@ -104,7 +104,7 @@ def _new_pods(
 
 
 def _pending(one: Job, counted: JobCounts, pods: Sequence[ManagedPod]) -> list[int]:
-    """Indexes that are neither done nor given up, and that no pod works on."""
+    """Indexes that are not finished and have no pod."""
     busy = [index_of(pod) for pod in counted.active]
     if only_replaces_failed(one):
         busy += [index_of(pod) for pod in pods if is_terminating(pod)]
@@ -117,7 +117,7 @@ def _pending(one: Job, counted: JobCounts, pods: Sequence[ManagedPod]) -> list[i
 
 
 def _indexed_spec(one: Job, index: int) -> dict[str, Any]:
-    """The pod's name in the network, and its index in the environment of each container."""
+    """The hostname, and the index in the environment of each container."""
     said: dict[str, Any] = {"hostname": f"{one.metadata.name}-{index}"}
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}}
     for key in ("initContainers", "containers"):

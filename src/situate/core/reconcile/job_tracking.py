@@ -1,9 +1,9 @@
-"""What has become of a Job's pods so far, counted so that none is counted twice or missed.
+"""Counts a Job's pods exactly once.
 
-A pod of a Job carries a finalizer until it is counted. First its uid is noted in `uncountedTerminatedPods`; then the
-finalizer is taken off; then, seen without it or not at all, it moves from the note to the counter. After a crash
-between any two of these, the next call goes on where they stopped. Of an indexed Job, successes need no note: an index
-is completed or not.
+A pod of a Job has a finalizer until it is counted. First its uid is noted in `uncountedTerminatedPods`; then the
+finalizer is removed; then, when the pod is seen without it or is gone, it moves from the note to the counter. After a
+crash between these steps, the next call continues. Successes of an indexed Job need no note: an index is completed or
+not.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ __all__ = ["TRACKING", "JobCounts", "is_indexed", "is_tracked", "note_finished",
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 MAX_UNCOUNTED = 500
-"""How many uids a status notes at most."""
+"""The limit of noted uids."""
 
 
 class JobCounts(msgspec.Struct, frozen=True):
     status: JobStatus
-    """With what was noted and has lost its finalizer counted."""
+    """After counting the noted pods that have lost their finalizer."""
     active: tuple[ManagedPod, ...]
     terminating: int
     succeeded: int
     failed: int
-    """All that are known, counted or not."""
+    """Counted or not."""
     done_indexes: dict[int, None]
     failed_indexes: dict[int, None]
 
@@ -94,7 +94,7 @@ def _done_indexes(job: Job, pods: Sequence[ManagedPod]) -> dict[int, None]:
 
 
 def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: dict[int, None]) -> dict[int, None]:
-    """Indexes that have failed more often than each may, or that the failure policy gave up."""
+    """Indexes beyond their backoff limit, or failed by the policy."""
     limit = job.spec.backoff_limit_per_index
     if limit is None:
         return {}
@@ -114,10 +114,9 @@ def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: dict[int, None])
 def note_finished(
     job: Job, counted: JobCounts, pods: Sequence[ManagedPod], *, ending: bool, failing: bool
 ) -> tuple[JobStatus, list[ManagedPod]]:
-    """The status with finished pods noted, and the pods whose finalizer may go once that is stored.
+    """The status with finished pods noted, and the pods whose finalizer may be removed once that is stored.
 
-    `ending`: the Job is being deleted or is decided; no pod of it has to be waited for. `failing`: and those that had
-    not finished by then count as failed.
+    `ending`: the Job is deleted or decided, so no pod has to be waited for. `failing`: unfinished pods count as failed.
     """
     status = counted.status
     notes = status.uncounted_terminated_pods or UncountedPods()

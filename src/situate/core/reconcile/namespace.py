@@ -1,4 +1,4 @@
-"""Namespaces that are being deleted: their contents go first, pods before the rest, then the namespace itself."""
+"""Namespaces: the default ServiceAccount, and deletion: first pods, then other contents, then the namespace."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,7 +26,7 @@ __all__ = ["DEFAULT", "KUBERNETES", "default_account", "namespace"]
 DEFAULT = "default"
 """The ServiceAccount that every namespace has: a pod that names none runs as it."""
 KUBERNETES = "kubernetes"
-"""The finalizer, in the specification, under which contents are deleted."""
+"""The finalizer in the spec that keeps a namespace until its contents are deleted."""
 
 _FINE = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
@@ -69,7 +69,7 @@ def namespace(one: ManagedNamespace, graph: Graph, now: Millis) -> ReconcileResu
 
 
 def _conditions(one: ManagedNamespace, contents: Sequence[OwnedObject], now: Millis) -> tuple[Condition, ...]:
-    # What has been told to go and is still there.
+    # Contents that are being deleted and still exist.
     left = [item for item in contents if item.meta.deletion_timestamp is not None]
     wrong: dict[str, tuple[str, str]] = {}
     if left:

@@ -1,7 +1,7 @@
-"""Names of what controllers create, and hashes of templates, in the letters Kubernetes uses for both.
+"""Names of created objects and hashes of templates, in Kubernetes' alphabet.
 
-A generated name is a function of its owner and a counter, not a die: a controller that is asked twice on the same state
-asks for the same names, and the second create finds them taken.
+A generated name depends on the owner and a counter and is not random: a controller that is called twice on the same
+state uses the same names, and the second create finds them in use.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _GENERATED_MAX = 63 - SUFFIX_LENGTH
 
 
 def suffix(*parts: str | int) -> str:
-    """Five letters that these parts determine."""
+    """Five letters, a hash of the parts."""
     number = int.from_bytes(blake2s("\0".join(map(str, parts)).encode()).digest()[:8], "big")
     letters = []
     for _ in range(SUFFIX_LENGTH):
@@ -32,8 +32,8 @@ def suffix(*parts: str | int) -> str:
 
 
 def fresh_names(base: str, owner: StoredMeta, taken: Callable[[str], bool]) -> Iterator[str]:
-    """Names that begin with `base`, without end. The owner's version is part of the count, so that a name that was
-    used and is free again does not come back at once."""
+    """Free names that begin with `base`, without end. They depend on the owner's version, so that a freed name is not
+    reused at once."""
     stem = base[:_GENERATED_MAX]
     for counter in count():
         name = stem + suffix(owner.uid, owner.resource_version, counter)
@@ -42,7 +42,7 @@ def fresh_names(base: str, owner: StoredMeta, taken: Callable[[str], bool]) -> I
 
 
 def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
-    """Eight to ten letters that a template determines. `collisions` makes another of the same template."""
+    """A hash of eight to ten letters; `collisions` changes it."""
     return data_hash({"template": template}, collisions)
 
 
@@ -57,7 +57,7 @@ def hashed_name(base: str, digest: str) -> str:
 
 
 def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Whether two templates make the same pods, but for the label with the hash of the template."""
+    """Whether two templates are equal except for the hash label."""
     return (
         one.metadata.annotations == other.metadata.annotations
         and one.metadata.finalizers == other.metadata.finalizers
@@ -71,7 +71,7 @@ def _without_hash(template: PodTemplateSpec) -> dict[str, str]:
 
 
 def _said(value: object) -> object:
-    """Without what is null or an empty list, which say nothing."""
+    """Without nulls and empty lists."""
     if isinstance(value, dict):
         return {key: _said(part) for key, part in value.items() if part is not None and part != []}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""What there is, by kind, namespace and owner: what controllers are given to read.
+"""The objects that controllers read, by kind, namespace and owner.
 
-`Objects` is all they ask; `Held` keeps the answers in memory, for whoever has no better place. Every answer is in the
-order of namespace and name, so that the same objects, in whatever order they came, give the same effects.
+`ObjectLister` is the interface; `ObjectIndex` implements it in memory. Lists are ordered by namespace and name, so that
+the same objects give the same effects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ManagedObject(Protocol):
-    """Any object of the kinds below."""
+    """An object of one of KINDS."""
 
     @property
     def metadata(self) -> StoredMeta: ...
@@ -59,7 +59,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Budget: ("policy/v1", "PodDisruptionBudget"),
     ManagedNode: ("v1", "Node"),
 }
-"""What each struct is called in the API."""
+"""The API version and kind of each struct."""
 
 
 class ObjectLister(Protocol):
@@ -68,13 +68,13 @@ class ObjectLister(Protocol):
     def get(self, kind: type[T], namespace: str, name: str) -> T | None: ...
 
     def among(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """All of a kind, or those in a namespace."""
+        """All objects of a kind, or those in a namespace."""
 
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
-        """Those in a namespace whose controller has this uid; with "", those that have no controller."""
+        """The objects in a namespace whose controller has this uid; with "", those without a controller."""
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
-        """Pods that are bound to the node."""
+        """The pods bound to a node."""
 
 
 def ref_of(obj: ManagedObject) -> ObjectRef:
@@ -84,7 +84,7 @@ def ref_of(obj: ManagedObject) -> ObjectRef:
 
 
 def controller_ref(owner: ManagedObject) -> Owner:
-    """The reference by which an object says that this one manages it."""
+    """The owner reference to this controller."""
     ref = ref_of(owner)
     return Owner(
         api_version=ref.api_version,
@@ -97,8 +97,7 @@ def controller_ref(owner: ManagedObject) -> Owner:
 
 
 def to_json(part: Model, *always: str) -> dict[str, Any]:
-    """A struct under Kubernetes' names, as JSON would have it. Numbers named by `always` are written though they are
-    0."""
+    """A struct as JSON with Kubernetes' names. Numbers in `always` are written even if they are 0."""
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(part))
     for name in always:
         body.setdefault(name, 0)
@@ -106,7 +105,7 @@ def to_json(part: Model, *always: str) -> dict[str, Any]:
 
 
 class _Sorted:
-    """Objects by name, in the order of their names."""
+    """Objects sorted by name."""
 
     __slots__ = ("by_name", "names")
 
@@ -128,8 +127,6 @@ class _Sorted:
 
 
 class ObjectIndex:
-    """Objects in memory, with the indexes that `Objects` promises."""
-
     __slots__ = ("_by_namespace", "_by_node", "_by_owner")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
@@ -140,7 +137,7 @@ class ObjectIndex:
             self.put(one)
 
     def put(self, obj: Any) -> None:
-        """Keep an object, in place of what had its kind, namespace and name."""
+        """Add or replace an object by kind, namespace and name."""
         kind, namespace, name = type(obj), obj.metadata.namespace, obj.metadata.name
         old: Any = self.get(kind, namespace, name)
         if old is not None and _owner_key(old) != _owner_key(obj):
@@ -151,7 +148,7 @@ class ObjectIndex:
             self._place(old, obj)
 
     def _place(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
-        """A pod came to a node, is another there, or left it."""
+        """Update the index of pods by node."""
         if old is not None and old.spec.node_name and (new is None or new.spec.node_name != old.spec.node_name):
             pods = self._by_node.get(old.spec.node_name, {})
             pods.pop((old.metadata.namespace, old.metadata.name), None)
@@ -162,7 +159,7 @@ class ObjectIndex:
             self._by_node.setdefault(new.spec.node_name, {})[where] = new
 
     def drop(self, kind: type, namespace: str, name: str) -> None:
-        """Forget an object, if it is there."""
+        """Remove an object, if it exists."""
         old: Any = self.get(kind, namespace, name)
         if old is None:
             return

@@ -1,4 +1,4 @@
-"""What controllers ask of one pod, which to let go first, and how a new one is written."""
+"""Predicates of a pod, the order of deletion, and new pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -52,7 +52,7 @@ def is_ready(pod: ManagedPod) -> bool:
 
 
 def available_at(pod: ManagedPod, min_ready_seconds: int) -> Millis | None:
-    """From when on a pod that is ready counts as available; None for one that is not ready."""
+    """When a ready pod becomes available; None: it is not ready."""
     ready = ready_condition(pod)
     if ready is None or ready.status != "True":
         return None
@@ -77,11 +77,10 @@ def requeue_when_available(
 
 
 def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], now: Millis) -> list[ManagedPod]:
-    """The pods, those that are missed least first.
+    """The pods in deletion order.
 
-    A pod without a node goes before one that has one, then by phase, readiness, the cost its annotation names, how many
-    of its like share the node, how short it has been ready, restarts, and how young it is; times by order of magnitude,
-    so that not always the youngest goes.
+    Pods without a node first, then by phase, readiness, deletion cost, number of related pods on the node, time since
+    ready, restarts, and age. Times count by order of magnitude, so that not always the youngest is deleted.
     """
     beside: dict[str, int] = {}
     for pod in related:
@@ -113,7 +112,7 @@ def _cost(pod: ManagedPod) -> int:
 
 
 def _magnitude(since: str | None, now: Millis) -> int:
-    """The age in powers of two of a nanosecond; less for what has no time, or one to come."""
+    """The age as a power of two of nanoseconds; -2 without a time."""
     at = parse_time(since)
     if at is None:
         return -2
@@ -137,7 +136,7 @@ def new_pod(
     spec: Mapping[str, Any] | None = None,
     generate_name: str = "",
 ) -> CreateObject:
-    """A pod of a template. Labels and annotations are added to the template's; `spec` replaces parts of its own."""
+    """A pod of a template. Labels and annotations are added; `spec` replaces fields."""
     meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [to_json(owner)]}
     if generate_name:
         meta["generateName"] = generate_name

@@ -1,4 +1,4 @@
-"""ReplicaSet: as many active pods as it says, taken in, created, or let go."""
+"""ReplicaSet: keeps the desired number of active pods."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -36,11 +36,11 @@ REPLICA_FAILURE = "ReplicaFailure"
 
 
 def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
-    """`refused` is why the last create or delete for this ReplicaSet was refused, if it was and none was done since."""
+    """`refused`: why the last create or delete of this ReplicaSet failed, if none has succeeded since."""
     selector = selector_of(one.spec.selector)
     if selector is None:
         return ReconcileResult()
-    # 1. Take in and let go.
+    # 1. Adopt and release.
     claimed = claim(one, ManagedPod, selector, objects)
     if claimed.effects:
         return ReconcileResult(claimed.effects)
@@ -73,7 +73,7 @@ def _manage(one: ManagedReplicaSet, active: Sequence[ManagedPod], objects: Objec
 
 
 def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
-    """The pods of all ReplicaSets that share this one's owner; of this one alone, if it has none."""
+    """The pods of all ReplicaSets with the same owner; its own if it has none."""
     owner = controller_of(one.metadata)
     namespace = one.metadata.namespace
     siblings = [one] if owner is None else objects.controlled(ManagedReplicaSet, namespace, owner.uid)

@@ -1,4 +1,4 @@
-"""The revisions of a Deployment: which number a ReplicaSet has, what it notes of its past, which are forgotten."""
+"""The revisions of a Deployment: numbers, history and clean-up of its ReplicaSets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ __all__ = ["REVISION", "forgotten", "new_annotations", "replica_annotations", "r
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 HISTORY_MAX = 2_000
-"""How many characters of past revisions a ReplicaSet notes."""
+"""The length limit of the revision history."""
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
@@ -29,14 +29,15 @@ def revision_of(annotations: Mapping[str, str]) -> int:
 
 
 def replica_annotations(one: Deployment) -> dict[str, str]:
-    """What a ReplicaSet is told of the Deployment's size, to see later that it changed."""
+    """The Deployment's size in the ReplicaSet's annotations, to detect later changes."""
     return {DESIRED: str(one.spec.replicas), MAXIMUM: str(one.spec.replicas + max_surge(one))}
 
 
 def new_annotations(one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet]) -> dict[str, str]:
-    """What is to be added to, or changed in, the annotations of the newest ReplicaSet, there or yet to be made.
+    """The annotations to change on the newest ReplicaSet, existing or new.
 
-    One that was there before and becomes the newest again is rolled back to: it gets a new number, and notes the old.
+    A ReplicaSet that becomes the newest again is a rollback: it gets a new number, and keeps the old one in its
+    history.
     """
     held: Mapping[str, str] = {} if new is None else new.metadata.annotations
     wanted = {key: value for key, value in one.metadata.annotations.items() if key not in _NOT_COPIED}
@@ -56,7 +57,7 @@ def _history(past: str, revision: str) -> str:
 
 
 def forgotten(one: Deployment, old: Sequence[ManagedReplicaSet]) -> list[ManagedReplicaSet]:
-    """The old ReplicaSets beyond the history limit that are empty."""
+    """Empty old ReplicaSets beyond the history limit."""
     alive = [each for each in old if each.metadata.deletion_timestamp is None]
     alive.sort(key=lambda each: (revision_of(each.metadata.annotations), each.metadata.creation_timestamp or ""))
     excess = max(len(alive) - one.spec.revision_history_limit, 0)

@@ -1,8 +1,8 @@
-"""How large each ReplicaSet of a Deployment should be next. Sizes in, sizes out; nothing is written here.
+"""The next size of each ReplicaSet of a Deployment. Pure.
 
-Two promises hold after every step, whatever happens in between: all ReplicaSets together are never asked for more than
-`replicas + maxSurge` pods, and no pod is let go that would leave fewer than `replicas - maxUnavailable` available.
-Statuses may lag behind specifications; each count takes the less hopeful of the two.
+Two guarantees hold after every step: all ReplicaSets together have at most `replicas + maxSurge` pods, and no deletion
+leaves fewer than `replicas - maxUnavailable` available. A status may lag behind its spec, so each count uses the more
+pessimistic one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ MAXIMUM = "deployment.kubernetes.io/max-replicas"
 _QUARTER = "25%"
 
 Sizes = Mapping[str, int]
-"""New sizes by name; a ReplicaSet that is not named stays as it is."""
+"""New sizes by name; others stay."""
 
 
 def is_rolling(one: Deployment) -> bool:
@@ -41,7 +41,7 @@ def _limits(one: Deployment) -> tuple[int, int]:
     rule = one.spec.strategy.rolling_update or RollingUpdate()
     surge = scaled_value(_QUARTER if rule.max_surge is None else rule.max_surge, one.spec.replicas, up=True)
     away = scaled_value(_QUARTER if rule.max_unavailable is None else rule.max_unavailable, one.spec.replicas, up=False)
-    # With neither, nothing could ever be replaced.
+    # With both 0, nothing could ever be replaced.
     return surge, away if surge or away else 1
 
 
@@ -58,7 +58,7 @@ def by_age(sets: Sequence[ManagedReplicaSet]) -> list[ManagedReplicaSet]:
 
 
 def is_scaling(one: Deployment, sets: Sequence[ManagedReplicaSet]) -> bool:
-    """Whether `replicas` has changed since the ReplicaSets that have pods were last told of it."""
+    """Whether `replicas` differs from the size noted on the active ReplicaSets."""
     told = [_number(each, DESIRED) for each in sets if each.spec.replicas]
     return any(number is not None and number != one.spec.replicas for number in told)
 
@@ -68,17 +68,17 @@ def _number(one: ManagedReplicaSet, annotation: str) -> int | None:
 
 
 def _occupied(one: ManagedReplicaSet) -> int:
-    """Pods it is asked for, or that it still has."""
+    """Desired or existing pods."""
     return max(one.spec.replicas, one.status.replicas)
 
 
 def _available(one: ManagedReplicaSet, size: int) -> int:
-    """Pods that will be available when it has this size."""
+    """Available pods after scaling to this size."""
     return min(size, one.status.available_replicas)
 
 
 def new_size(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedReplicaSet]) -> int:
-    """The size of the newest ReplicaSet: as large as the surge leaves room for."""
+    """The size of the newest ReplicaSet, as far as the surge allows."""
     size, want = new.spec.replicas, one.spec.replicas
     if size >= want or not is_rolling(one):
         return want
@@ -101,7 +101,7 @@ def _fewer_old(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedRep
     if spare <= 0:
         return {}
     sizes = {each.metadata.name: each.spec.replicas for each in old}
-    # What is not available serves nobody, and may be in the way: it goes first.
+    # Unavailable pods go first.
     for each in old:
         name = each.metadata.name
         cut = min(spare, sizes[name] - _available(each, sizes[name]))
@@ -121,7 +121,7 @@ def _fewer_old(one: Deployment, new: ManagedReplicaSet, old: Sequence[ManagedRep
 def recreated(
     one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], old_pods: bool
 ) -> Sizes:
-    """All old ones to nothing; then, when none of their pods is left, the new one."""
+    """First all old ones to 0; when their pods are gone, the new one."""
     active = [each for each in old if each.spec.replicas]
     if active:
         return {each.metadata.name: 0 for each in active}
@@ -131,7 +131,7 @@ def recreated(
 
 
 def scaled(one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet]) -> Sizes:
-    """All sizes after `replicas` changed, or while paused: in proportion, so that a rollout is as far as it was."""
+    """Sizes after `replicas` changed, or while paused: in proportion, so that the rollout keeps its progress."""
     all_sets = [*old] if new is None else [*old, new]
     active = [each for each in all_sets if each.spec.replicas]
     if len(active) <= 1:
@@ -155,7 +155,7 @@ def _in_proportion(one: Deployment, active: Sequence[ManagedReplicaSet]) -> Size
     sizes = {each.metadata.name: each.spec.replicas for each in active}
     if change == 0:
         return sizes
-    # The largest first. Among equals the newer grows first, and the older shrinks first.
+    # Largest first. Among equals, the newer grows first and the older shrinks first.
     ordered = by_age(active)
     ordered = sorted(ordered[::-1] if change > 0 else ordered, key=lambda each: -each.spec.replicas)
     left = change
@@ -170,7 +170,7 @@ def _in_proportion(one: Deployment, active: Sequence[ManagedReplicaSet]) -> Size
 
 
 def _fraction(one: Deployment, each: ManagedReplicaSet) -> int:
-    """By how much a ReplicaSet changes if all change in proportion."""
+    """The change of a ReplicaSet in proportional scaling."""
     size = each.spec.replicas
     if not one.spec.replicas:
         return -size

@@ -1,4 +1,4 @@
-"""StatefulSet: pods with ordinals, each with a name and claims of its own, made, updated and let go in order."""
+"""StatefulSet: pods with ordinals, stable names and claims, created, updated and deleted in order."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ _NUMBERS = ("replicas", "availableReplicas")
 
 
 def stateful_set(one: ManagedStatefulSet, objects: ObjectLister, now: Millis) -> ReconcileResult:
-    # 1. Take in and let go, pods and revisions.
+    # 1. Adopt and release pods and revisions.
     selector = selector_of(one.spec.selector)
     if selector is None:
         return ReconcileResult()
@@ -44,12 +44,12 @@ def stateful_set(one: ManagedStatefulSet, objects: ObjectLister, now: Millis) ->
     held = claim(one, ControllerRevision, selector, objects)
     if pods.effects or held.effects:
         return ReconcileResult((*pods.effects, *held.effects))
-    # 2. The revision of the present template, and the one before it.
+    # 2. The revisions: the present template's, and the current one.
     update = update_revision(one, held.mine, objects, *_NUMBERS)
     if isinstance(update, ReconcileResult):
         return update
     current = next((each for each in held.mine if each.metadata.name == one.status.current_revision), update)
-    # 3. How it stands, and what is next in order.
+    # 3. Status, and the next steps in order.
     by_ordinal = {ordinal: pod for pod in pods.mine if (ordinal := member_ordinal(one, pod.metadata.name)) is not None}
     status = _status(one, list(by_ordinal.values()), current, update, now)
     result = ResultBuilder(list(update_status(one, status, *_NUMBERS)))
@@ -105,7 +105,7 @@ def _next(
     objects: ObjectLister,
     now: Millis,
 ) -> list[Effect]:
-    """First every ordinal there should be, then those there should not be, then those of an old revision."""
+    """First the desired ordinals, then the others, then those of an old revision."""
     in_order = one.spec.pod_management_policy != "Parallel"
     start = one.spec.ordinals.start if one.spec.ordinals is not None else 0
     wanted = range(start, start + one.spec.replicas)
@@ -134,7 +134,7 @@ def _replica(
     objects: ObjectLister,
     now: Millis,
 ) -> tuple[list[Effect], bool]:
-    """What one ordinal needs, and whether those after it have to wait for it."""
+    """The effects for one ordinal, and whether later ones have to wait for it."""
     if pod is None:
         if claims_awaited(one, ordinal, objects):
             return [], True
@@ -142,7 +142,7 @@ def _replica(
         event = _event(one, "SuccessfulCreate", "create", create.ref.name)
         return [*missing_claims(one, ordinal, objects), create, event], True
     if is_finished(pod):
-        # However it ended: a pod of a set is to run.
+        # Replace a finished pod, however it finished.
         going = pod.metadata.deletion_timestamp is not None
         return [] if going else _deleted(one, pod), True
     effects = missing_claims(one, ordinal, objects) if pod.status.phase == "Pending" else []
@@ -157,7 +157,7 @@ def _replica(
 def _let_go(
     one: ManagedStatefulSet, pods: dict[int, ManagedPod], condemned: Sequence[int], now: Millis, *, in_order: bool
 ) -> list[Effect]:
-    """From the highest ordinal down. In order: one at a time, and none while one below it is unwell."""
+    """Delete from the highest ordinal down. In order: one at a time, and none while a lower one is not healthy."""
     effects: list[Effect] = []
     unwell = [ordinal for ordinal in sorted(pods) if not _is_well(one, pods[ordinal], now)]
     for ordinal in condemned:
@@ -174,7 +174,7 @@ def _let_go(
 def _renewed(
     one: ManagedStatefulSet, replicas: Sequence[ManagedPod], update: ControllerRevision, least: int, now: Millis
 ) -> list[Effect]:
-    """Pods of an old revision go, from the highest ordinal down, as many at a time as may be unavailable."""
+    """Delete pods of an old revision from the highest ordinal down, limited by maxUnavailable."""
     rule = one.spec.update_strategy.rolling_update
     most = 1 if rule is None or rule.max_unavailable is None else rule.max_unavailable
     room = max(scaled_value(most, one.spec.replicas, up=True), 1) - sum(not _is_well(one, pod, now) for pod in replicas)

@@ -1,4 +1,4 @@
-"""What makes a pod of a StatefulSet that one and no other: its ordinal, its names, its claims."""
+"""The identity of StatefulSet pods: ordinal, names and claims."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MEMBER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
 def member_ordinal(one: ManagedStatefulSet, name: str) -> int | None:
-    """The ordinal in a pod's name, if it is the name of a pod of this set."""
+    """The ordinal in a pod's name; None if it is not a pod of this set."""
     shape = _MEMBER.fullmatch(name)
     return int(shape[2]) if shape is not None and shape[1] == one.metadata.name else None
 
@@ -30,7 +30,7 @@ def _claim_names(one: ManagedStatefulSet, ordinal: int) -> Iterator[tuple[dict[s
 
 
 def stateful_pod(one: ManagedStatefulSet, ordinal: int, revision: ControllerRevision) -> CreateObject:
-    """The pod of an ordinal, by the template of a revision."""
+    """The pod of an ordinal, with the template of a revision."""
     name, namespace = f"{one.metadata.name}-{ordinal}", one.metadata.namespace
     template = template_in(revision)
     volumes = {said["name"]: said for said in template.spec.get("volumes") or ()}
@@ -47,7 +47,7 @@ def stateful_pod(one: ManagedStatefulSet, ordinal: int, revision: ControllerRevi
 
 
 def identity_repair(one: ManagedStatefulSet, ordinal: int, pod: ManagedPod) -> UpdateObject | None:
-    """Labels that somebody took off a pod."""
+    """Restore the identity labels of a pod."""
     wanted = {POD_NAME: pod.metadata.name, POD_INDEX: str(ordinal)}
     missing = {key: value for key, value in wanted.items() if pod.metadata.labels.get(key) != value}
     if not missing:
@@ -59,7 +59,7 @@ def identity_repair(one: ManagedStatefulSet, ordinal: int, pod: ManagedPod) -> U
 
 
 def claims_awaited(one: ManagedStatefulSet, ordinal: int, objects: ObjectLister) -> bool:
-    """Whether a claim of this ordinal is on its way out: a new pod would lose it."""
+    """Whether a claim of this ordinal is being deleted: a new pod would lose it."""
     for _, name in _claim_names(one, ordinal):
         claim = objects.get(ManagedClaim, one.metadata.namespace, name)
         if claim is not None and (claim.metadata.deletion_timestamp is not None or _of_a_pod(claim, "")):
@@ -68,7 +68,7 @@ def claims_awaited(one: ManagedStatefulSet, ordinal: int, objects: ObjectLister)
 
 
 def _of_a_pod(claim: ManagedClaim, uid: str) -> bool:
-    """Whether the claim goes with a pod other than this."""
+    """Whether another pod owns the claim."""
     return any(owner.kind == "Pod" and owner.uid != uid for owner in claim.metadata.owner_references)
 
 
@@ -98,7 +98,7 @@ def _retention(one: ManagedStatefulSet) -> ClaimRetention:
 def retention_repairs(
     one: ManagedStatefulSet, ordinal: int, pod: ManagedPod, objects: ObjectLister, *, condemned: bool
 ) -> list[Effect]:
-    """Who owns the claims of a pod decides when they go: the set, the pod that is being let go, or nobody."""
+    """The owner of the claims decides when they are deleted: the set, the pod that is scaled down, or none."""
     rule, uids = _retention(one), (one.metadata.uid, pod.metadata.uid)
     wanted: Owner | None = None
     if condemned and rule.when_scaled == "Delete":

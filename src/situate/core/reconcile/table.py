@@ -1,11 +1,10 @@
-"""Which controllers there are, and whom a change concerns. The whole interface of this package to whoever runs it.
+"""The controllers, and which of them a change concerns: the interface of this package.
 
-Call `reconcile` for everything that `concerned` names, for each object that was added, changed or deleted: as it was
-and as it is. Call it again at its outcome's `again_at`, and for everything once after a restart. `garbage.collect` is
-for objects of every kind: call it for an object that changed or is gone, for its dependents and for its owners.
-`namespace.namespace` is for a namespace that is being deleted: call it when it, or anything in it, changes.
-Nodes, and pods for being on them, are looked after only by who keeps `Sightings` of them; who does calls for nodes
-whom `concerned_by_node` names, and `zones.survey` and `leftovers.leftovers` when they ask to be called again.
+Call `reconcile` for every key of `concerned`, for each object that was added, changed or deleted, in its old and new
+version; again at `requeue_at`; and for everything after a restart. `garbage.collect` handles objects of every kind:
+call it for a changed or deleted object, its dependents and its owners. `namespace.namespace` handles a namespace that
+is being deleted: call it when it or its contents change. Nodes and the pods on them need `Heartbeats`; call the keys of
+`concerned_by_node` for nodes, and `zones.taint_lost_nodes` and `cleanup.clean_up` when they ask for it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     ManagedNamespace: default_account,
 }
 
-# Who may take in an object that nobody manages.
+# Which controllers may adopt an object without one.
 _TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
     ManagedPod: (ManagedReplicaSet, ManagedStatefulSet, DaemonSet, Job),
     ManagedReplicaSet: (Deployment,),
@@ -74,11 +73,11 @@ def reconcile(
     zones: Zones = only_utc,
     heartbeats: Heartbeats | None = None,
 ) -> ReconcileResult:
-    """What the controller of this object has to do now.
+    """The effects of the object's controller.
 
-    `refused` is why its last create or delete was refused, if it was; `zones` knows the offsets of time zones;
-    `sightings` when nodes were heard of: without them, nodes are nobody's business.
-    In a namespace that is being deleted nothing can be created: there, a list ends before its first create.
+    `refused`: why its last create or delete failed. `zones`: offsets of time zones. `heartbeats`: when nodes were last
+    heard from; without it, nodes are ignored. In a namespace that is being deleted, a list ends before its first
+    create.
     """
     if isinstance(one, ManagedNode):
         return ReconcileResult() if heartbeats is None else reconcile_node(one, heartbeats, now)
@@ -101,7 +100,7 @@ def reconcile(
 
 
 def concerned(changed: Any, objects: ObjectLister) -> list[Key]:
-    """Whose controllers to call now that this object was added, changed or deleted."""
+    """The controllers to call after this object was added, changed or deleted."""
     return list(dict.fromkeys(_concerned(changed, objects)))
 
 
@@ -133,7 +132,7 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
 
 
 def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: ObjectLister) -> list[Key]:
-    """Whose controllers to call for a node that came, changed or went: of those, only who may have something to do."""
+    """The controllers to call after a node was added, changed or deleted, if they may have work."""
     changed = new or old
     if changed is None:
         return []
@@ -148,17 +147,17 @@ def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects:
 
 
 def concerns_zones(old: ManagedNode | None, new: ManagedNode | None) -> bool:
-    """Whether `zones.survey` is to be called for a node that came, changed or went."""
+    """Whether `zones.taint_lost_nodes` must be called for a change of a node."""
     return old is None or new is None or _repels(old) != _repels(new) or old.metadata.labels != new.metadata.labels
 
 
 def _states(one: ManagedNode) -> list[tuple[str, str]]:
-    """That a condition was reported again is no change."""
+    """Without heartbeats."""
     return [(report.type, report.status) for report in one.status.conditions]
 
 
 def _repels(one: ManagedNode) -> tuple[object, ...]:
-    """All of a node that its pods are looked after by."""
+    """The fields of a node that matter to its pods."""
     report = ready_report(one)
     gone = any(taint.key == OUT_OF_SERVICE for taint in one.spec.taints)
     return repelled(one), None if report is None else report.status, gone
@@ -178,7 +177,7 @@ def _managers(kind: type, meta: StoredMeta, objects: ObjectLister) -> Iterator[K
     if manager is None or manager not in CONTROLLERS:
         return
     yield manager, meta.namespace, owner.name
-    # A Deployment that recreates waits for pods two steps below it.
+    # A recreating Deployment waits for the pods of its ReplicaSets.
     above = objects.get(ManagedReplicaSet, meta.namespace, owner.name) if manager is ManagedReplicaSet else None
     if above is not None and kind is ManagedPod:
         yield from _managers(ManagedReplicaSet, above.metadata, objects)

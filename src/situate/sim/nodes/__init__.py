@@ -1,12 +1,13 @@
-"""The data plane in virtual time: the control plane and the agents as they are, in one process, with faults between.
+"""The real control plane and the real agents in virtual time, in one process, with faults between them.
 
-virtual    an event loop whose time jumps, and who of the world runs on it
-plant      the control plane: store, registry, scheduler, controllers; it is paused, killed and begun again
-network    what lies between an agent and the control plane
-machine    a machine: its containers, its disk, its agent
-workload   what people ask for
-faults     what goes wrong, drawn from the seed
-checkers   what must hold
-settled    what must hold when all faults are over
-world      one seed, from its beginning to its end
+virtual_time   an event loop with virtual time, and the actors that run on it
+control_plane  store, registry, scheduler and controllers; may be paused, killed and restarted
+network        what lies between an agent and the control plane
+machine        a machine: its containers, its disk, its agent
+workload       what users create and change
+faults         fault injection, drawn from the seed
+checkers       invariants of every world
+settled        what must hold after all faults are over
+run_log        what happened, and the violations
+world          one seed from beginning to end
 """

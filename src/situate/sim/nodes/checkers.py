@@ -1,6 +1,6 @@
-"""What must hold in every world, at every step. They look at what is stored and at what runs, and ask nobody.
+"""Invariants of every world, checked at every step against the store and the running containers.
 
-Times are true ones; whoever acted did so by a clock that may be wrong, and that is allowed for.
+Times are true times. Actors use clocks that may drift, and the checks allow for that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 BY_TAINT: Final = "DeletionByTaintManager"
 ENDED: Final = ("Succeeded", "Failed")
 SLACK_S: Final = 0.01
-"""Milliseconds are whole ones."""
+"""Times are rounded to milliseconds."""
 
 
 class _Annotated(msgspec.Struct):
@@ -49,9 +49,9 @@ class NodeState:
     zone: str
     up: bool
     given_up: float | None
-    """By the clock of the control plane, in whole seconds: when it was; None: it is not."""
+    """When it got its NoExecute taint, by the control plane's clock in whole seconds; None: it has none."""
     out_of_service: bool
-    """People said so, and pods leave at once."""
+    """It has the out-of-service taint, so its pods leave at once."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class PodState:
     phase: str
     leaves: bool
     patience: dict[str, int | None]
-    """By taint: for how many seconds it is tolerated; None: for ever."""
+    """How many seconds it tolerates each taint; None: for ever."""
     body: dict[str, Any] = field(repr=False)
 
 
@@ -70,11 +70,11 @@ class NodeCheckers:
     def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile, control_plane: DriftingClock) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.pods: dict[str, PodState] = {}
-        """As they are stored, by key."""
+        """As stored, by key."""
         self.running: dict[str, dict[str, None]] = {}
-        """By uid: on which machines it runs."""
+        """The machines that run a pod, by uid."""
         self.began_at = 0.0
-        """When the control plane began the last time."""
+        """When the control plane last started."""
         self.evictions = self.given_up = self.starts = 0
         self._loop = loop
         self._log = log
@@ -86,7 +86,8 @@ class NodeCheckers:
         self._let_go: set[tuple[str, str]] = set()
         self._last_given_up: dict[str, float] = {}
 
-    # -- what runs -----------------------------------------------------------------------------------------------------
+    # -- containers
+    # ------------------------------------------------------------------------------------------------------
 
     def began(self, node: str, uid: str) -> None:
         key = self._known.get(uid, uid)
@@ -113,13 +114,14 @@ class NodeCheckers:
         self._let_go.add((node, uid))
 
     def agent_at(self, node: str, life: int, version: int) -> None:
-        """The version of its snapshot that an agent goes by, in one of its lives."""
+        """The snapshot version of an agent, for each of its lives."""
         last = self._versions.get((node, life), 0)
         if version < last:
             self._log.violation(f"the agent of {node} went back from version {last} of its snapshot to {version}")
         self._versions[node, life] = version
 
-    # -- what is stored ------------------------------------------------------------------------------------------------
+    # -- the store
+    # -------------------------------------------------------------------------------------------------------
 
     def committed(self, writes: Sequence[Write]) -> None:
         for write in writes:
@@ -184,7 +186,7 @@ class NodeCheckers:
         self._last_given_up[node.zone] = now
 
     def _too_early(self, what: str) -> None:
-        """Nobody is given up, or leaves, in the first period of a control plane's life."""
+        """No node is tainted and no pod evicted in the first grace period of a control plane."""
         since = (self._loop.now - self.began_at) * self._clock.rate
         if since < self._profile.grace_ms / 1_000 - SLACK_S:
             self._log.violation(f"{what} {since:.1f} s after the control plane began")

@@ -1,7 +1,6 @@
-"""The control plane of a world, as it is: registry, scheduler and controllers on one store, in one virtual process.
+"""The real control plane of a world: registry, scheduler and controllers on one store, as one actor.
 
-The store outlives it: what was answered is durable. A process that is killed writes nothing more, whatever its tasks
-still try.
+The store survives it: an answered write is durable. A killed process writes nothing more, whatever its tasks still try.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.core.reconcile.nodes.fencing import NodeProfile
@@ -26,8 +25,6 @@ from situate.server.resources import BY_KIND
 from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import Actor, DriftingClock
-from situate.store.contract import Watch
-from situate.store.entries import LeaseId, Page, ReadResult, Revision
 from situate.store.errors import ClosedError
 from situate.store.memory import MemoryStore
 from situate.store.transactions import Committed, Guard, Outcome, Write
@@ -39,56 +36,30 @@ NAMESPACE: Final = BY_KIND["v1", "Namespace"]
 
 
 class StoreProxy:
-    """The store as one process reaches it: not any more once it is dead."""
+    """The store as one process reaches it. A dead process does not reach it any more."""
 
     def __init__(self, store: MemoryStore, committed: Callable[[Sequence[Write]], None]) -> None:
         self.open = True
         self._store = store
         self._committed = committed
 
-    def _way(self) -> MemoryStore:
+    def __getattr__(self, name: str) -> Any:
         if not self.open:
             raise ClosedError
-        return self._store
+        return getattr(self._store, name)
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         asked = list(writes)
-        outcome = await self._way().commit(guards, asked)
+        outcome: Outcome = await self.__getattr__("commit")(guards, asked)
         if isinstance(outcome, Committed):
             self._committed(asked)
         return outcome
 
-    async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
-        return await self._way().read(keys, at)
-
-    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
-        return await self._way().scan(prefix, at=at, after=after, limit=limit)
-
-    def watch(self, prefix: str, after: Revision) -> Watch:
-        return self._way().watch(prefix, after)
-
-    async def revision(self) -> Revision:
-        return await self._way().revision()
-
-    async def compact(self, revision: Revision) -> None:
-        await self._way().compact(revision)
-
-    async def grant(self, ttl_s: int) -> LeaseId:
-        return await self._way().grant(ttl_s)
-
-    async def keep_alive(self, lease: LeaseId) -> bool:
-        return await self._way().keep_alive(lease)
-
-    async def revoke(self, lease: LeaseId) -> None:
-        await self._way().revoke(lease)
-
     async def aclose(self) -> None:
-        """It belongs to the world."""
+        """The store belongs to the world."""
 
 
 class ControlPlaneProcess:
-    """One life of the control plane."""
-
     def __init__(self, actor: Actor, gate: StoreProxy, profile: NodeProfile, rng: Random) -> None:
         self.actor = actor
         self.ready = False
@@ -113,7 +84,6 @@ class ControlPlaneProcess:
         return f"{number[:8]}-{number[8:12]}-4{number[13:16]}-8{number[17:20]}-{number[20:]}"
 
     async def run(self) -> None:
-        """Until cancelled."""
         await self.registry.start()
         for name in NAMESPACES:
             if self.registry.cache.get(NAMESPACE, "", name) is None:
@@ -141,7 +111,7 @@ class ControlPlaneProcess:
 
 
 class SimulatedControlPlane:
-    """Whichever process there is now, if there is one."""
+    """The current process, if there is one."""
 
     def __init__(
         self,

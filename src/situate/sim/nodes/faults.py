@@ -1,13 +1,12 @@
-"""What goes wrong in a world, drawn from its seed: some kinds are on and some are off, as all at once hide one another.
+"""Fault injection, drawn from the seed. Each kind is on or off, because all at once would hide one another.
 
-Every fault ends by itself. Two faults of the same machine do not overlap, but for cuts of its network, which may come
-on top of anything.
+Every fault ends by itself. Two faults of a machine do not overlap, except that its network may be cut at any time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -42,16 +41,18 @@ KINDS: Final = (
     "slow messages",
     "vanishing",
 )
+PASSIVE: Final = ("drift", "old disks", *(kind for kind in KINDS if kind.endswith(("messages", "streams"))))
+"""Kinds that change how the world behaves, and are not events."""
 ASLEEP_S: Final = 6.0
-"""After a pause of this length, by its own clock, the control plane knows that it was asleep."""
+"""After a pause of this length, by its own clock, the control plane knows that it was paused."""
 ABSENT_S: Final = 40.0
-"""For so long after a node was deleted its pods are left alone."""
+"""The pods of a deleted node are left alone for this long."""
 KEEP_EVERY_S: Final = (5.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FaultKinds:
-    """Which kinds of fault a world has."""
+    """The kinds of fault of a world."""
 
     on: frozenset[str]
 
@@ -104,10 +105,10 @@ class FaultInjector:
         self._under_way: list[asyncio.Task[None]] = []
 
     async def play(self, seconds: float) -> None:
-        """For so long begin one after the other; then wait until all are over."""
+        """Start faults for so long, then wait until all are over."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        able = [one for one in _ABLE if one in self._kinds.on]
+        able = [one for one in KINDS if one in self._kinds.on and one not in PASSIVE]
         while able and loop.time() < end:
             await asyncio.sleep(self._rng.expovariate(6 / self._grace_s))
             work = self._begun(self._rng.choice(able))
@@ -118,7 +119,7 @@ class FaultInjector:
             await task
 
     async def keep_disks(self) -> None:
-        """Until cancelled: remember what disks have on them, now and then."""
+        """Save the disks of machines now and then, until cancelled."""
         while True:
             await asyncio.sleep(self._rng.uniform(*KEEP_EVERY_S))
             self._rng.choice(self._machines).keep_disk()
@@ -144,14 +145,19 @@ class FaultInjector:
             "nodes deleted": self._delete_node,
             "vanishing": self._vanish,
         }
-        return None if one is None else of_machines[kind](one)
+        return None if one is None else self._on_machine(of_machines[kind], one)
+
+    async def _on_machine(self, fault: Callable[[Machine], Coroutine[Any, Any, None]], one: Machine) -> None:
+        self._busy[one] = None
+        await fault(one)
+        del self._busy[one]
 
     def _one(self, taken: dict[Machine, None]) -> Machine | None:
         free = [one for one in self._machines if one not in taken]
         return self._rng.choice(free) if free else None
 
     def _short(self) -> float:
-        """Mostly short, at times longer than it takes to be held to be lost."""
+        """Mostly short; sometimes longer than the grace period of a node."""
         return min(self._rng.expovariate(1.5 / self._grace_s), 3 * self._grace_s)
 
     # -- the network ---------------------------------------------------------------------------------------------------
@@ -167,7 +173,7 @@ class FaultInjector:
         del self._cut[one]
 
     async def _cut_many(self) -> None:
-        """A zone, or any number of machines, or all."""
+        """Any number of machines."""
         free = [one for one in self._machines if one not in self._cut]
         many = self._rng.sample(free, self._rng.randint(0, len(free)))
         seconds = self._short()
@@ -199,8 +205,7 @@ class FaultInjector:
     # -- machines ------------------------------------------------------------------------------------------------------
 
     async def _pause(self, one: Machine) -> None:
-        """Its agent only: what it runs goes on."""
-        self._busy[one] = None
+        """Pause its agent; its containers go on."""
         actor = one.agent_actor
         if actor is not None:
             self._log.record(f"the agent of {one.name} is paused")
@@ -208,28 +213,23 @@ class FaultInjector:
             await asyncio.sleep(self._short())
             self._log.record(f"the agent of {one.name} goes on")
             actor.go_on()
-        del self._busy[one]
 
     async def _restart(self, one: Machine) -> None:
-        """Its agent only."""
-        self._busy[one] = None
+        """Restart its agent."""
         self._log.record(f"the agent of {one.name} dies")
         await one.kill_agent()
         await asyncio.sleep(self._short())
         self._put_back(one)
         self._log.record(f"the agent of {one.name} begins again")
         one.begin_agent()
-        del self._busy[one]
 
     async def _reboot(self, one: Machine) -> None:
-        self._busy[one] = None
         self._log.record(f"{one.name} is switched off")
         await one.power_off()
         await asyncio.sleep(self._short())
         self._put_back(one)
         self._log.record(f"{one.name} is switched on")
         one.power_on()
-        del self._busy[one]
 
     def _put_back(self, one: Machine) -> None:
         if "old disks" in self._kinds.on and one.disks and self._rng.random() < 0.7:
@@ -238,8 +238,7 @@ class FaultInjector:
             one.put_back(disk)
 
     async def _vanish(self, one: Machine) -> None:
-        """For long; and people may say so."""
-        self._busy[one] = None
+        """Power off for long; users may delete the node or taint it."""
         self._log.record(f"{one.name} vanishes")
         await one.power_off()
         await asyncio.sleep(self._short())
@@ -254,11 +253,10 @@ class FaultInjector:
         one.power_on()
         if said == "out of service":
             await self._users.out_of_service(one.name, out=False)
-        del self._busy[one]
 
     async def _delete_node(self, one: Machine) -> None:
-        """Though it is well, or only cut off: then it does not know, and others are made in place of its pods."""
-        self._busy[one] = None
+        """Delete the node of a healthy machine, which is often cut off: then it does not know, and its pods are
+        replaced."""
         cut = None
         if one not in self._cut and self._rng.random() < 0.7:
             cut = asyncio.create_task(self._cut_one(one, 2 * self._grace_s + ABSENT_S))
@@ -267,18 +265,3 @@ class FaultInjector:
         await asyncio.sleep(self._short())
         if cut is not None:
             await cut
-        del self._busy[one]
-
-
-_ABLE: Final = (
-    "churn",
-    "control plane pauses",
-    "control plane restarts",
-    "cuts",
-    "cuts of many",
-    "nodes deleted",
-    "pauses",
-    "reboots",
-    "restarts",
-    "vanishing",
-)

@@ -1,7 +1,6 @@
-"""A machine of a world: its containers, which are data; its disk; its power; and the real agent on it.
+"""A machine of a world: its simulated containers, its disk, its power, and the real agent on it.
 
-Containers outlive their agent, and end when the machine does. What runs here is the truth that agents and the control
-plane only hear of. A disk may be put back to what it was some time ago.
+Containers outlive their agent and end with the machine. The disk may be reset to an older state.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ __all__ = ["Disk", "HollowRuntime", "Machine", "facts_of"]
 START_S: Final = 0.05
 KILL_S: Final = 0.01
 SHIM_S: Final = 0.25
-"""How often shims look whether there is a fence, if there is none yet."""
+"""How often shims look for a fence file."""
 KILLED: Final = 137
 NANO: Final = 1_000_000_000
 LOST: Final = ("ContainerStatusUnknown", "The container could not be located when the pod was last looked at.")
 
 Records = dict[str, dict[str, list[Run]]]
-"""Of each pod, by uid, the runs of each container."""
+"""The runs of each container, by pod uid and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What a machine's disk had on it at some time."""
+    """The contents of a disk at some time."""
 
     at: float
     files: Mapping[str, bytes]
@@ -56,10 +55,9 @@ class Disk:
 
 @dataclass(slots=True)
 class _Container:
-    """One that runs. `argv`: how long until it ends by itself ("-": never), its exit code, how long it takes to end."""
+    """A running container. `argv`: its run time in seconds ("-": no end), its exit code, its stop time."""
 
     order: ContainerConfig
-    ends: asyncio.TimerHandle | None = None
     steps: list[asyncio.TimerHandle] = field(default_factory=list)
 
     @property
@@ -77,7 +75,7 @@ class _Container:
 
 
 def facts_of(boots: int) -> host.Facts:
-    """Every machine is the same, whatever this one is; it is another one with each boot."""
+    """All machines are alike; only the boot ID changes."""
     info = dict.fromkeys(("kernelVersion", "kubeProxyVersion", "machineID", "systemUUID"), "")
     info["bootID"] = f"boot-{boots}"
     info |= {"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "situate", "osImage": "hollow"}
@@ -85,7 +83,7 @@ def facts_of(boots: int) -> host.Facts:
 
 
 class Machine:
-    """`power` it on; it has an agent from then on, unless that is killed."""
+    """Has an agent while it is powered on, unless the agent is killed."""
 
     def __init__(
         self,
@@ -135,7 +133,7 @@ class Machine:
             labels=self.labels,
             configuration=NodeConfiguration(self._profile.lease_ms // SECOND, self._profile.renew_ms // SECOND),
         )
-        # The functions of `time` are looked up when they are called: they are the world's only while it is played.
+        # Look the functions of `time` up at the call: they are replaced while the world runs.
         clock = AgentClock(lambda: time.monotonic(), lambda: time.time_ns(), asyncio.sleep)  # noqa: PLW0108
 
         def made() -> NodeAgent:
@@ -146,7 +144,6 @@ class Machine:
         actor.begin(agent.run()).add_done_callback(lambda task: self._agent_ended(agent, task))
 
     def _look(self) -> None:
-        """After each step of its agent."""
         if self.agent is not None:
             self._checkers.agent_at(self.name, self._lives, self.agent.pods.desired.version)
 
@@ -163,7 +160,7 @@ class Machine:
         self._log.violation(f"the agent of {self.name} fell over: {type(error).__name__}: {error}")
 
     async def kill_agent(self) -> None:
-        """Its containers go on."""
+        """Containers keep running."""
         actor, self.agent, self.agent_actor = self.agent_actor, None, None
         if self._view is not None:
             self._view.severed = True
@@ -181,7 +178,7 @@ class Machine:
         self.begin_agent()
 
     async def power_off(self) -> None:
-        """Everything that runs is gone; what is on disk says that it ran."""
+        """All containers are lost; their records stay on disk."""
         await self.kill_agent()
         self.on = False
         for uid, container in list(self.alive):
@@ -190,7 +187,7 @@ class Machine:
     # -- disk ----------------------------------------------------------------------------------------------------------
 
     def keep_disk(self) -> None:
-        """Remember what is on it now."""
+        """Save the current contents."""
         files = [path for path in sorted(self.directory.iterdir()) if path.is_file() and path.name != "agent.lock"]
         self.disks.append(
             Disk(
@@ -202,7 +199,7 @@ class Machine:
         )
 
     def put_back(self, disk: Disk) -> None:
-        """Make the disk what it was. What runs is not on it."""
+        """Restore old contents. Running containers are not affected."""
         for path in self.directory.iterdir():
             if path.is_file() and path.name != "agent.lock":
                 path.unlink()
@@ -262,7 +259,7 @@ class Machine:
             one.steps.append(self._later(wait_s, self._over, uid, name, KILLED if at_once else 0))
 
     def _guard(self) -> None:
-        """What the shims of containers do: end them when the time in the fence's file is over, agent or none."""
+        """Act as the shims: stop containers when the time in the fence file is over, with or without an agent."""
         self._shims = None
         if not self.alive:
             return
@@ -288,13 +285,13 @@ class Machine:
 
 
 def _lost(run: Run) -> Run:
-    """As it is found when the machine was off since."""
+    """The record of a run after the machine was off."""
     reason, message = LOST
     return run if run.is_over else replace(run, state="exited", code=KILLED, reason=reason, message=message)
 
 
 class HollowRuntime:
-    """A Runtime on a machine, for one life of its agent. What a dead one asks for is not done."""
+    """The Runtime for one life of an agent. It ignores a dead agent."""
 
     def __init__(self, machine: Machine) -> None:
         self.severed = False

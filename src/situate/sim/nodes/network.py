@@ -1,8 +1,8 @@
-"""What lies between an agent and the control plane: calls and streams that are slow, lost, doubled, late or cut.
+"""The network between an agent and the control plane: calls and streams may be slow, lost, doubled, late or cut.
 
-A call is a message there and an answer back; each may be lost, and then the caller hears nothing until it gives up. A
-message may come a minute after its sender gave up on it, or twice. A stream tells things in order, as TCP does, unless
-the world has a fault that mixes them up; while the way back is cut it waits, and after a long cut it breaks.
+A call is a request and a response; each may be lost, and then the caller waits until its timeout. A message may arrive
+a minute after its sender gave up, or twice. A stream is ordered like TCP, unless the world has the fault that mixes
+streams. While the network is cut it waits, and after a long cut it breaks.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from situate.sim.nodes.virtual_time import VirtualLoop
 __all__ = ["NetworkFaults", "Link", "NetworkControlPlane"]
 
 GIVE_UP_S: Final = 10.0
-"""When a caller stops waiting, by its own clock."""
+"""The timeout of a call, by the caller's clock."""
 MIXED_S: Final = (0.0, 3.0)
-"""How much longer it takes what does not come in its turn."""
+"""The extra delay of a message out of order."""
 BREAKS_AFTER_S: Final = 15.0
-"""A stream whose way was cut for longer is gone when the way is back."""
+"""A stream breaks if the network is cut for longer."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -46,7 +46,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class NetworkFaults:
-    """How a world's network treats messages: chances, and times in seconds."""
+    """Probabilities, and times in seconds."""
 
     usual_s: tuple[float, float] = (0.001, 0.02)
     slow: float = 0.0
@@ -56,7 +56,7 @@ class NetworkFaults:
     late: float = 0.0
     late_s: tuple[float, float] = (10.0, 70.0)
     mixed: float = 0.0
-    """Of things told by a stream: not in order, or twice."""
+    """Stream items out of order, or repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ class _Sent:
 
 
 class Link:
-    """The way between one machine and the control plane."""
+    """The link between one machine and the control plane."""
 
     def __init__(
         self, loop: VirtualLoop, control_plane: SimulatedControlPlane, network_faults: NetworkFaults, rng: Random
     ) -> None:
         self.there = self.back = True
-        """Whether messages to the control plane arrive, and those from it."""
+        """Whether messages to and from the control plane arrive."""
         self.network_faults = network_faults
         self.loop = loop
         self.control_plane = control_plane
@@ -162,7 +162,7 @@ def _settle(reply: asyncio.Future[Any], answer: Any) -> None:
 
 
 class _Stream:
-    """One stream: what the control plane tells, on its way."""
+    """A stream of updates from the control plane."""
 
     def __init__(self, link: Link, sent: _Sent) -> None:
         self.told: asyncio.Queue[Any] = asyncio.Queue()
@@ -201,7 +201,7 @@ class _Stream:
         link, mixes = self._link, not isinstance(one, ControlPlaneError) and not getattr(one, "listed", False)
         now = link.loop.now
         if mixes and link.chance(link.network_faults.mixed):
-            at = now + link.delay() + link.between(MIXED_S)  # What comes next may overtake it.
+            at = now + link.delay() + link.between(MIXED_S)  # later items may overtake it
         else:
             at = max(self._last, now + link.delay())
             self._last = at if mixes else max(at, self._longest)
@@ -209,7 +209,7 @@ class _Stream:
         self._longest = max(self._longest, at)
         link.after(at - now, self._deliver, one)
         if mixes and link.chance(link.network_faults.mixed):
-            link.after(at - now + link.between(MIXED_S), self._deliver, one)  # It is told again.
+            link.after(at - now + link.between(MIXED_S), self._deliver, one)  # a repeat
 
     def _deliver(self, one: Any) -> None:
         if not self._closed:
@@ -217,7 +217,7 @@ class _Stream:
 
     def healed(self, broken: bool) -> None:
         if self._task is None and not self._closed:
-            self.arrived()  # It was asked for while the way was cut, and is asked for again, as TCP would.
+            self.arrived()  # requested during the cut: TCP would retry
         if broken:
             self._waiting.clear()
             self._send(ControlPlaneError("connection reset"))
@@ -233,16 +233,16 @@ class _Stream:
 
 
 class NetworkControlPlane:
-    """A Plane across a link: whatever the control plane's own one can do, as seen from a machine."""
+    """The ControlPlane as seen from a machine across its link."""
 
     def __init__(self, link: Link) -> None:
         self.severed = False
-        """Whoever asks is dead."""
+        """The agent is dead."""
         self._link = link
         self._leases = HttpControlPlane(cast(Client, _LeaseClient(self)))
 
     async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
-        """As agents do it over HTTP: read, then write on what was read. So a message that is late comes too late."""
+        """Use the HTTP client's protocol, read then write, so that late messages conflict."""
         return await self._leases.acquire_lease(node, lease_s, least)
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
@@ -282,7 +282,7 @@ class NetworkControlPlane:
 
 
 class _LeaseClient:
-    """As much of an HTTP client as it takes to read and write leases."""
+    """Only what the lease protocol needs of an HTTP client."""
 
     def __init__(self, plane: NetworkControlPlane) -> None:
         self._plane = plane
@@ -299,7 +299,7 @@ class _LeaseClient:
 
 
 async def _lease_request(registry: Registry, method: str, path: str, body: bytes) -> bytes:
-    """What the control plane answers to that."""
+    """The server's side of it."""
     name = path.rpartition("/")[2]
     try:
         match method:
@@ -315,5 +315,5 @@ async def _lease_request(registry: Registry, method: str, path: str, body: bytes
 
 
 def _copied(one: Any) -> Any:
-    """What was sent does not change on its way."""
+    """Copy what is sent."""
     return _decode(_encode(one)) if isinstance(one, dict) else one

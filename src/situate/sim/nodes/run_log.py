@@ -1,4 +1,4 @@
-"""What happened in a world, line by line, and what of it must not have."""
+"""The log of a world: what happened, and the violations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["RunLog"]
 
 
 class RunLog:
-    """Lines with the true time. Their digest is the same for the same seed."""
+    """Lines with true times. The same seed gives the same digest."""
 
     def __init__(self, loop: VirtualLoop, trace: Callable[[str], None] | None = None) -> None:
         self.lines: list[str] = []
@@ -28,7 +28,7 @@ class RunLog:
             self._trace(line)
 
     def violation(self, what: str) -> None:
-        """Each thing once: what is wrong once is often wrong for long."""
+        """Record each violation once, because most repeat."""
         if what in self.violations:
             return
         self.violations.append(what)

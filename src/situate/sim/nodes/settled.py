@@ -1,10 +1,10 @@
-"""What must hold when all faults are over, and have been for a while: everything is as people want it."""
+"""What must hold some time after all faults are over: the actual state is the desired one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from situate.agent.node_status import is_ready
 from situate.sim.nodes.checkers import ENDED, NodeCheckers
 from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.machine import Machine
@@ -16,7 +16,7 @@ __all__ = ["unsettled"]
 def unsettled(
     checkers: NodeCheckers, machines: Sequence[Machine], users: Users, control_plane: SimulatedControlPlane
 ) -> list[str]:
-    """Everything that is not as it should be."""
+    """The differences from the desired state."""
     return [
         *_nodes(checkers, machines),
         *_pods(checkers),
@@ -45,7 +45,7 @@ def _pods(checkers: NodeCheckers) -> Iterator[str]:
             continue
         elif not pod.node:
             yield f"{key} is not bound"
-        elif pod.phase != "Running" or not _is_ready(pod.body):
+        elif pod.phase != "Running" or not is_ready(pod.body):
             yield f"{key} on {pod.node} is {pod.phase}{'' if pod.phase != 'Running' else ', and not ready'}"
         elif on != [pod.node]:
             yield f"{key} is bound to {pod.node} and runs on {on or 'none'}"
@@ -77,8 +77,3 @@ def _job(one: DesiredWorkload, control_plane: SimulatedControlPlane) -> Iterator
     done = 0 if held is None else held.object(JOBS).get("status", {}).get("succeeded", 0)
     if done != one.replicas:
         yield f"{one.name} has {done} of {one.replicas} done"
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

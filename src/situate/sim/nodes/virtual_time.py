@@ -1,10 +1,9 @@
-"""An event loop in virtual time: when nobody has anything to do, it is the time of the next timer.
+"""An event loop with virtual time: when no callback is ready, the time jumps to the next timer.
 
-Everything that runs belongs to an owner: an agent, a machine, the control plane, or the world itself. Who it is, is in
-the context of each callback, which tasks inherit. An owner has a clock, which may run too fast or too slow, and both
-the loop's time and the functions of the module `time` are by that clock. One that is paused has nothing run until it
-goes on. So the code under test is as it is: it asks for the time and sleeps as ever. Nothing waits for real, and there
-are no threads: what is handed to one is done at once.
+Every callback belongs to an actor: an agent, a machine, the control plane, or the world itself. The actor is in the
+callback's context, which tasks inherit. An actor has a clock that may drift; the loop's time and the functions of
+module `time` use it. The callbacks of a paused actor wait. So the code under test runs unchanged. There is no waiting
+and no threads: work for an executor runs at once.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from typing import Any, Final, TypeVar
 __all__ = ["EPOCH_S", "ACTOR", "DriftingClock", "Actor", "StuckError", "VirtualLoop", "interposed"]
 
 EPOCH_S: Final = 1_800_000_000
-"""When worlds begin."""
+"""The epoch of worlds."""
 TICK_S: Final = 1e-6
 SPIN: Final = 200_000
-"""So many steps without any time passing are one too many."""
+"""More steps without time passing mean an endless loop."""
 BILLION: Final = 1_000_000_000
 
 T = TypeVar("T")
 
 
 class StuckError(Exception):
-    """Nothing is ready, and no timer is set: nothing would ever happen again."""
+    """No callback is ready and no timer is set."""
 
 
 class DriftingClock:
-    """A clock that runs `rate` times as fast as it should, and is ahead of the truth by so much at the beginning."""
+    """A clock that runs `rate` times as fast as true time and starts `ahead_s` seconds ahead."""
 
     __slots__ = ("ahead_s", "rate")
 
@@ -53,7 +52,7 @@ class DriftingClock:
 
 
 class Actor:
-    """Somebody whose callbacks run on the loop."""
+    """Callbacks on the loop belong to an actor."""
 
     __slots__ = ("_context", "clock", "name", "parked", "paused", "tasks", "watched")
 
@@ -63,9 +62,9 @@ class Actor:
         self.paused = False
         self.parked: list[asyncio.Handle] = []
         self.tasks: dict[asyncio.Task[Any], None] = {}
-        """Those that are not done, in the order in which they were begun."""
+        """Unfinished tasks in start order."""
         self.watched: Callable[[], None] | None = None
-        """Called after each of its steps."""
+        """Called after each callback of the actor."""
         self._context = copy_context()
         self._context.run(ACTOR.set, self)
 
@@ -73,15 +72,14 @@ class Actor:
         return self._context.copy()
 
     def run(self, call: Callable[[], T]) -> T:
-        """Have something done as this owner, now."""
+        """Call a function as this actor."""
         return self.context().run(call)
 
     def begin(self, work: Coroutine[Any, Any, T], name: str = "") -> asyncio.Task[T]:
         return asyncio.get_running_loop().create_task(work, name=name or self.name, context=self.context())
 
     async def end(self) -> None:
-        """All its tasks are cancelled. Whoever stands for a crash has first made sure that their last words are not
-        heard."""
+        """Cancel all tasks. To simulate a crash, first make sure that their clean-up has no effect."""
         self.go_on()
         while tasks := [task for task in self.tasks if not task.done()]:
             for task in tasks:
@@ -102,7 +100,7 @@ ACTOR: ContextVar[Actor] = ContextVar("OWNER")
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`now` is the true time, in seconds since the world began."""
+    """`now` is the true time in seconds since the start of the world."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         actor = ACTOR.get(self.world) if context is None else context.get(ACTOR, self.world)
         made = asyncio.TimerHandle(when, callback, args, self, context)
         self._number += 1
-        # A moment late, as real timers are: one that is early by a rounding error would be set again for ever.
+        # A moment late, like real timers: a timer that is early by a rounding error would be set again for ever.
         heapq.heappush(self._timers, (actor.clock.real(when) + TICK_S, self._number, made))
         return made
 
@@ -156,7 +154,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 actor.watched()
 
     def _jump(self, ready: Any) -> None:
-        """To the next timer that still counts."""
+        """Jump to the next timer that is not cancelled."""
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heapq.heappop(timers)
@@ -189,7 +187,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             done.set_exception(error)
         return done
 
-    # What the standard loop asks of those who wait for sockets.
+    # Required by BaseEventLoop.
 
     def _process_events(self, events: Any) -> None:
         pass
@@ -200,7 +198,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def interposed(loop: VirtualLoop) -> Iterator[None]:
-    """Have the functions of the module `time` tell the time of whoever asks."""
+    """Make the functions of module `time` return the time of the current actor."""
 
     def monotonic() -> float:
         return ACTOR.get(loop.world).clock.shown(loop.now)

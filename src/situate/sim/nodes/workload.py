@@ -1,4 +1,4 @@
-"""What people ask for in a world, and what they change of it: workloads of a few pods each, all of which fit."""
+"""What users create and change: workloads of a few pods each, all of which fit."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ NEVER: Final = "-"
 
 @dataclass(slots=True)
 class DesiredWorkload:
-    """So many pods of a workload."""
-
     kind: str
     name: str
     replicas: int
 
 
 class Users:
-    """They ask until they are heard: the control plane may be away."""
+    """They retry until a request succeeds, because the control plane may be away."""
 
     def __init__(
         self, control_plane: SimulatedControlPlane, rng: Random, log: RunLog, patience_s: tuple[int, ...]
@@ -56,7 +54,7 @@ class Users:
         self._rolled = 0
 
     async def do(self, what: Callable[[Registry], Awaitable[object]]) -> None:
-        """As the control plane itself, so by its clock and at its pace."""
+        """Run a request as the control plane, with its clock and pauses."""
         while True:
             process = self._control_plane.process
             if process is not None and process.ready:
@@ -130,13 +128,13 @@ class Users:
     # -- changes -------------------------------------------------------------------------------------------------------
 
     async def change_something(self) -> None:
-        """Scale, roll, or delete a pod."""
+        """Scale, restart, or delete a pod."""
         one = self._rng.choice([each for each in self.wanted.values() if each.kind in ("Deployment", "StatefulSet")])
         match self._rng.choice(["scale", "scale", "roll", "delete"]):
             case "scale":
                 one.replicas = self._rng.randint(1, 6)
                 self._log.record(f"people scale {one.name} to {one.replicas}")
-                # As wanted when it is heard: of two who wait to be heard, the later may be heard first.
+                # The value at the time of the request: of two waiting requests, the later may come first.
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"replicas": one.replicas}})
             case "roll":
                 self._rolled += 1
@@ -179,7 +177,7 @@ class Users:
 
 
 async def _quietly(what: Callable[[Registry], Awaitable[object]], registry: Registry) -> bool:
-    """Whether it is done, or need not be."""
+    """Whether it is done or unnecessary."""
     try:
         await what(registry)
     except StatusError as error:

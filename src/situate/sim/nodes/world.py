@@ -1,4 +1,4 @@
-"""One world, from its seed: it begins whole, then things go wrong for some minutes; after that it must settle."""
+"""One world from its seed: it starts without faults, then faults are injected for some minutes, then it must settle."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["BOUND_S", "NodeWorldResult", "run"]
 
 BEGIN_S: Final = 10.0
 BOUND_S: Final = 150.0
-"""By when everything must have settled after the last fault."""
+"""The world must settle within this time after the last fault."""
 LOOK_S: Final = 5.0
 STAYS_S: Final = 75.0
-"""How long it must stay so: messages that were sent before may still come, and must change nothing."""
+"""It must stay settled for this long, because old messages may still arrive."""
 PART: Final = 0.45
-"""Of all kinds of fault, so many are in a world."""
+"""The probability of each kind of fault."""
 LINGERING: Final = frozenset({"late messages", "doubled messages"})
 PATIENCE_S: Final = {"fast": (0, 5, 15), "kubernetes": (0, 10, 30)}
 LASTS_S: Final = {"fast": (40.0, 140.0), "kubernetes": (120.0, 300.0)}
@@ -67,7 +67,7 @@ def run(
     kinds: Collection[str] | None = None,
     profile: NodeProfile | None = None,
 ) -> NodeWorldResult:
-    """The same seed gives the same story. `kinds` of fault and `profile` are drawn, unless they are given."""
+    """The same seed gives the same log. `kinds` of fault and `profile` are drawn unless given."""
     loop = VirtualLoop()
     with interposed(loop), _uncollected(), _directory() as directory:
         world = _World(loop, seed, directory, trace, kinds, profile)
@@ -148,13 +148,13 @@ class _World:
         return outcome
 
     async def _settle(self) -> float:
-        """How long that took."""
+        """Wait until the world settles; return how long that took."""
         self.log.record("all faults are over")
         for one in self.machines:
             one.link.network_faults = NetworkFaults()
             one.link.heal()
         begun = self.loop.now
-        await asyncio.sleep(self.profile.lease_ms / 1_000)  # Who could not renew a lease before may still lose it.
+        await asyncio.sleep(self.profile.lease_ms / 1_000)  # A lease that could not be renewed may still expire.
         while (left := self._unsettled()) and self.loop.now - begun < BOUND_S:
             await asyncio.sleep(LOOK_S)
         took = self.loop.now - begun
@@ -191,13 +191,13 @@ class _World:
 
 
 def _rng(rng: Random) -> Random:
-    """Another one, so that who rolls more often does not change what others roll."""
+    """A new random source, so that its users do not change each other's draws."""
     return Random(rng.random())  # noqa: S311
 
 
 @contextmanager
 def _machines_alike(machines: Mapping[Path, Machine]) -> Iterator[None]:
-    """What an agent says of its machine does not depend on the one that this runs on."""
+    """Make the reported facts independent of the machine that runs the simulation."""
     real = host.facts, host.pressure
     host.facts = lambda directory: facts_of(machines[directory].boots)
     host.pressure = lambda directory: host.Pressure()
@@ -209,7 +209,7 @@ def _machines_alike(machines: Mapping[Path, Machine]) -> Iterator[None]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """A world is thrown away whole: to look for garbage in it, again and again, takes a third of the time."""
+    """Disable garbage collection, which would take a third of the time: the whole world is dropped at the end."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -221,7 +221,7 @@ def _uncollected() -> Iterator[None]:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    """In memory, if there is such a place."""
+    """On tmpfs, if there is one."""
     made = Path(tempfile.mkdtemp(prefix="situate-sim-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
         yield made

@@ -1,1 +1,1 @@
-"""Alibaba's openb trace: a cluster of GPU nodes, the pods that come to it, and how much of its GPUs policies fill."""
+"""Alibaba's openb trace: GPU nodes, the pods that arrive, and how much of the GPUs each policy allocates."""

@@ -1,6 +1,6 @@
-"""Three policies that the authors compared with, as plugins: they are here to be compared with, not to be used.
+"""Three baseline policies of the authors as plugins, for comparison only.
 
-Written after their descriptions in "Beware of Fragmentation" (USENIX ATC '23) and its simulator.
+From their descriptions in "Beware of Fragmentation" (USENIX ATC '23) and its simulator.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["DotProduct", "GpuClustering", "GpuPacking"]
 
 MOST_CPU: Final = 128_000.0
 MOST_GPU: Final = 8_000.0
-"""What the largest node has, in thousandths."""
+"""The largest node, in thousandths."""
 
 
 class DotProduct:
-    """Prefer where what the pod asks for and what is free have the smallest product: the emptier, the worse."""
+    """Prefer the smallest dot product of request and free resources: emptier nodes score lower."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         need = need_of(pod, GPU_RESOURCE)
@@ -34,7 +34,7 @@ class DotProduct:
 
 
 class GpuPacking:
-    """Prefer GPUs that are in use, then nodes that are, then the nodes with the fewest GPUs."""
+    """Prefer GPUs in use, then nodes in use, then nodes with fewer GPUs."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         devices = view.devices(GPU_RESOURCE)
@@ -52,7 +52,7 @@ class GpuPacking:
 
 
 class GpuClustering:
-    """Prefer the nodes that have pods of this kind only, then those that have some: by how many GPUs a pod needs."""
+    """Prefer nodes with pods of this kind only, then nodes with some. The kind is the number of GPUs."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         need = need_of(pod, GPU_RESOURCE)
@@ -69,23 +69,23 @@ class GpuClustering:
 
 
 def _scaled(part: FloatColumn) -> Scores:
-    """Of 0 to 1."""
+    """From 0 to 1."""
     return (part * MAX_SCORE).astype(np.int64)
 
 
 def _tightest(need: GpuNeed, devices: Devices) -> IntColumn:
-    """What is free of the fullest device that has room for a share."""
+    """The free part of the fullest device that fits the share."""
     tightest: IntColumn = np.where(devices.free >= need.milli, devices.free, DEVICE_MILLI).min(axis=1)
     return tightest
 
 
 def _kind(need: GpuNeed) -> int:
-    """A bit for each kind of pod: one for all shares, one for each number of whole devices."""
+    """One bit for all shares, and one for each number of whole devices."""
     return 1 << (need.devices if need.whole else 0)
 
 
 def _kinds(view: View, rows: IntColumn) -> IntColumn:
-    """The kinds of pods on some rows, as bits."""
+    """The kinds of pods on these rows, as bits."""
     found = np.zeros(len(rows), np.int64)
     for at, row in enumerate(rows.tolist()):
         for kind in view.classes_on(row):

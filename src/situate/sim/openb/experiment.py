@@ -1,4 +1,8 @@
-"""One run: the pods come in order, each goes where the policy says if it fits anywhere, and nobody leaves."""
+"""One run: pods arrive in order, each is placed by the policy if it fits, and none leaves.
+
+The arrivals follow the protocol of the trace's authors: all pods in random order, then random pods until the requests
+reach the demand. If the trace exceeds the demand, random pods are dropped.
+"""
 
 from __future__ import annotations
 
@@ -19,35 +23,32 @@ from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import need_of
 from situate.core.state.view import View
-from situate.sim.openb.arrivals import arrivals
 from situate.sim.openb.objects import node_object, pod_object
 from situate.sim.openb.policies import RANDOM
 from situate.sim.openb.trace_files import TraceNode, TracePod
 
-__all__ = ["MARKS", "OpenbRun", "capacity", "run"]
+__all__ = ["MARKS", "OpenbRun", "arrivals", "capacity", "run"]
 
 MARKS: Final = (100, 130)
-"""At which arrivals it is looked how much is allocated: percent of the cluster's GPUs that were asked for by then."""
+"""The marks at which allocation is measured, in percent of the cluster's GPUs requested so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenbRun:
-    """What became of one run."""
-
     policy: str
     seed: int
     pods: int
     placed: int
     allocated: tuple[int, ...]
-    """Thousandths of a GPU, at each mark."""
+    """Thousandths of a GPU at each mark."""
 
 
 Choice = Callable[[PodClass], tuple[int, BindAnnotations]]
-"""The row a pod of a class goes to, and what is written on it; a negative row: it fits nowhere."""
+"""The row for a pod of a class, and its annotations; a negative row: it fits nowhere."""
 
 
 def capacity(nodes: Sequence[TraceNode]) -> int:
-    """The cluster's GPUs, in thousandths."""
+    """The cluster's GPUs in thousandths."""
     return DEVICE_MILLI * sum(node.gpus for node in nodes)
 
 
@@ -60,7 +61,7 @@ def run(
     *,
     redraw: bool = False,
 ) -> OpenbRun:
-    """Fill the cluster from empty. The same arguments, the same outcome."""
+    """Fill an empty cluster. The same arguments give the same outcome."""
     whole = capacity(nodes)
     coming = arrivals(trace, seed, whole * MARKS[-1] // 100, redraw=redraw)
     cluster = Cluster()
@@ -81,9 +82,30 @@ def run(
         arrived += pod.ask.demand
         while len(seen) < len(left) and arrived >= left[len(seen)]:
             seen.append(allocated)
-    # The last mark is where the arrivals end, even if the last pod that would have come was too large for it.
+    # The last mark is the end of the arrivals, even if the last pod was too large for it.
     seen += [allocated] * (len(left) - len(seen))
     return OpenbRun(policy, seed, len(coming), placed, tuple(seen))
+
+
+def arrivals(trace: Sequence[TracePod], seed: int, demand: int, *, redraw: bool = False) -> list[TracePod]:
+    """Pods until their requests reach `demand` thousandths of a GPU. With `redraw` each is drawn from the trace, so
+    some never arrive."""
+    chance = Random(seed)  # noqa: S311
+    coming: list[TracePod] = []
+    asked = 0
+    if not redraw:
+        coming = list(trace)
+        chance.shuffle(coming)
+        asked = sum(pod.ask.demand for pod in coming)
+        while asked > demand:
+            asked -= coming.pop(chance.randrange(len(coming))).ask.demand
+    while asked < demand:
+        pod = trace[chance.randrange(len(trace))]
+        if not redraw and asked + pod.ask.demand > demand:
+            break
+        coming.append(pod)
+        asked += pod.ask.demand
+    return coming
 
 
 def _choice(cluster: Cluster, profile: Profile, policy: str, seed: int) -> Choice:
@@ -99,7 +121,7 @@ def _choice(cluster: Cluster, profile: Profile, policy: str, seed: int) -> Choic
 
 
 def _by_lot(cluster: Cluster, placer: Placer, chance: Random) -> Choice:
-    """Any node that fits, and any device of it that does."""
+    """A random feasible node, and random feasible devices of it."""
 
     def choose(kind: PodClass) -> tuple[int, BindAnnotations]:
         rows = np.flatnonzero(placer.looked_at(kind))

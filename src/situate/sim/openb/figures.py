@@ -1,4 +1,4 @@
-"""What the runs of a policy come to: how much of the GPUs was allocated, on average, and how far the seeds differ."""
+"""The figures of a policy: the mean share of allocated GPUs, and its deviation over the seeds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AllocationFigure:
 
     @property
     def deviation(self) -> float | None:
-        """Of single seeds from the mean; None where there is one seed only."""
+        """The standard deviation over the seeds; None for one seed."""
         return stdev(self.by_seed) if len(self.by_seed) > 1 else None
 
 
@@ -40,7 +40,7 @@ class PolicyFigures:
 
 
 def figures(workload: str, nodes: Sequence[TraceNode], policy: str, runs: Sequence[OpenbRun]) -> PolicyFigures:
-    """Of the runs of one policy, in the order of seeds."""
+    """The runs are in the order of the seeds."""
     whole = capacity(nodes)
     is_theirs = len(nodes) == NODES and whole == GPUS * DEVICE_MILLI
     said = (published(workload, policy) if is_theirs else None) or (None,) * len(MARKS)

@@ -1,4 +1,4 @@
-"""Nodes and pods of the trace as objects of a cluster, as a scheduler would be told of them."""
+"""Nodes and pods of the trace as Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from situate.sim.openb.trace_files import TraceNode, TraceRequest
 __all__ = ["MODEL_LABEL", "TOTAL_RESOURCE", "node_object", "pod_object"]
 
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
-"""As the authors call it."""
+"""The authors' label."""
 TOTAL_RESOURCE: Final = "alibabacloud.com/gpu-milli"
-"""Thousandths of GPUs, shares and whole ones together: for policies that look at sums. It refuses nobody: whoever finds
-room on devices finds it in the sum."""
+"""Thousandths of GPUs, shares and whole ones together, for policies that score sums. It rejects no pod: what fits on
+devices fits the sum."""
 NAMESPACE: Final = "openb"
 PODS: Final = "1000"
-"""The trace says nothing of how many pods a node can have."""
+"""The trace has no pod limit."""
 
 
 def node_object(node: TraceNode) -> Node:

@@ -1,4 +1,4 @@
-"""The policies that are compared: each is a scheduler configuration, as one would write it into a file."""
+"""The compared policies, each as a scheduler configuration document."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from situate.wire.config import config_of
 __all__ = ["POLICIES", "RANDOM", "configuration", "profile_of", "typical"]
 
 TYPICAL_PERCENT: Final = 95
-"""The most common kinds of pods that make up so many of all are typical, as the authors have it."""
+"""The most common kinds of pods that make up this share are typical, as in the paper."""
 
 RANDOM: Final = "Random"
-"""The one that is no plugin: plugins roll no dice."""
+"""The only policy that is not a plugin: plugins are deterministic."""
 
 _RIVALS: Final[Mapping[str, type]] = {
     f"{kind.__module__}:{kind.__name__}": kind for kind in (DotProduct, GpuPacking, GpuClustering)
@@ -37,11 +37,11 @@ _SCORERS: Final[Mapping[str, str]] = {
     "Foresight": "Foresight",
 }
 POLICIES: Final = (RANDOM, *_SCORERS)
-"""As the authors call theirs; the last is ours. FGD stands for our Fragmentation."""
+"""The authors' names; the last one is ours. FGD is our Fragmentation."""
 
 
 def configuration(policy: str, trace: Sequence[TracePod]) -> dict[str, Any]:
-    """The configuration document of a policy. Filters are the same in all: models, room, and devices."""
+    """The configuration document of a policy. All policies share the filters: models, resources and devices."""
     filters = [{"name": name} for name in ("NodeAffinity", "NodeResourcesFit", "GpuShare")]
     plugins: dict[str, Any] = {
         "multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}]},
@@ -63,7 +63,6 @@ def configuration(policy: str, trace: Sequence[TracePod]) -> dict[str, Any]:
 
 
 def profile_of(document: Mapping[str, Any], file: str = "") -> Profile:
-    """What decides, of a configuration of ours."""
     deciding = build_frameworks(config_of(document, file), _RIVALS)
     return next(iter(deciding.values())).profile
 
@@ -75,7 +74,7 @@ def _arguments(scorer: str, trace: Sequence[TracePod]) -> dict[str, Any]:
 
 
 def typical(trace: Sequence[TracePod]) -> list[dict[str, Any]]:
-    """The mix of the trace: kinds of pods, the most common first. Memory is left out, as the authors do."""
+    """The typical pods of the trace, the most common first. Memory is left out, as in the paper."""
     counts = Counter(_without_memory(pod.ask) for pod in trace)
     found = []
     counted = 0

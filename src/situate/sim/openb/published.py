@@ -1,6 +1,5 @@
-"""What the authors of the trace published: percent of the GPUs allocated, at 100 % and at 130 % arrival, means of ten
-seeds. From the expected results of github.com/hkust-adsl/kubernetes-scheduler-simulator, the paper's artifact.
-"""
+"""The published results: percent of the GPUs allocated at 100 % and at 130 % arrival, means of ten seeds. From the
+expected results of github.com/hkust-adsl/kubernetes-scheduler-simulator, the paper's artifact."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ __all__ = ["GPUS", "NODES", "published"]
 
 NODES: Final = 1_213
 GPUS: Final = 6_212
-"""The cluster that the figures are of."""
+"""The cluster of the published results."""
 
 POLICIES: Final = ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD")
 
@@ -39,7 +38,6 @@ _BY_WORKLOAD: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
 
 
 def published(workload: str, policy: str) -> tuple[float, float] | None:
-    """None where nothing was published of it."""
     if workload not in _BY_WORKLOAD or policy not in POLICIES:
         return None
     return _BY_WORKLOAD[workload][POLICIES.index(policy)]

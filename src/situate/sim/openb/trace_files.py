@@ -1,6 +1,6 @@
-"""The files of the openb trace, as alibaba/clusterdata has them: comma-separated, a heading, a node or a pod a line.
+"""Reads the files of the openb trace (alibaba/clusterdata): CSV with a header, one node or pod per line.
 
-Opens nothing. What is wrong with a file is one InputError, with the line.
+Opens no file. Errors are InputErrors with the line.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["TraceRequest", "TraceNode", "TracePod", "read_nodes", "read_pods"]
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 MODELS: Final = "gpu_spec"
-"""The column that some files do not have: the models of GPU that a pod can do with."""
+"""An optional column: the GPU models that a pod accepts."""
 BETWEEN_MODELS: Final = "|"
 MOST: Final = 1 << 40
-"""No node has as much of anything."""
+"""An upper bound for every number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class TraceNode:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TraceRequest:
-    """What a pod asks for. Pods that ask for the same are of one kind."""
+    """The request of a pod. Pods with equal requests are of one kind."""
 
     milli_cpu: int
     memory_mib: int
     gpus: int
     gpu_milli: int
-    """Of each of them, in thousandths."""
+    """Thousandths of each GPU."""
     models: tuple[str, ...] = ()
-    """Of which one must be the node's; none: any will do."""
+    """The accepted models; none: any."""
 
     @property
     def demand(self) -> int:
-        """Thousandths of a GPU."""
+        """Thousandths of a GPU in total."""
         return self.gpus * self.gpu_milli
 
 
@@ -90,7 +90,7 @@ def _ask(row: Mapping[str, str], where: str) -> TraceRequest:
     if gpus and not 1 <= milli <= DEVICE_MILLI:
         raise InputError(f"{milli} is not from 1 to {DEVICE_MILLI}", file=where, path="gpu_milli")
     if gpus > 1 and milli < DEVICE_MILLI:
-        raise InputError(f"a share of each of {gpus} GPUs: several are taken whole", file=where, path="gpu_milli")
+        raise InputError(f"a share of each of {gpus} GPUs: several GPUs must be whole", file=where, path="gpu_milli")
     models = tuple(sorted(dict.fromkeys(model for model in row.get(MODELS, "").split(BETWEEN_MODELS) if model)))
     return TraceRequest(
         _number(row, "cpu_milli", where),
@@ -102,7 +102,7 @@ def _ask(row: Mapping[str, str], where: str) -> TraceRequest:
 
 
 def _rows(data: bytes, file: str, wanted: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Each line by its columns' names, and where it stands."""
+    """Each line as a dict, with its location."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,13 +113,13 @@ def _rows(data: bytes, file: str, wanted: tuple[str, ...]) -> Iterator[tuple[str
         names = next(reader, [])
         missing = [name for name in wanted if name not in names]
         if missing:
-            raise InputError(f"the heading has no column {missing[0]}", file=f"{file}:1")
+            raise InputError(f"the header has no column {missing[0]}", file=f"{file}:1")
         for fields in reader:
             where = f"{file}:{reader.line_num}"
             if not fields:
                 continue
             if len(fields) != len(names):
-                raise InputError(f"{len(fields)} columns, and the heading has {len(names)}", file=where)
+                raise InputError(f"{len(fields)} columns, but the header has {len(names)}", file=where)
             yield where, dict(zip(names, fields, strict=True))
     except csv.Error as error:
         raise InputError(f"is not CSV: {error}", file=f"{file}:{reader.line_num}") from None
@@ -129,7 +129,7 @@ def _name(name: str, column: str, where: str, taken: Mapping[str, object]) -> st
     if not name:
         raise InputError("is empty", file=where, path=column)
     if name in taken:
-        raise InputError(f"{name} was named before", file=where, path=column)
+        raise InputError(f"{name} is a duplicate", file=where, path=column)
     return name
 
 

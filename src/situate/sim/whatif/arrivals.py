@@ -1,4 +1,4 @@
-"""Who comes when: pods that wait in the snapshot, those of workloads, all at once or one by one, and a trace's."""
+"""When pods arrive: pending pods of the snapshot, pods of workloads, all at once or one by one, and pods of a trace."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["ArrivalOptions", "add_trace", "script_of", "with_duration"]
 
 @dataclass(frozen=True, slots=True)
 class ArrivalOptions:
-    """How pods come, if they do not say so themselves."""
+    """The defaults for pods that do not set their own."""
 
     rate: ArrivalRate | None = None
-    """None: those of workloads all at once."""
+    """None: all pods of workloads at once."""
     pods: int | None = None
-    """How many; None: as many as the workloads have."""
+    """None: as many as the workloads have."""
     duration: Distribution | None = None
-    """How long they run; None: for good."""
+    """How long pods run; None: for ever."""
 
 
 def with_duration(group: PodSet, duration: Distribution | None) -> PodSet:
-    """How long its pods run, if they do not say so themselves and are not meant to run for good."""
+    """Set how long the pods run, unless they set it themselves or are meant to run for ever."""
     return (
         group if group.duration is not None or duration is None or group.lasting else replace(group, duration=duration)
     )
@@ -40,7 +40,7 @@ def with_duration(group: PodSet, duration: Distribution | None) -> PodSet:
 def script_of(
     waiting: Sequence[Pod], groups: Sequence[PodSet], named: Sequence[NamedObject], coming: ArrivalOptions, seed: int
 ) -> Script:
-    """Without a trace. Raises ValueError where pods are to come and there are none to draw from."""
+    """Without a trace. Raises ValueError if pods are to arrive and there is no workload."""
     script = Script(groups=list(groups), named=list(named), seed=seed)
     known = {group.name: at for at, group in enumerate(script.groups)}
     numbers: dict[int, int] = {}
@@ -61,13 +61,13 @@ def script_of(
         if group.daemon:
             script.arrivals += [_arrival(script, at, number, 0) for number in range(group.first)]
     script.arrivals += _drawn(script, drawn, coming.rate, coming.pods)
-    # One after another by lot: nobody makes a next one besides.
+    # The arrivals are drawn: no pod follows another one.
     script.groups[: len(groups)] = [replace(group, total=0) for group in groups]
     return script
 
 
 def add_trace(script: Script, trace: Trace) -> None:
-    """A trace's groups come after the script's; of what happens at one time, the script's goes first."""
+    """The trace's sets come after the script's; at equal times the script goes first."""
     script.groups += trace.groups
     script.arrivals = sorted([*script.arrivals, *trace.arrivals], key=lambda one: one.at_ms)
     script.deletions = sorted([*script.deletions, *trace.deletions], key=lambda one: one.at_ms)
@@ -85,7 +85,7 @@ def _arrival(script: Script, at: int, number: int, when: Millis) -> Arrival:
 
 
 def _drawn(script: Script, drawn: Sequence[int], rate: ArrivalRate, pods: int | None) -> list[Arrival]:
-    """Workloads by lot, each as often as it has pods; or, if no number is given, all their pods in an order by lot."""
+    """Draw workloads by their number of pods. Without `pods`, all their pods in random order."""
     weights = [script.groups[at].total for at in drawn]
     order: list[int] = []
     if pods is None:

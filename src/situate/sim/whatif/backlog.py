@@ -1,8 +1,8 @@
-"""Those who need not try: of pods that are alike, and for which there is no room, only some stand in the queue.
+"""Pods that need not try: of many equal pods without a node, only some are in the scheduling queue.
 
-Pods of one class have one answer: what is refused to the first is refused to the others. In a cluster that is too
-small pods wait by the thousand, and each one that leaves would have all of them tried again. So, once many wait, others
-of a class are held back here, in order, until one that stands for them is placed, or leaves, or is promised a node.
+Pods of one class get the same answer. In a full cluster thousands of pods wait, and each pod that leaves would make all
+of them retry. So, when many wait, further pods of a class are held back here in order, until a queued one of their
+class is placed, leaves, or is nominated.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final, Generic, TypeVar
 __all__ = ["MAX_QUEUED", "Backlog"]
 
 MAX_QUEUED: Final = 32
-"""How many pods may stand in the queue, refused, before any is held back: below that, the queue is the engine's own."""
+"""How many refused pods may be in the queue before others are held back."""
 
 P = TypeVar("P")
 
 
 class Backlog(Generic[P]):
-    """Classes by what they are known by; pods are whatever the caller takes for pods."""
+    """Classes are identified by their signature; pods are opaque."""
 
     __slots__ = ("_held", "_standing", "_total", "why")
 
@@ -28,24 +28,24 @@ class Backlog(Generic[P]):
         self._standing: dict[bytes, int] = {}
         self._total = 0
         self.why: dict[bytes, str] = {}
-        """What each class was last told."""
+        """The last message of each class."""
 
     @property
     def busy(self) -> bool:
-        """Whether so many stand that others of their classes need not."""
+        """Whether enough pods are queued to hold others back."""
         return self._total >= MAX_QUEUED
 
     def covers(self, kind: bytes) -> bool:
-        """Whether another pod of a class need not stand beside those that do."""
+        """Whether queued pods represent this class, so that another one can be held back."""
         return self._total >= MAX_QUEUED and kind in self._standing
 
     def stand(self, kind: bytes) -> None:
-        """A pod of a class was refused, and stands in the queue."""
+        """A pod of the class was refused and stays in the queue."""
         self._standing[kind] = self._standing.get(kind, 0) + 1
         self._total += 1
 
     def step_down(self, kind: bytes) -> P | None:
-        """One that stood does so no more; whose turn it is now, if anybody's."""
+        """A queued pod left the queue; return the next one of its class, if any."""
         self._total -= 1
         left = self._standing[kind] - 1
         if left:
@@ -58,7 +58,7 @@ class Backlog(Generic[P]):
         self._held.setdefault(kind, deque()).append(pod)
 
     def next(self, kind: bytes) -> P | None:
-        """The first that was held back, who is so no more."""
+        """The first pod that was held back, now released."""
         waiting = self._held.get(kind)
         if waiting is None:
             return None

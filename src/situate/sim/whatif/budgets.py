@@ -1,6 +1,6 @@
-"""Disruption budgets while time passes: an eviction uses one up, and the pod in the victim's place gives it back.
+"""PodDisruptionBudgets over time: an eviction uses one disruption, and the victim's replacement gives it back.
 
-What a budget allows at the beginning is what its status says.
+The initial value is the one in the budget's status.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ Keys = tuple[str, ...]
 
 
 class BudgetTracker:
-    """All budgets, as they are now."""
-
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets: dict[str, tuple[PodDisruptionBudget, Selector]] = {}
         for budget in budgets:
@@ -30,23 +28,23 @@ class BudgetTracker:
                 selector = parse_selector(budget.spec.selector)
             except SelectorError:
                 continue
-            if selector.requirements:  # as preemption sees it: an empty one speaks of nobody
+            if selector.requirements:  # as in preemption: an empty selector matches no pod
                 self._budgets[key_of(budget.metadata)] = (budget, selector)
 
     def take(self, victim: Pod, changes: list[Change]) -> Keys:
-        """A pod is evicted; the budgets that speak of it."""
+        """Take a disruption for an evicted pod; return the budgets that match it."""
         if not self._budgets:
             return ()
-        keys = tuple(key for key, (one, selector) in self._budgets.items() if _speaks_of(one, selector, victim))
+        keys = tuple(key for key, (one, selector) in self._budgets.items() if _matches(one, selector, victim))
         self._move(keys, -1, changes)
         return keys
 
     def give_back(self, keys: Keys, changes: list[Change]) -> None:
-        """The pod in a victim's place has a node."""
+        """A victim's replacement has a node."""
         self._move(keys, 1, changes)
 
     def _move(self, keys: Keys, by: int, changes: list[Change]) -> None:
-        """Below nothing it counts on: what was broken twice has to be made good twice."""
+        """The count may be negative: a budget violated twice must be repaid twice."""
         for key in keys:
             budget, selector = self._budgets[key]
             allowed = budget.status.disruptions_allowed + by
@@ -55,7 +53,7 @@ class BudgetTracker:
             changes.append(ObjectSeen(moved))
 
 
-def _speaks_of(budget: PodDisruptionBudget, selector: Selector, pod: Pod) -> bool:
+def _matches(budget: PodDisruptionBudget, selector: Selector, pod: Pod) -> bool:
     meta = pod.metadata
     if budget.metadata.namespace != meta.namespace or meta.name in budget.status.disrupted_pods:
         return False

@@ -1,6 +1,6 @@
-"""What a ledger says over time: exact, as steps. A value holds from its moment until the next one.
+"""Step functions of time, from a ledger. A value holds until the next step.
 
-Of all that happens in one moment only the end counts: a pod that takes the room of one that leaves is never beside it.
+Of all changes at one moment only the result counts: a pod that replaces a leaving one is never next to it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Steps:
     end_ms: Millis
 
     def mean(self) -> float:
-        """By time. Of no time at all, the last value."""
+        """Weighted by time; the last value if no time passes."""
         if self.end_ms <= 0:
             return self.last
         lengths = np.diff(np.append(self.times, self.end_ms)).astype(np.float64)
@@ -48,7 +48,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """The stays of a ledger as arrays; those that go on end after the end."""
+    """The stays of a ledger as arrays; open ones end after the end."""
 
     pods: Ints
     nodes: Ints
@@ -75,7 +75,7 @@ def _ints(values: object, kind: type) -> Ints:
 
 
 def steps(times: Ints, changes: Ints, end_ms: Millis) -> Steps:
-    """Changes, in any order, summed up; what comes after the end is left out."""
+    """The cumulative sum of changes in any order, up to the end."""
     kept = times <= end_ms
     times, changes = np.append(times[kept], 0), np.append(changes[kept], 0)
     order = np.argsort(times, kind="stable")
@@ -85,7 +85,7 @@ def steps(times: Ints, changes: Ints, end_ms: Millis) -> Steps:
 
 
 def requested(held: Stays, amounts: Ints, end_ms: Millis) -> Steps:
-    """How much of a resource is asked for on all nodes; `amounts` is how much a pod of each shape takes."""
+    """The requests of a resource on all nodes; `amounts` by pod shape."""
     taken = amounts[held.shapes]
     return steps(np.concatenate([held.begin, held.end]), np.concatenate([taken, -taken]), end_ms)
 
@@ -96,7 +96,7 @@ def running(held: Stays, end_ms: Millis) -> Steps:
 
 
 def nodes_used(held: Stays, counts: npt.NDArray[np.bool_], end_ms: Millis) -> tuple[Steps, Ints, Ints, Ints]:
-    """How many nodes run a pod of a shape that counts; and the single moments: (time, node, +1 or -1)."""
+    """How many nodes run a pod of a counted shape; and the changes: (time, node, +1 or -1)."""
     mine = counts[held.shapes]
     ones = np.ones(int(mine.sum()), np.int64)
     times = np.concatenate([held.begin[mine], held.end[mine]])
@@ -104,7 +104,7 @@ def nodes_used(held: Stays, counts: npt.NDArray[np.bool_], end_ms: Millis) -> tu
     by = np.concatenate([ones, -ones])
     order = np.lexsort((times, nodes))
     times, nodes, by = times[order], nodes[order], by[order]
-    # Within a node: how many pods after each moment, and so when it goes from none to some and back.
+    # Per node: the number of pods after each moment, and so when it becomes used or empty.
     sums = np.cumsum(by)
     if len(nodes):
         starts = np.append(0, np.flatnonzero(nodes[1:] != nodes[:-1]) + 1)
@@ -118,7 +118,7 @@ def nodes_used(held: Stays, counts: npt.NDArray[np.bool_], end_ms: Millis) -> tu
 
 
 def pending_by_reason(ledger: RunLedger, end_ms: Millis) -> list[Steps]:
-    """For each reason, how many pods wait for it."""
+    """The number of waiting pods for each reason."""
     reasons = _ints(ledger.wait_reasons, np.int32)
     begin, until = _ints(ledger.wait_from, np.int64), _ints(ledger.wait_to, np.int64)
     until = np.where(until == OPEN, end_ms + 1, until)

@@ -1,6 +1,6 @@
-"""Lengths of time, and what is drawn by lot: each draw follows from the seed and from what it is for, and nothing else.
+"""Durations, rates and random draws. A draw depends only on the seed and its purpose.
 
-So a pod runs as long under one configuration as under another, whoever comes before it.
+So a pod runs equally long under every configuration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from situate.core.model.duration import MILLISECOND, parse_duration
 __all__ = ["Distribution", "ArrivalRate", "DistributionKind", "draw", "parse_distribution", "parse_rate", "parse_span"]
 
 LONGEST_MS: Final = 100 * 366 * 24 * 3_600_000
-"""A hundred years."""
+"""One hundred years."""
 FASTEST: Final = 1_000_000.0
 """Pods a second."""
 _NUMBER: Final = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
@@ -27,13 +27,13 @@ _DAY_MS: Final = 86_400_000
 
 
 def draw(seed: int, *what: str | int) -> float:
-    """At least 0 and less than 1; the same for the same seed and the same purpose."""
+    """From 0 to less than 1; the same for the same seed and purpose."""
     text = "\0".join(map(str, (seed, *what))).encode()
     return (int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 11) * 2.0**-53
 
 
 def parse_span(text: str) -> Millis:
-    """Milliseconds, of `90`, which is seconds, `1.5`, `1h30m`, `250ms` or `2d`. Raises ValueError."""
+    """Milliseconds of `90` (seconds), `1.5`, `1h30m`, `250ms` or `2d`. Raises ValueError."""
     said = text.strip()
     if _NUMBER.fullmatch(said):
         ms = round(float(said) * 1_000)
@@ -45,14 +45,12 @@ def parse_span(text: str) -> Millis:
         except ValueError:
             ms = -1
     if not 0 <= ms <= LONGEST_MS:
-        raise ValueError(f"{_shown(text)} is no length of time, such as 90, 1.5s, 10m or 2d")
+        raise ValueError(f"{_shown(text)} is not a duration such as 90, 1.5s, 10m or 2d")
     return ms
 
 
 @unique
 class DistributionKind(Enum):
-    """How a length of time is drawn."""
-
     FIXED = "fixed"
     EXPONENTIAL = "exp"
     UNIFORM = "uniform"
@@ -60,14 +58,14 @@ class DistributionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A length of time: always the same, or drawn. `low` is what is fixed, the mean, or the least."""
+    """A duration, fixed or drawn. `low` is the fixed value, the mean, or the minimum."""
 
     kind: DistributionKind
     low: Millis
     high: Millis = 0
 
     def at(self, lot: float) -> Millis:
-        """Of a lot from 0 to 1, which 1 is not part of. Never more than a hundred years."""
+        """For a draw from 0 to less than 1; at most one hundred years."""
         if self.kind is DistributionKind.FIXED:
             return self.low
         if self.kind is DistributionKind.UNIFORM:
@@ -76,26 +74,26 @@ class Distribution:
 
 
 def parse_distribution(text: str) -> Distribution:
-    """`10m`, `fixed:10m`, `exp:10m` (its mean) or `uniform:5m..15m`. Raises ValueError."""
+    """`10m`, `fixed:10m`, `exp:10m` (mean) or `uniform:5m..15m`. Raises ValueError."""
     kind, colon, rest = text.partition(":")
     if not colon:
         return Distribution(DistributionKind.FIXED, parse_span(text))
     if kind == DistributionKind.UNIFORM.value:
         low, dots, high = rest.partition("..")
         if not dots:
-            raise ValueError(f"{_shown(text)}: two lengths of time are missing, as in uniform:5m..15m")
+            raise ValueError(f"{_shown(text)}: expected two durations, as in uniform:5m..15m")
         duration = Distribution(DistributionKind.UNIFORM, parse_span(low), parse_span(high))
         if duration.high < duration.low:
-            raise ValueError(f"{_shown(text)}: the first is longer than the second")
+            raise ValueError(f"{_shown(text)}: the first duration is longer than the second")
         return duration
     if kind in (DistributionKind.FIXED.value, DistributionKind.EXPONENTIAL.value):
         return Distribution(DistributionKind(kind), parse_span(rest))
-    raise ValueError(f"{_shown(text)}: there are fixed:10m, exp:10m and uniform:5m..15m")
+    raise ValueError(f"{_shown(text)}: expected fixed:10m, exp:10m or uniform:5m..15m")
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalRate:
-    """How pods follow each other: `random` with an exponential distance, else always with the same."""
+    """`random`: exponential gaps; otherwise constant ones."""
 
     gap_ms: float
     random: bool
@@ -110,14 +108,16 @@ def parse_rate(text: str) -> ArrivalRate:
     if kind == "every" and colon:
         gap = parse_span(rest)
         if gap == 0:
-            raise ValueError(f"{_shown(text)}: nothing can come every 0 s")
+            raise ValueError(f"{_shown(text)}: the interval must not be 0")
         return ArrivalRate(float(gap), random=False)
     number, slash, unit = rest.partition("/")
     if kind == "poisson" and colon and _NUMBER.fullmatch(number) and (unit in _PER if slash else True):
         rate = float(number) / (_PER[unit] if slash else 1.0)
         if 0.0 < rate <= FASTEST:
             return ArrivalRate(1_000.0 / rate, random=True)
-    raise ValueError(f"{_shown(text)} says not how pods come: poisson:5 (a second), poisson:90/m or every:10s")
+    raise ValueError(
+        f"{_shown(text)} does not set how pods arrive: expected poisson:5 (per second), poisson:90/m or every:10s"
+    )
 
 
 def _shown(text: str) -> str:

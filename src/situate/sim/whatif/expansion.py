@@ -1,6 +1,6 @@
-"""Workloads to pods: what the controllers would make of a Deployment, a Job and the like, without a cluster.
+"""Expands workloads to pods, as the controllers would, without a cluster.
 
-Names, labels, owners and ties to nodes are those that the controllers of `core/reconcile` give.
+Names, labels, owners and node affinity are those that the controllers of `core/reconcile` set.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from situate.wire.objects import decode_checked
 __all__ = ["DURATION", "WORKLOADS", "WorkloadExpander", "SourceLocation", "letters", "renamed"]
 
 DURATION: Final = "situate.dev/duration"
-"""The annotation of a pod, or of a template, that says how long a pod runs."""
+"""The annotation of a pod or template with the run time of the pod."""
 MOST_PODS: Final = 1_000_000
-"""Of one workload."""
+"""The pod limit of one workload."""
 _SPACE: Final = len(LETTERS) ** SUFFIX_LENGTH
 _STRIDE: Final = 5_915_587
-"""Has no factor in common with the space, so that no two numbers get the same letters before all are used."""
+"""Coprime to the space, so that all numbers get different letters."""
 
 M = TypeVar("M", Deployment, ManagedReplicaSet, ManagedStatefulSet, DaemonSet, Job)
 
 
 class SourceLocation(msgspec.Struct, frozen=True):
-    """Where an object was found, for messages."""
+    """For error messages."""
 
     file: str
     within: str = ""
 
 
 class WorkloadExpander:
-    """Makes groups of workloads, one after another; `named` is what else they bring."""
+    """`named` collects the other objects that workloads bring."""
 
     def __init__(self, classes: PriorityClasses, nodes: Sequence[Node]) -> None:
         self._classes = classes
@@ -67,7 +67,7 @@ class WorkloadExpander:
         self.named: list[NamedObject] = []
 
     def expand(self, kind: str, value: Mapping[str, Any], location: SourceLocation) -> PodSet:
-        """The group of a workload of one of WORKLOADS. Raises InputError."""
+        """The pods of a workload of one of WORKLOADS. Raises InputError."""
         return WORKLOADS[kind](self, value, location)
 
     # -- each kind -----------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class WorkloadExpander:
         )
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if pod.spec.node_name:
-            raise InputError("is bound already: a snapshot is for -f", file=location.file, subject=f"Pod {name}")
+            raise InputError("is already bound: use -f for a snapshot", file=location.file, subject=f"Pod {name}")
         pod = renamed(pod, pod.metadata.name)
         duration = _duration(pod, location, f"Pod {name}")
         numbered = _numbered(pod)
@@ -236,11 +236,11 @@ WORKLOADS: Final[Mapping[str, Callable[[WorkloadExpander, Mapping[str, Any], Sou
     "DaemonSet": WorkloadExpander._daemon_set,
     "Job": WorkloadExpander._job,
 }
-"""What pods can be made of."""
+"""The kinds that can be expanded."""
 
 
 def _decoded(model: type[M], kind: str, value: Mapping[str, Any], location: SourceLocation) -> M:
-    """With the namespace and the uid that an API server would have given it."""
+    """Fill in the namespace and the uid as an API server would."""
     meta = value.get("metadata")
     name = meta.get("name") if isinstance(meta, Mapping) else None
     if not isinstance(name, str) or not name:
@@ -261,7 +261,7 @@ def _decoded(model: type[M], kind: str, value: Mapping[str, Any], location: Sour
 
 
 def letters(of: str, number: int) -> str:
-    """Five letters, as names are made with them: others for each number."""
+    """Five letters, different for each number, as in generated names."""
     left = (crc32(of.encode()) + number * _STRIDE) % _SPACE
     found = []
     for _ in range(SUFFIX_LENGTH):
@@ -307,7 +307,7 @@ def renamed(pod: Pod, name: str, labels: Mapping[str, str] | None = None) -> Pod
 
 
 def _numbered(pod: Pod) -> Callable[[int], Pod]:
-    """Names as a controller generates them, from what it is called and a counter."""
+    """Generated names from the owner's name and a counter."""
     base = pod.metadata.name
     owner = next((one.name for one in pod.metadata.owner_references if one.controller), base)
 

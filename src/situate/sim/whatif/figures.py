@@ -1,6 +1,6 @@
-"""The figures of a run: what was placed, what waits and why, how full and how broken up the nodes were, how long waits.
+"""The figures of a run: placed and pending pods, utilization and fragmentation of nodes, and waiting times.
 
-Worked out from the ledger alone, when the run is over.
+Computed from the ledger after the run.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 POINTS: Final = 120
-"""How many moments the curves have that are printed and drawn."""
+"""The number of points of printed curves."""
 MAP_ROWS: Final = 64
-"""How many rows the map of nodes has at most: if there are more nodes, several share a row."""
+"""The maximum rows of the node map. With more nodes, several share a row."""
 EXAMPLES: Final = 3
 MILLION: Final = 1_000_000
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -54,13 +54,13 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Pods. `snapshot + arrived + remade` is the sum of what became of them: the last five."""
+    """`snapshot + arrived + remade` is the sum of the last five."""
 
     snapshot: int
     arrived: int
     remade: int
     placed: int
-    """Of those that arrived or were made again, those that got a node, whatever became of them then."""
+    """Arrived or remade pods that got a node, whatever became of them."""
     running: int
     pending: int
     finished: int
@@ -70,7 +70,7 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """Pods that wait at the end for one reason."""
+    """Pods that are pending at the end, for one reason."""
 
     reason: str
     pods: int
@@ -79,7 +79,7 @@ class PendingPods:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """A resource, over all nodes. Shares are of what is allocatable."""
+    """One resource over all nodes, as shares of the allocatable amount."""
 
     name: str
     allocatable: int
@@ -87,26 +87,26 @@ class ResourceUsage:
     peak: float
     end: float
     fragmentation: float | None
-    """By time."""
+    """Weighted by time."""
     fragmentation_end: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadFigures:
-    """How the pods of workloads that have several are spread, when most pods run."""
+    """The spread of workloads with several pods, when most pods run."""
 
     workloads: int
     domains: int
     mean: float
-    """Of zones: by how many pods the fullest zone of a workload is ahead of the emptiest. Of hosts: how many pods of a
-    workload are on the host that has most of them."""
+    """For zones: how many more pods the fullest zone of a workload has than the emptiest. For hosts: how many pods of a
+    workload the host with most of them has."""
     worst: int
     worst_workload: str
 
 
 @dataclass(frozen=True, slots=True)
 class WaitTimes:
-    """From coming to having a node, in milliseconds, of the pods that got one."""
+    """From arrival to a node, in milliseconds, for placed pods."""
 
     p50_ms: Millis | None
     p99_ms: Millis | None
@@ -115,7 +115,7 @@ class WaitTimes:
 
 @dataclass(frozen=True, slots=True)
 class NodesUsed:
-    """How many nodes run anything but daemons."""
+    """Nodes with at least one pod that is not a daemon."""
 
     total: int
     mean: float
@@ -125,7 +125,7 @@ class NodesUsed:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Curves, at the same moments."""
+    """All curves have the same moments."""
 
     moments: Ints
     utilisation: dict[str, Floats]
@@ -137,16 +137,16 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class NodeMap:
-    """How full nodes were: a row for a node, or for several that are alike in name, a column for a span of time."""
+    """The utilization of nodes: one row per node or per several of similar name, one column per time span."""
 
     labels: tuple[str, ...]
     shares: Floats
-    """0 to 1: of the resource that is scarcest on the node."""
+    """0 to 1, of the node's scarcest resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What each node costs an hour, by row, in millionths; below 0 where that is not known."""
+    """The price per hour of each node by row, in millionths; negative: unknown."""
 
     currency: str
     millionths: tuple[int, ...]
@@ -154,7 +154,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What the nodes that were used cost an hour."""
+    """The cost per hour of the used nodes."""
 
     currency: str
     mean: float
@@ -162,13 +162,11 @@ class Money:
     end: float
     all_nodes: float
     unpriced: int
-    """Nodes that have no price; they count as free of charge."""
+    """Nodes without a price; they count as free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of it."""
-
     end_ms: Millis
     counts: PodCounts
     pending: tuple[PendingPods, ...]
@@ -185,9 +183,10 @@ class Figures:
 
 
 def figures_of(run: SimulationRun, prices: Prices | None, end_ms: Millis) -> Figures:
-    """Up to a moment that is not before the run's end: runs that are compared have one end, or means would not compare.
+    """Figures up to `end_ms`, which is not before the run's end. Compared runs share one end, so that means are
+    comparable.
 
-    `prices` is None if nothing is known of what nodes cost.
+    `prices` is None if no price is known.
     """
     ledger, table = run.ledger, run.engine.cluster.nodes
     held = stays(ledger, end_ms)
@@ -239,7 +238,7 @@ def figures_of(run: SimulationRun, prices: Prices | None, end_ms: Millis) -> Fig
 
 
 def _amounts(ledger: RunLedger, resources: int) -> Ints:
-    """What a pod of each shape takes, by resource."""
+    """The requests of each pod shape, by resource."""
     amounts = np.zeros((max(len(ledger.shapes), 1), resources), np.int64)
     for row, shape in enumerate(ledger.shapes):
         for column, amount in shape.takes:
@@ -248,7 +247,7 @@ def _amounts(ledger: RunLedger, resources: int) -> Ints:
 
 
 def _shown(room: Ints, amounts: Ints) -> list[int]:
-    """Resources that nodes have and pods ask for, cpu and memory first."""
+    """Resources that nodes have and pods request, cpu and memory first."""
     return [at for at in range(len(room)) if room[at].any() and amounts[:, at].any()]
 
 
@@ -275,7 +274,7 @@ def _resource(name: str, allocatable: int, asked: Steps, broken: Sequence[float 
 def _over_nodes(
     held: Stays, amounts: Ints, room: Ints, moments: Ints, mix: Mix, shown: Sequence[int], names: Sequence[str]
 ) -> tuple[list[list[float | None]], NodeMap]:
-    """Fragmentation and the map of nodes, at each of the moments."""
+    """Fragmentation and the node map at each moment."""
     size = room.shape[1]
     present = np.flatnonzero((room > 0).any(axis=0))
     order = (
@@ -326,7 +325,7 @@ def _counts(ledger: RunLedger) -> PodCounts:
 
 
 def _pending(ledger: RunLedger) -> tuple[PendingPods, ...]:
-    """By reason, the most frequent first."""
+    """By reason, most frequent first."""
     found: dict[int, list[str]] = {}
     for at, pod in enumerate(ledger.wait_pods):
         if ledger.wait_to[at] == OPEN:
@@ -349,7 +348,7 @@ def _wait(ledger: RunLedger) -> WaitTimes:
 def _spread(
     held: Stays, ledger: RunLedger, groups: Sequence[str], busiest: Millis, nodes: Sequence[Node | None]
 ) -> tuple[SpreadFigures, SpreadFigures]:
-    """Over zones and over hosts, at the moment when most pods run."""
+    """Over zones and hosts, when most pods run."""
     daemon = np.array([shape.daemon for shape in ledger.shapes] or [False], np.bool_)
     there = (held.begin <= busiest) & (held.end > busiest) & ~daemon[held.shapes]
     of = np.frombuffer(ledger.groups, np.int32)[held.pods[there]] if len(held.pods) else np.zeros(0, np.int32)

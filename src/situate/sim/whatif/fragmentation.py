@@ -1,8 +1,8 @@
-"""How much of what is free is of no use: free where a pod of the workload does not fit, over all that is free.
+"""Fragmentation: the share of free resources on nodes where a typical pod does not fit.
 
-A pod is drawn from the pods that came; of each resource that it asks for, what is free on nodes that lack anything it
-asks for is lost to it. The share that is lost, averaged over the pods, is the fragmentation of the resource: 0 where
-every free piece can be used by everybody, 1 where nobody fits anywhere. Only room is looked at, not labels and taints.
+For each pod of the mix, what is free on nodes that cannot fit it is lost to it. The fragmentation of a resource is the
+lost share averaged over the pods that request it: 0 if every pod fits on every node with free resources, 1 if no pod
+fits anywhere. Labels and taints are ignored.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from situate.sim.whatif.curves import Floats, Ints, Stays
 __all__ = ["Mix", "fragmentation", "snapshots"]
 
 MOST_SHAPES: Final = 64
-"""Of the shapes of pods, the most frequent are looked at."""
+"""Only the most frequent shapes count."""
 
 Mix = Sequence[tuple[int, Ints]]
-"""How many pods ask for what: (count, amounts by resource)."""
+"""(count, requests by resource)."""
 
 
 def mix_of(shapes: Ints, amounts: Ints) -> Mix:
-    """Of the shapes of the pods that came, the most frequent; `amounts` has a row for each shape."""
+    """The most frequent shapes; `amounts` has a row for each shape."""
     found, counts = np.unique(shapes[shapes >= 0], return_counts=True)
     order = np.lexsort((found, -counts))[:MOST_SHAPES]
     return [(int(counts[at]), amounts[found[at]]) for at in order]
 
 
 def snapshots(held: Stays, amounts: Ints, nodes: int, moments: Ints) -> Iterator[Ints]:
-    """What is asked for on each node, by resource, at each of these moments, which are in order."""
+    """The requests on each node by resource, at each moment in order."""
     used = np.zeros((amounts.shape[1], nodes), np.int64)
     times = np.concatenate([held.begin, held.end])
     rows = np.concatenate([held.nodes, held.nodes])
@@ -48,7 +48,7 @@ def snapshots(held: Stays, amounts: Ints, nodes: int, moments: Ints) -> Iterator
 
 
 def fragmentation(allocatable: Ints, used: Ints, mix: Mix) -> list[float | None]:
-    """By resource; None where nothing is free, or nobody asks for it."""
+    """By resource; None if nothing is free or requested."""
     free = np.maximum(allocatable - used, 0)
     totals = free.sum(axis=1)
     lost: Floats = np.zeros(len(free))

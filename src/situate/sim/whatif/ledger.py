@@ -1,10 +1,11 @@
-"""What happened, as columns: each pod that was there, each stay on a node, each time it waited and for what reason.
+"""The record of a run, as columns: pods, stays on nodes, and waits with their reasons.
 
-All figures are worked out from here when the run is over; while it goes on, nothing is summed.
+The figures are computed from it after the run.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,27 +15,26 @@ from situate.core.changes import Millis
 from situate.core.plugins.support.prices import COMES_WITH_THE_NODE
 from situate.core.state.classes import PodClass
 
-__all__ = ["OPEN", "PodEnd", "RunLedger", "Origin", "PodShape"]
+__all__ = ["OPEN", "PodEnd", "RunLedger", "Origin", "PodShape", "reason_in"]
 
+_AVAILABLE: Final = re.compile(r"\d+/\d+ nodes are available: ?(.*?)(?:\.(?: .*)?)?", re.DOTALL)
+_PART: Final = re.compile(r"(?:^|, )\d+ (.*?)(?=, \d+ |$)", re.DOTALL)
+LONGEST: Final = 300
 OPEN: Final = -1
-"""The end of what has not ended, and the moment of what has not happened."""
+"""The time of what has not happened or ended yet."""
 
 
 class Origin(IntEnum):
-    """How a pod came to be."""
-
     SNAPSHOT = 0
-    """It was bound when the simulation began."""
+    """Bound at the start of the simulation."""
     ARRIVED = 1
     REMADE = 2
-    """Its controller made it, in place of one that was evicted."""
+    """Created by its controller to replace an evicted pod."""
 
 
 class PodEnd(IntEnum):
-    """What became of a pod."""
-
     THERE = 0
-    """It waits, or it runs."""
+    """Pending or running."""
     FINISHED = 1
     DELETED = 2
     EVICTED = 3
@@ -42,30 +42,30 @@ class PodEnd(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What the pods of one class take of a node, as (resource column, amount)."""
+    """The requests of a class, as (resource column, amount)."""
 
     takes: tuple[tuple[int, int], ...]
     daemon: bool
-    """They are where a node is, and not the other way round."""
+    """A daemon: it comes with its node."""
 
 
 @dataclass(slots=True)
 class RunLedger:
-    """Rows are in the order in which things happened."""
+    """Rows are in the order of events."""
 
     shapes: list[PodShape] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    """Why pods waited: each text once."""
+    """Distinct reasons of waits."""
     keys: list[str] = field(default_factory=list)
-    """Of each pod: namespace/name."""
+    """namespace/name of each pod."""
     origins: array[int] = field(default_factory=lambda: array("b"))
     fates: array[int] = field(default_factory=lambda: array("b"))
     groups: array[int] = field(default_factory=lambda: array("i"))
     came_ms: array[int] = field(default_factory=lambda: array("q"))
     bound_ms: array[int] = field(default_factory=lambda: array("q"))
-    """When it first got a node; OPEN if it never did."""
+    """When it first got a node; OPEN: never."""
     pod_shapes: array[int] = field(default_factory=lambda: array("i"))
-    """OPEN of a pod that no scheduler ever looked at."""
+    """OPEN: no scheduler looked at the pod."""
     # Stays: a pod on a node.
     stay_pods: array[int] = field(default_factory=lambda: array("i"))
     stay_nodes: array[int] = field(default_factory=lambda: array("i"))
@@ -81,7 +81,7 @@ class RunLedger:
     _reason_at: dict[str, int] = field(default_factory=dict)
 
     def pod(self, key: str, origin: Origin, group: int, now: Millis) -> int:
-        """A pod came to be; its row."""
+        """Add a pod; return its row."""
         self.keys.append(key)
         self.origins.append(origin)
         self.fates.append(PodEnd.THERE)
@@ -92,7 +92,7 @@ class RunLedger:
         return len(self.keys) - 1
 
     def shape(self, pod: int, kind: PodClass) -> None:
-        """The class of a pod, once it is known."""
+        """Set the class of a pod."""
         at = self._shape_at.get(kind)
         if at is None:
             daemon = kind.owner is not None and kind.owner.kind in COMES_WITH_THE_NODE
@@ -101,7 +101,7 @@ class RunLedger:
         self.pod_shapes[pod] = at
 
     def stay(self, pod: int, node_row: int, now: Millis) -> int:
-        """A pod got a node; the row of its stay."""
+        """Add a stay on a node; return its row."""
         if self.bound_ms[pod] == OPEN:
             self.bound_ms[pod] = now
         self.stay_pods.append(pod)
@@ -122,3 +122,13 @@ class RunLedger:
             at = self._reason_at[text] = len(self.reasons)
             self.reasons.append(text)
         return at
+
+
+def reason_in(message: str) -> str:
+    """The reason without numbers and advice, so that equal ones can be counted: `Insufficient cpu, Too many pods`. A
+    text that is not kube-scheduler's stays as it is."""
+    told = _AVAILABLE.fullmatch(message)
+    said = message if told is None else told[1]
+    parts = _PART.findall(said) if told is not None else []
+    text = ", ".join(sorted(dict.fromkeys(parts))) if parts else said
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,6 +1,6 @@
-"""What is going to happen, before anybody knows where: which pods come when, for how long, and which are deleted.
+"""The script of a simulation: which pods arrive when, for how long, and which are deleted.
 
-One script is played to every configuration.
+Every configuration plays the same script.
 """
 
 from __future__ import annotations
@@ -30,53 +30,51 @@ def no_claims(number: int) -> Sequence[PersistentVolumeClaim]:
 
 @unique
 class NextPod(Enum):
-    """When whoever makes the pods of a group makes one more."""
+    """When the controller of a set creates the next pod."""
 
     NEVER = "never"
     BOUND = "bound"
-    """When the one before has a node: a StatefulSet that goes by order."""
+    """When the previous one has a node: an ordered StatefulSet."""
     FINISHED = "finished"
     """When one has finished: a Job."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSet:
-    """Pods that are made alike: those of a workload, of a part of a trace, or of one owner in the snapshot."""
+    """Pods of one source: a workload, part of a trace, or one owner in the snapshot."""
 
     name: str
     """`Deployment default/web`."""
     member: Member
-    """The pod of a number, from 0."""
+    """The pod by number, from 0."""
     first: int = 0
-    """How many come at once."""
+    """How many arrive at the start."""
     total: int = 0
-    """How many come in all."""
+    """How many arrive in total."""
     next: NextPod = NextPod.NEVER
     claims: Claims = no_claims
     named: bool = False
-    """A member that is made again has its name again: it has an ordinal, an index or a node of its own."""
+    """A replacement keeps the name, because it has an ordinal, an index or a node."""
     lasting: bool = False
-    """Its pods are meant to run for good, unless they say otherwise."""
+    """Pods run for ever, unless they set a duration."""
     daemon: bool = False
     duration: Distribution | None = None
-    """How long its pods run; None is for good."""
+    """How long pods run; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A pod is created."""
-
     at_ms: Millis
     pod: Pod
     group: int
     number: int
     runs_ms: Millis | None
-    """How long it runs from when it has a node; None: for good."""
+    """Run time from the bind; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A pod is deleted, if it is still there."""
+    """The pod is deleted if it still exists."""
 
     at_ms: Millis
     key: str
@@ -84,7 +82,7 @@ class Deletion:
 
 @dataclass(slots=True)
 class ClusterSnapshot:
-    """The cluster as it is at the beginning."""
+    """The initial cluster."""
 
     nodes: list[Node] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)
@@ -93,17 +91,17 @@ class ClusterSnapshot:
 
 @dataclass(slots=True)
 class Script:
-    """Arrivals and deletions by time; among those of one time, as they were given."""
+    """Arrivals and deletions are ordered by time."""
 
     groups: list[PodSet] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     deletions: list[Deletion] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)
-    """Objects that come with the workloads, at the beginning."""
+    """Objects that come with the workloads, at the start."""
     seed: int = 0
 
 
 def owner_name(pod: Pod) -> str:
-    """Whose pod it is: `ReplicaSet default/web-7d4b9`; of one that nobody owns, its own name."""
+    """The owner of a pod, `ReplicaSet default/web-7d4b9`, or its own name if it has none."""
     owner, meta = controller_of(pod.metadata), pod.metadata
     return f"Pod {meta.namespace}/{meta.name}" if owner is None else f"{owner.kind} {meta.namespace}/{owner.name}"

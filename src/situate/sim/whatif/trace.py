@@ -1,6 +1,6 @@
-"""A trace: pods that come, run and go, line by line, as CSV or as JSON lines. docs/SIMULATE.md says what is in a line.
+"""Reads a trace of pods: CSV or JSON lines. docs/SIMULATE.md describes the columns.
 
-Whatever is wrong with a line is an InputError that names the file and the line.
+Every error is an InputError with file and line.
 """
 
 from __future__ import annotations
@@ -40,26 +40,24 @@ COLUMNS: Final = (
     "priorityClassName",
     "schedulerName",
 )
-"""What a line can say, beside amounts of resources."""
+"""The columns besides resources."""
 ONLY_JSON: Final = ("requests", "pod")
 MOST_PODS: Final = 1_000_000
-"""In one trace."""
+"""The pod limit of a trace."""
 CREATE: Final = "create"
 DELETE: Final = "delete"
 ALL: Final = "trace"
-"""The group of the pods that are in no other."""
+"""The set of pods without a group."""
 _RESOURCE: Final = re.compile(r"cpu|memory|ephemeral-storage|hugepages-[a-z0-9]+|[a-z0-9.-]+/[A-Za-z0-9._-]+", re.ASCII)
 _COUNT: Final = re.compile(r"[0-9]{1,7}", re.ASCII)
 _PRIORITY: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 Templates = Callable[[str], Mapping[str, Any]]
-"""The pod, as it is written, of the template that a line names. Raises InputError or OSError."""
+"""The pod of a named template, as JSON. Raises InputError or OSError."""
 
 
 @dataclass(slots=True)
 class Trace:
-    """What a trace says."""
-
     groups: list[PodSet] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     deletions: list[Deletion] = field(default_factory=list)
@@ -67,7 +65,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line, and where it is; what is wrong with it is said here."""
+    """A line with its location, for errors."""
 
     number: int
     said: Mapping[str, Any]
@@ -81,7 +79,7 @@ class _Line:
         if value is None or value == "":
             return default
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise self.wrong("expected a text or a number", key)
+            raise self.wrong("expected a string or a number", key)
         return str(value).strip()
 
 
@@ -96,7 +94,7 @@ def read_trace(
     duration: Distribution | None,
     first_group: int,
 ) -> Trace:
-    """`taken` has the pods that are there already, and where; `law` is how long a pod runs that does not say so.
+    """`taken` maps existing pods to their source; `duration` is the default run time.
 
     Raises InputError.
     """
@@ -110,7 +108,7 @@ def read_trace(
         before = (at, line)
         reader.take(line, at)
     if before is None:
-        raise InputError("no line in there", file=file)
+        raise InputError("the trace is empty", file=file)
     return reader.trace
 
 
@@ -140,7 +138,7 @@ def _json_lines(text: str, file: str) -> Iterator[_Line]:
             raise line.wrong("expected an object")
         for key in said:
             if key not in COLUMNS and key not in ONLY_JSON:
-                raise line.wrong(f"there is no such field; there are {', '.join((*COLUMNS, *ONLY_JSON))}", key)
+                raise line.wrong(f"unknown field; expected one of {', '.join((*COLUMNS, *ONLY_JSON))}", key)
         yield line
 
 
@@ -166,13 +164,15 @@ def _heading(row: list[str], number: int, file: str) -> list[str]:
     heading = [name.strip() for name in row]
     line = _Line(number, {}, file)
     if "time" not in heading:
-        raise line.wrong('the first line names the columns, and "time" is not among them')
+        raise line.wrong('the header has no column "time"')
     for at, name in enumerate(heading):
         if name in heading[:at]:
-            raise line.wrong(f'two columns are called "{name}"')
+            raise line.wrong(f'duplicate column "{name}"')
         if name not in COLUMNS and not _RESOURCE.fullmatch(name):
             known = ", ".join(COLUMNS)
-            raise line.wrong(f'"{name}" is no column and no resource; there are {known}, cpu, memory and the like')
+            raise line.wrong(
+                f'"{name}" is neither a column nor a resource; expected {known}, cpu, memory or another resource'
+            )
     return heading
 
 
@@ -203,9 +203,9 @@ class _Reader:
         self._groups: dict[str, int] = {}
         self._members: dict[int, int] = {}
         self._made: dict[str, int] = {}
-        """Each pod, and the line that makes it."""
+        """The line that creates each pod."""
         self._rows: dict[str, int] = {}
-        """How many pods a line made under one name, if more than one."""
+        """The number of pods of a line with a count."""
 
     def time(self, line: _Line) -> Millis:
         said = line.text("time")
@@ -235,7 +235,7 @@ class _Reader:
         elif key in self._made or key in self._taken:
             keys = [key]
         else:
-            raise line.wrong(f"deletes pod {key}, which nobody has made by then", "name")
+            raise line.wrong(f"deletes pod {key}, which does not exist at that time", "name")
         self.trace.deletions.extend(Deletion(at, one) for one in keys)
 
     def _create(self, line: _Line, at: Millis) -> None:
@@ -261,15 +261,15 @@ class _Reader:
     def _once(self, line: _Line, pod: Pod) -> None:
         key = pod.metadata.uid
         if key in self._made:
-            raise line.wrong(f"pod {key} is named twice: line {self._made[key]} makes it already", "name")
+            raise line.wrong(f"duplicate pod {key}: line {self._made[key]} creates it", "name")
         if key in self._taken:
-            raise line.wrong(f"pod {key} is in {self._taken[key]} already", "name")
+            raise line.wrong(f"pod {key} already exists in {self._taken[key]}", "name")
         self._made[key] = line.number
 
     def _count(self, line: _Line) -> int:
         said = line.text("count", "1")
         if not _COUNT.fullmatch(said) or not 1 <= int(said) <= MOST_PODS:
-            raise line.wrong(f'"{said}" is no number from 1 to {MOST_PODS:,}', "count")
+            raise line.wrong(f'"{said}" is not a number from 1 to {MOST_PODS:,}', "count")
         return int(said)
 
     def _duration_of(self, line: _Line) -> Distribution | None:
@@ -294,7 +294,7 @@ class _Reader:
         return at
 
     def _pod(self, line: _Line) -> Pod:
-        """A pod like those of this line; the same for lines that say the same but for name and time."""
+        """The pod of a line without its name; cached for lines that differ only in name and time."""
         said = {
             key: value
             for key, value in line.said.items()
@@ -309,7 +309,7 @@ class _Reader:
             except InputError as error:
                 raise line.wrong(error.problem, error.path) from None
             if pod.spec.node_name:
-                raise line.wrong("the pod is bound already", "pod.spec.nodeName")
+                raise line.wrong("the pod is already bound", "pod.spec.nodeName")
             try:
                 found = self._pods[key] = with_priority(pod, self._classes)
             except UnknownPriorityClassError as error:
@@ -332,7 +332,7 @@ class _Reader:
         if "priority" in said:
             number = line.text("priority")
             if not _PRIORITY.fullmatch(number):
-                raise line.wrong(f'"{number}" is no whole number', "priority")
+                raise line.wrong(f'"{number}" is not an integer', "priority")
             spec["priority"] = int(number)
         containers = [dict(one) for one in spec.get("containers") or ({"name": "main"},)]
         requests = _requests(line, said)
@@ -344,7 +344,7 @@ class _Reader:
     def _base(self, line: _Line, said: Mapping[str, Any]) -> Mapping[str, Any]:
         inline = said.get("pod")
         if inline is not None and "template" in said:
-            raise line.wrong("pod and template: give one or the other")
+            raise line.wrong("set either pod or template")
         if inline is not None:
             if not isinstance(inline, dict):
                 raise line.wrong("expected an object", "pod")
@@ -360,11 +360,11 @@ class _Reader:
 
 
 def _pairs(line: _Line, key: str) -> dict[str, str]:
-    """`app=web;tier=front`, or an object."""
+    """`app=web;tier=front` or an object."""
     said = line.said[key]
     if isinstance(said, dict):
         if not all(isinstance(value, str) for value in said.values()):
-            raise line.wrong("expected texts", key)
+            raise line.wrong("expected strings", key)
         return said
     pairs = {}
     for part in str(said).split(";"):

@@ -1,13 +1,11 @@
-"""What a cluster does when a scheduler asks for volumes: binds claims to them, and makes those that are missing.
+"""Binds and provisions volumes when a scheduler asks for them.
 
-Whatever is made is reachable from where the pod is: its zone, if its node has one, else its node alone.
+A provisioned volume is reachable from the pod's zone, or from its node if that has no zone.
 """
 
 from __future__ import annotations
 
 from typing import Final
-
-from msgspec.structs import replace
 
 from situate.core.changes import Change, ObjectSeen
 from situate.core.effects import BindVolumes
@@ -15,7 +13,6 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import METADATA_NAME, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.storage import (
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -23,8 +20,8 @@ from situate.core.model.storage import (
     VolumeNodeAffinity,
 )
 from situate.core.model.volumes import CSISource
-from situate.core.plugins.volume_binding import BIND_COMPLETED
 from situate.core.state.cluster import Cluster
+from situate.sim.storage import bound
 
 __all__ = ["bind_volumes"]
 
@@ -32,34 +29,22 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def bind_volumes(cluster: Cluster, ask: BindVolumes) -> list[Change]:
-    """What is seen of it. A claim or a volume that is gone by then is passed over: the pod's bind will tell."""
+    """The resulting changes. Missing claims and volumes are skipped."""
     storage = cluster.objects.storage
     seen: list[Change] = []
     for name, volume_name in ask.static:
         claim, volume = storage.claims.get((ask.pod.namespace, name)), storage.volumes.get(volume_name)
         if claim is not None and volume is not None:
-            seen += _bound(claim, volume)
+            seen += [ObjectSeen(one) for one in bound(claim, volume)]
     row = cluster.nodes.rows.get(ask.node)
     node = None if row is None else cluster.nodes.objects[row]
     for name in ask.provision:
         claim = storage.claims.get((ask.pod.namespace, name))
         if claim is not None and node is not None:
             driver = storage.classes.get(claim.spec.storage_class_name or "")
-            seen += _bound(claim, _made(claim, node, "" if driver is None else driver.provisioner))
+            made = _made(claim, node, "" if driver is None else driver.provisioner)
+            seen += [ObjectSeen(one) for one in bound(claim, made)]
     return seen
-
-
-def _bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[Change]:
-    meta = claim.metadata
-    ref = ObjectReference(namespace=meta.namespace, name=meta.name, uid=meta.uid)
-    taken = replace(volume, spec=replace(volume.spec, claim_ref=ref), status=replace(volume.status, phase="Bound"))
-    told = replace(
-        claim,
-        metadata=replace(meta, annotations={**meta.annotations, BIND_COMPLETED: "yes"}),
-        spec=replace(claim.spec, volume_name=volume.metadata.name),
-        status=replace(claim.status, phase="Bound"),
-    )
-    return [ObjectSeen(taken), ObjectSeen(told)]
 
 
 def _made(claim: PersistentVolumeClaim, node: Node, driver: str) -> PersistentVolume:

@@ -1,7 +1,7 @@
-"""The virtual cluster: time jumps from one thing that happens to the next, and the engine decides what it would decide.
+"""The virtual cluster: time jumps from event to event, and the real engine decides.
 
-Deciding takes no time here, and what the engine asks for is done at once: a pod that is given a node runs there, its
-volumes are made, a victim is gone after the grace that it is given. Nothing fails. What happened is in the ledger.
+Decisions take no time, and effects are carried out at once: a bound pod runs, volumes are provisioned, and a victim is
+gone after its grace period. Nothing fails. The ledger records what happened.
 """
 
 from __future__ import annotations
@@ -40,48 +40,45 @@ from situate.sim.whatif.backlog import Backlog
 from situate.sim.whatif.budgets import BudgetTracker
 from situate.sim.whatif.distributions import draw
 from situate.sim.whatif.expansion import letters, renamed
-from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger
-from situate.sim.whatif.reasons import reason_in
+from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger, reason_in
 from situate.sim.whatif.script import Arrival, ClusterSnapshot, NextPod, Script, no_claims, owner_name
 from situate.sim.whatif.volumes import bind_volumes
 
 __all__ = ["Remade", "SimulationRun", "SimulationSettings", "run"]
 
 SETTLING_MS: Final[Millis] = 10 * 60 * 1_000
-"""How long after the last thing in the script the engine may still have something to do of its own."""
+"""How long the engine may still act after the last event of the script."""
 PROGRESS_EVERY: Final = 256
-"""How many moments pass between two words of progress."""
+"""The number of moments between progress reports."""
 ELSEWHERE: Final = "waits for scheduler {}"
 
 Progress = Callable[[int, int], None]
-"""Told how many pods of how many have come."""
+"""Called with the number of arrived and of all pods."""
 
 
 @unique
 class Remade(Enum):
-    """Which pods are made again when they are evicted."""
+    """Which evicted pods are recreated."""
 
     OWNED = "owned"
-    """Those that have a controller, as in a cluster."""
+    """Those with a controller, as in a cluster."""
     ALL = "all"
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationSettings:
-    """What is the same for every configuration."""
+    """Shared by all configurations."""
 
     until_ms: Millis | None = None
     grace_ms: Millis = 0
     remade: Remade = Remade.OWNED
     base_ms: Millis = 0
-    """When the simulation begins, in milliseconds since the epoch: what the snapshot's own times are compared with."""
+    """The start of the simulation in milliseconds since the epoch, for times in the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationRun:
-    """How a simulation went."""
-
     ledger: RunLedger
     engine: Engine
     end_ms: Millis
@@ -91,7 +88,7 @@ class SimulationRun:
 
 @dataclass(slots=True, eq=False)
 class _Live:
-    """A pod that is there."""
+    """A pod that exists."""
 
     pod: Pod
     row: int
@@ -104,9 +101,9 @@ class _Live:
     repays: tuple[str, ...] = ()
     leaving: bool = False
     stands: bytes = b""
-    """The class under which it stands in the queue, refused."""
+    """Its class, if it is refused and in the queue."""
     held: bytes = b""
-    """The class under which it is held back."""
+    """Its class, if it is held back."""
 
 
 def run(
@@ -117,7 +114,7 @@ def run(
     settings: SimulationSettings,
     progress: Progress,
 ) -> SimulationRun:
-    """Play the script to an engine with this configuration. Extenders are not asked."""
+    """Run the script with this configuration. Extenders are not called."""
     world = _World(snapshot, script, Engine(replace(config, extenders=()), others), settings)
     return world.play(progress)
 
@@ -130,17 +127,17 @@ class _World:
         self._ledger = RunLedger()
         self._live: dict[str, _Live] = {}
         self._leaving: list[tuple[Millis, int, str, str, PodEnd]] = []
-        """A heap: when, in which order, who (key and uid), and how it will have ended."""
+        """A heap of (time, sequence, key, uid, end)."""
         self._sequence = 0
         self._groups = [group.name for group in script.groups]
         self._made = [group.first for group in script.groups]
-        """How many pods of each group have been made, or are in the script to be."""
+        """The number of pods of each set, created or in the script."""
         for arrival in script.arrivals:
             self._made[arrival.group] = max(self._made[arrival.group], arrival.number + 1)
         priorities = dict.fromkeys(pod.spec.priority or 0 for pod in snapshot.bound)
         priorities |= dict.fromkeys(arrival.pod.spec.priority or 0 for arrival in script.arrivals)
         self._ranked = len(priorities) > 1
-        """Whether anybody could be evicted for anybody: only then it matters since when a pod runs."""
+        """Whether any pod could be evicted: only then start times matter."""
         self._owners = {name: at for at, name in enumerate(self._groups)}
         self._remade: dict[int, int] = {}
         self._reasons: dict[str, int] = {}
@@ -150,10 +147,10 @@ class _World:
         self._moments = 0
         self._came = self._deleted = 0
         self._seen: list[Change] = []
-        """Pods that were seen bound, to be told with the next thing that happens: they are counted already."""
+        """Bound pods to report with the next event; the engine counts them already."""
         self._backlog: Backlog[_Live] = Backlog()
         self._due_ms: Millis | None = None
-        """When the engine has something to do of its own, as of now."""
+        """When the engine is due."""
         named = [*snapshot.named, *script.named]
         self._budgets = BudgetTracker(one for one in named if isinstance(one, PodDisruptionBudget))
         changes: list[Change] = [NodeSeen(node) for node in snapshot.nodes]
@@ -164,19 +161,19 @@ class _World:
             self._settled(pod)
 
     def _settled(self, pod: Pod) -> None:
-        """A pod of the snapshot, on its node."""
+        """Add a bound pod of the snapshot."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         cluster = self._engine.cluster
         pod_row = cluster.pods.rows.get(key)
         if pod_row is None:
-            return  # its node is not there
+            return  # its node does not exist
         row = self._ledger.pod(key, Origin.SNAPSHOT, self._owner_group(pod), 0)
         self._ledger.shape(row, cluster.pods.kind(pod_row))
         live = self._live[key] = _Live(pod, row, self._ledger.groups[row], 0, None)
         live.stay = self._ledger.stay(row, cluster.pods.node_rows[pod_row], 0)
 
     def _owner_group(self, pod: Pod) -> int:
-        """Of pods that are not of the script: those of one owner are one group."""
+        """The set of a pod that is not in the script: one for each owner."""
         name = owner_name(pod)
         at = self._owners.get(name)
         if at is None:
@@ -202,7 +199,7 @@ class _World:
         return SimulationRun(self._ledger, self._engine, end_ms, self._moments, self._groups)
 
     def _next(self) -> Millis | None:
-        """The next moment at which anything happens; None: it is over."""
+        """The next moment at which something happens; None: the run is over."""
         script = self._script
         coming = []
         if self._came < len(script.arrivals):
@@ -219,7 +216,7 @@ class _World:
         return None if moment is None or (until is not None and moment > until) else moment
 
     def _unsettled(self, due: Millis) -> bool:
-        """Whether the engine, left alone, may still change something: parked pods are only put back to be parked."""
+        """Whether the engine may still change something by itself: unschedulable pods only retry."""
         if due > self._last_ms + SETTLING_MS:
             return False
         counts = self._engine.queue.counts()
@@ -232,7 +229,7 @@ class _World:
         return bool(waiting or len(self._engine.state.nominations))
 
     def _happen(self, now: Millis) -> None:
-        """All of one moment, until nothing more follows from it."""
+        """Process one moment until nothing follows from it."""
         due = self._due(now)
         if due:
             self._last_ms = now
@@ -251,7 +248,7 @@ class _World:
                 return
 
     def _due(self, now: Millis) -> list[Change]:
-        """Who leaves, who is deleted and who comes now: room is made before it is asked for."""
+        """Leaving, deleted and arriving pods at this moment, in this order."""
         changes: list[Change] = []
         while self._leaving and self._leaving[0][0] <= now:
             _, _, key, uid, fate = heappop(self._leaving)
@@ -295,18 +292,18 @@ class _World:
         return live
 
     def _hold(self, live: _Live, kind: bytes) -> None:
-        """Do as if it was told what others of its class were told."""
+        """Treat the pod as refused like others of its class."""
         live.held = kind
         self._backlog.hold(kind, live)
         self._waits(live, self._backlog.why[kind])
 
     def _release(self, live: _Live | None, changes: list[Change]) -> None:
-        """The turn of one that was held back; of one that left meanwhile, that of the next."""
+        """Queue a pod that was held back; if it is gone, the next one."""
         while live is not None:
             kind, live.held = live.held, b""
             meta = live.pod.metadata
             if self._live.get(f"{meta.namespace}/{meta.name}") is live:
-                # It stands for its class from now on, before it is refused: if it is placed, the next one follows.
+                # It represents its class before it is refused: if it is placed, the next one follows.
                 live.stands = kind
                 self._backlog.stand(kind)
                 changes.append(PodSeen(live.pod))
@@ -319,7 +316,7 @@ class _World:
             self._release(self._backlog.step_down(kind), changes)
 
     def _gone(self, live: _Live, fate: PodEnd, changes: list[Change]) -> None:
-        """A pod is no more; and whoever makes such pods may make another."""
+        """Remove a pod; its controller may create another."""
         meta = live.pod.metadata
         self._ledger.fates[live.row] = fate
         self._stop_waiting(live, self._now)
@@ -335,7 +332,7 @@ class _World:
             self._follow(live, NextPod.FINISHED, changes)
 
     def _follow(self, live: _Live, when: NextPod, changes: list[Change]) -> None:
-        """The next of a group that makes them one after another."""
+        """Create the next pod of a sequential set."""
         if live.group >= len(self._script.groups):
             return
         group, number = self._script.groups[live.group], self._made[live.group]
@@ -466,7 +463,7 @@ class _World:
         live.reason = OPEN
 
     def _close(self) -> None:
-        """Whoever waits at the end waits on."""
+        """Close the open waits."""
         for live in self._live.values():
             if live.held:
                 self._waits(live, self._backlog.why[live.held])
@@ -475,5 +472,5 @@ class _World:
 
 
 def _alone(pod: Pod) -> bool:
-    """Whether it is decided by itself: not as one of a gang."""
+    """Whether the pod is not in a gang."""
     return gang_of(pod) is None

@@ -1,6 +1,6 @@
-"""What nobody else clears away: pods that ended long ago, and leases of nodes that are gone.
+"""Deletes old finished pods, and leases of deleted nodes.
 
-The ledger of a node that is gone (its NodeSnapshot) goes with the last pod that was there, in the same transaction.
+The NodeSnapshot of a deleted node goes with its last pod, in the same transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from situate.core.reconcile.pods import is_finished
 __all__ = ["LEASES", "PERIOD_MS", "clean_up"]
 
 PERIOD_MS: Final[Millis] = 20 * SECOND
-"""How often to look."""
 LEASES: Final = "kube-node-lease"
 """The namespace of the nodes' leases."""
 
@@ -33,7 +32,7 @@ def clean_up(objects: ObjectLister, heartbeats: Heartbeats, now: Millis) -> Reco
 
 
 def _finished(objects: ObjectLister, heartbeats: Heartbeats, result: ResultBuilder) -> None:
-    """Counted elsewhere, so that they are looked through only if there are too many."""
+    """The heartbeats count finished pods, so they are listed only if there are too many."""
     if heartbeats.finished <= heartbeats.profile.finished_pods:
         return
     ended = [pod for pod in objects.among(ManagedPod) if is_finished(pod) and pod.metadata.deletion_timestamp is None]
@@ -43,13 +42,13 @@ def _finished(objects: ObjectLister, heartbeats: Heartbeats, result: ResultBuild
 
 
 def _age(pod: ManagedPod) -> tuple[bool, str, str, str]:
-    """Those that a node threw out go first: nobody made them end."""
+    """Evicted pods first."""
     meta = pod.metadata
     return pod.status.reason != "Evicted", meta.creation_timestamp or "", meta.name, meta.namespace
 
 
 def _leases(objects: ObjectLister, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
-    """Of nodes that are not there, and whose agents are not heard of."""
+    """Leases of nodes that do not exist and whose agents are silent."""
     if heartbeats.since is None:
         return
     profile = heartbeats.profile

@@ -1,7 +1,7 @@
-"""One pod whose node is lost, tainted, out of service, or not there.
+"""One pod whose node is lost, tainted, out of service, or gone.
 
-A pod on a node that cannot be reached is deleted and stays, being deleted, until its node is back, gone, or said to be
-out of service: only then is it known to run no more. So whoever must not have two of a name, a StatefulSet, waits.
+A pod on an unreachable node is marked for deletion and stays until its node is back, deleted, or tainted
+out-of-service: only then is it known to have stopped. So a StatefulSet, which must not have two pods of a name, waits.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TARGET: Final = "DisruptionTarget"
 BY_TAINT: Final = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 BY_ABSENCE: Final = ("DeletionByPodGC", "PodGC: node no longer exists")
 UNHEARD: Final = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
-"""On the condition Ready of a pod whose node is silent: that it is not ready was said for its agent, not by it."""
+"""The Ready condition of a pod on a silent node: the controller set it, not the agent."""
 
 
 def is_at_risk(one: ManagedPod, objects: ObjectLister) -> bool:
-    """Whether `pod_on_node` may have anything to say. Most pods are on nodes that are well, and nobody asks."""
+    """Whether `reconcile_pod_on_node` may have work. Most pods are on healthy nodes."""
     if not one.spec.node_name:
         return False
     node = objects.get(ManagedNode, "", one.spec.node_name)
@@ -67,7 +67,7 @@ def reconcile_pod_on_node(
 
 def _orphaned(one: ManagedPod, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
     since = heartbeats.absent_since(one.spec.node_name)
-    # Its agent may not know that its node is gone. As long as it renews its lease it runs what it ran.
+    # The agent may not know that its node is gone. While it renews its lease, it runs its pods.
     due = now + LOOK_MS if since is None else since + heartbeats.profile.absent_ms
     due = max(due, heartbeats.lease_over_at(one.spec.node_name) or due)
     if due > now:
@@ -77,9 +77,9 @@ def _orphaned(one: ManagedPod, heartbeats: Heartbeats, now: Millis, result: Resu
 
 
 def _force(one: ManagedPod, now: Millis, result: ResultBuilder, why: tuple[str, str] | None = None) -> None:
-    """It has failed, and goes at once: nobody is there who could end it."""
+    """Fail and delete the pod at once: no agent can stop it."""
     if is_finished(one) and one.metadata.deletion_timestamp is not None and one.metadata.finalizers:
-        return  # It waits for others.
+        return  # it waits for finalizers
     if not is_finished(one):
         status: dict[str, Any] = {"phase": "Failed"}
         if why is not None:
@@ -107,7 +107,7 @@ def _targeted(one: ManagedPod, why: tuple[str, str], now: Millis) -> tuple[Condi
 
 
 def _leaves_at(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
-    """When the pod must leave the node; None: it may stay, as far as can be told."""
+    """When the pod must leave the node; None: it may stay."""
     due: Millis | None = None
     for taint in repelled(node):
         at = _tolerated_until(one.spec.tolerations, taint, now)
@@ -119,7 +119,7 @@ def _leaves_at(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: 
 
 
 def _tolerated_until(tolerations: tuple[Toleration, ...], taint: TimedTaint, now: Millis) -> Millis | None:
-    """When the pod's patience with a taint ends; None: never, or not before it is known since when it is there."""
+    """When the toleration of a taint ends; None: never, or the taint's time is unknown."""
     held = next((each for each in tolerations if tolerates(each, taint)), None)
     if held is None:
         return now
@@ -132,20 +132,20 @@ def _tolerated_until(tolerations: tuple[Toleration, ...], taint: TimedTaint, now
 
 
 def _when_lost(at: Millis, node: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
-    """A node that is lost is judged by us, so nobody leaves it while we may be wrong."""
+    """That a node is lost is our own judgement: no pod leaves while it may be wrong."""
     may, report = heartbeats.may_give_up_at, ready_report(node)
     silent_at = heartbeats.silent_at(node.metadata.name, heartbeats.profile.grace_ms)
     if report is None or report.status == "True":
-        return None  # It is about to lose the taint.
+        return None  # the taint is about to go
     if may is None or silent_at is None or not heartbeats.somebody_is_up(now):
         return max(at, now + LOOK_MS)
     if report.status == "Unknown":
-        may = max(may, silent_at)  # It may have been heard of again.
+        may = max(may, silent_at)  # it may have been heard from again
     return max(at, may)
 
 
 def _speak_for(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
-    """Pods of a silent node are not ready, until it is back: what was last said of them is then said again."""
+    """Set pods of a silent node to not ready, and back when the node is back."""
     report, ready = ready_report(node), ready_condition(one)
     if report is None or ready is None or not is_active(one):
         return

@@ -1,16 +1,16 @@
-"""Who waits how long when a node falls silent, so that no pod runs on two nodes. The only place for these numbers.
+"""How long to wait when a node goes silent, so that no pod runs on two nodes. The only place for these numbers.
 
-A node's agent renews a lease. If it cannot, nobody can tell it to stop, so it stops by itself; and nobody may run its
-pods elsewhere before it has. The two cannot talk and their clocks are not the same, but both may be trusted to run no
-more than DRIFT too fast or too slow. With a lease of L:
+A node's agent renews a lease. If it cannot, nobody can tell it to stop, so it stops by itself, and nobody may run its
+pods elsewhere before. Their clocks differ, but each is trusted to be at most DRIFT too fast or too slow. With a lease
+of L:
 
-- The agent counts from when it *sent* the last renewal that was accepted, and has ended all its pods by L x (1 - DRIFT)
-  on its clock: if that is slow, L has really passed.
-- The controller counts from when it *saw* that renewal, which is later, and does nothing before L x (1 + DRIFT) on its
-  clock: if that is fast, L has really passed.
+- The agent counts from when it *sent* the last accepted renewal, and has stopped all pods by L x (1 - DRIFT) on its
+  clock: if that is slow, at most L has passed.
+- The controller counts from when it *saw* that renewal, which is later, and acts no sooner than L x (1 + DRIFT) on its
+  clock: if that is fast, at least L has passed.
 
-So the agent has always stopped first. Times that are written in a lease are not compared with anything but each other.
-A controller that begins anew, or that did not run for a while, counts as if it had seen every renewal just now.
+So the agent has always stopped first. Times in a lease are compared only with each other. A controller that starts, or
+that did not run for a while, counts as if it had seen every renewal just now.
 """
 
 from __future__ import annotations
@@ -24,55 +24,54 @@ from situate.core.reconcile.api_values import SECOND
 __all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "NodeProfile", "agent_stops_ms", "controller_waits_ms"]
 
 DRIFT: Final = 0.2
-"""By which part of itself a clock may be wrong about how long something took."""
+"""The error of a clock, as a share of the measured time."""
 STOP_MS: Final[Millis] = 2 * SECOND
-"""How long an agent that stops by itself gives its pods before it kills them. No grace that a pod asks for is longer:
-that time is not there."""
+"""The grace period of pods when the lease expires. A longer grace period of a pod does not count."""
 
 
 def agent_stops_ms(lease_ms: Millis) -> Millis:
-    """From when on an agent without a renewal of such a lease must end its pods, by its own clock."""
+    """When an agent without a renewal must stop its pods, by its own clock."""
     return max(0, int(lease_ms * (1 - DRIFT)) - STOP_MS)
 
 
 def controller_waits_ms(lease_ms: Millis) -> Millis:
-    """For how long after a renewal of such a lease was seen nobody else may run the node's pods, by whoever saw it."""
+    """How long after a renewal was seen no other node may run the pods, by the observer's clock."""
     return int(lease_ms * (1 + DRIFT))
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProfile:
-    """All that can be set about nodes. Times in milliseconds, rates in nodes a second."""
+    """The settings of the node lifecycle. Times in milliseconds, rates in nodes per second."""
 
     name: str
     lease_ms: Millis
-    """Written into the lease by the agent."""
+    """The lease duration that the agent writes."""
     renew_ms: Millis
-    """How often the agent renews it."""
+    """The renew interval."""
     grace_ms: Millis
-    """After so long without a renewal a node's state is unknown: at least `controller_waits_ms`."""
+    """After this time without a renewal the node is Unknown: at least `controller_waits_ms`."""
     startup_ms: Millis
-    """The same for a node that has never said how it is."""
+    """The same for a node that has never reported its status."""
     toleration_s: int
-    """For how long a pod that says nothing about it stays on a node that is lost."""
+    """The default toleration of pods for a lost node."""
     rate: float = 0.1
-    """How many nodes of a zone may be given up in a second,"""
+    """The rate of NoExecute taints in a zone,"""
     reduced_rate: float = 0.01
-    """while most of it is unhealthy,"""
+    """and while most of the zone is unhealthy,"""
     large_zone: int = 50
-    """if it has more nodes than this; else none."""
+    """if the zone has more nodes than this; otherwise none."""
     unhealthy_part: float = 0.55
     unhealthy_least: int = 3
-    """What most is: this part of a zone's nodes, and so many."""
+    """"Most" is this share of a zone's nodes, and at least this number."""
     absent_ms: Millis = 40 * SECOND
-    """How long a node must not exist before what it left behind is cleared away."""
+    """How long a node must be gone before its leftovers are deleted."""
     finished_pods: int = 12_500
-    """How many pods that have ended are kept; the oldest go first."""
+    """The limit of finished pods; the oldest are deleted first."""
 
     @property
     def silent_ms(self) -> Millis:
-        """A node that was not heard of for so long counts as unhealthy when it is asked how its zone does, though its
-        state is not unknown yet: if all fall silent at once, nobody is given up for having been the first."""
+        """After this time without a heartbeat a node counts as unhealthy for its zone, though it is not Unknown yet: if
+        all nodes go silent at once, none is tainted for being the first."""
         return self.grace_ms * 3 // 5
 
 
@@ -84,7 +83,7 @@ KUBERNETES: Final = NodeProfile(
     startup_ms=60 * SECOND,
     toleration_s=300,
 )
-"""Kubernetes' own numbers. The grace is more than the lease and the drift, which are 48 s."""
+"""Kubernetes' defaults. The grace is more than lease and drift, which are 48 s."""
 FAST: Final = NodeProfile(
     name="fast",
     lease_ms=15 * SECOND,
@@ -93,6 +92,6 @@ FAST: Final = NodeProfile(
     startup_ms=30 * SECOND,
     toleration_s=5,
 )
-"""A lost node's pods are bound anew within 30 s: 18 until its state is unknown, 5 that they tolerate that, and the rest
-to make and place others."""
+"""Pods of a lost node are bound again within 30 s: 18 s until it is Unknown, 5 s toleration, and the rest to create and
+place new ones."""
 PROFILES: Final = {one.name: one for one in (KUBERNETES, FAST)}

@@ -1,4 +1,4 @@
-"""One node: it has fallen silent, or says how it is, and is tainted accordingly."""
+"""One node: its conditions if it is silent, and the taints of its conditions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNKNOWN = "Unknown"
 STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 _SPOKEN_FOR = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""Conditions of which nothing is known when an agent is silent. Others are not an agent's to report."""
+"""Conditions that become Unknown when the agent is silent. Others are not the agent's."""
 
 
 def reconcile_node(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
-    """Its state is unknown if it was not heard of for too long; its taints follow its state."""
+    """Set a silent node to Unknown; its taints follow its conditions."""
     result, profile = ResultBuilder(), heartbeats.profile
     patience = profile.startup_ms if ready_report(one) is None else profile.grace_ms
     due = heartbeats.silent_at(one.metadata.name, patience)
@@ -35,7 +35,7 @@ def reconcile_node(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Rec
         reports = silenced(one, now)
         if reports != one.status.conditions:
             _fall_silent(one, reports, result)
-            return result.done()  # Its taints follow when that is stored.
+            return result.done()  # the taints follow when this is stored
     taints = wanted_taints(one, now)
     if taints != one.spec.taints:
         result.effects.append(retainted(one, taints))
@@ -43,7 +43,7 @@ def reconcile_node(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Rec
 
 
 def silenced(one: ManagedNode, now: Millis) -> tuple[Condition, ...]:
-    """The conditions of a node of which nothing is known."""
+    """The conditions of a silent node."""
     reports = [_unknown(report, now) if report.type in _SPOKEN_FOR else report for report in one.status.conditions]
     had = [report.type for report in reports]
     reason, message = NEVER
@@ -78,6 +78,6 @@ def _fall_silent(one: ManagedNode, reports: tuple[Condition, ...], result: Resul
 
 
 def retainted(one: ManagedNode, taints: tuple[TimedTaint, ...]) -> UpdateObject:
-    """The node with these taints and no others."""
+    """Replace the taints of a node."""
     body: list[dict[str, Any]] = [to_json(taint) for taint in taints]
     return UpdateObject(ref_of(one), one.metadata.resource_version, {"spec": {"taints": body or None}})

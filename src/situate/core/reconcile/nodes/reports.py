@@ -1,7 +1,7 @@
-"""Which report of a node's agent is newer, and whose counts. Pure.
+"""The order of an agent's reports. Pure.
 
-An agent takes its node's lease when it begins, in a term of its own (`leaseTransitions`). All that it reports has the
-term and a number that grows. So what is late, doubled, out of order, or from an agent that was replaced is known to be.
+An agent takes its node's lease in a new term (`leaseTransitions`). Every report has the term and an increasing number.
+So late, repeated and reordered reports, and those of a replaced agent, are recognized.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 __all__ = ["ACKNOWLEDGED", "REPORT", "AgentReport", "parse_report", "stale_reason"]
 
 REPORT: Final = "situate.dev/report"
-"""Annotation of a pod or a node: the report of its agent that its status is from."""
+"""Annotation of a pod or node: the report of its agent that wrote the status."""
 ACKNOWLEDGED: Final = "situate.dev/snapshot-version"
-"""Annotation of a node's lease: the version of the node's snapshot that its agent has taken over."""
+"""Annotation of a node's lease: the snapshot version that its agent has saved."""
 
 _TEXT: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})", re.ASCII)
 
@@ -31,15 +31,15 @@ class AgentReport(NamedTuple):
 
 
 def parse_report(text: str | None) -> AgentReport | None:
-    """None for what is none."""
+    """None if the text is not a report."""
     found = _TEXT.fullmatch(text or "")
     return None if found is None else AgentReport(int(found[1]), int(found[2]))
 
 
 def stale_reason(said: str, held: str | None, term: int | None) -> str:
-    """Why a report must not be taken, in words; "" if it may. `term`: of the node's lease; None: there is none.
+    """Why a report must be rejected; "" if it is current. `term`: of the node's lease; None: there is none.
 
-    The lease says whose reports count: if it was lost and begun anew, its terms may be lower than those before.
+    The lease decides whose reports count: if it was deleted and created again, its terms may be lower than before.
     """
     report, before = parse_report(said), parse_report(held)
     if report is None:

@@ -1,4 +1,4 @@
-"""What a node's conditions make it repel, its zone, and other things that are read off a node."""
+"""The taints of a node's conditions, its zone, and other properties of a node."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 LOST: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
-"""By the status of the condition Ready. With NoExecute these are what gives a node up."""
+"""By the status of Ready. With NoExecute, these taints give a node up."""
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
-"""A label: the node does not count when it is asked how its zone does."""
+"""A label: the node does not count for the health of its zone."""
 _BY_CONDITION: Final = {
     "Ready": LOST,
     "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
@@ -51,7 +51,7 @@ _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-doma
 
 
 def zone_of(node: ManagedNode) -> str:
-    """One text for region and zone; "" for neither."""
+    """Region and zone; "" for neither."""
     labels = node.metadata.labels
     if not labels:
         return ""
@@ -77,7 +77,7 @@ def counts(node: ManagedNode) -> bool:
 
 
 def given_up(node: ManagedNode) -> TimedTaint | None:
-    """The taint by which a lost node's pods are made to leave, if it has it."""
+    """The NoExecute taint of a lost node, if it has it."""
     for taint in node.spec.taints:
         if taint.effect == NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE):
             return taint
@@ -90,15 +90,15 @@ def given_up_at(node: ManagedNode) -> Millis | None:
 
 
 def repelled(node: ManagedNode) -> tuple[TimedTaint, ...]:
-    """What makes pods leave."""
+    """The NoExecute taints."""
     return tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
 
 
 def wanted_taints(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...]:
-    """The node's taints as they should be. Only those that conditions and cordons stand for come and go.
+    """The desired taints. Only those of conditions and cordons change.
 
-    A node that is up again is not given up any more; one that is lost in another way than before is so since it was
-    first. That a node is given up is not decided here, as it is not about one node alone.
+    A node that is ready again loses its NoExecute taint; one that is lost in another way keeps the time of the first.
+    Giving a node up is decided in `zones`.
     """
     wanted = dict.fromkeys(_wanted_keys(node))
     held: list[TimedTaint] = []
@@ -129,7 +129,7 @@ def _wanted_keys(node: ManagedNode) -> Iterator[str]:
 
 
 def _no_execute(node: ManagedNode, taint: TimedTaint, now: Millis) -> Iterator[TimedTaint]:
-    """A taint as it should be. One without a time gets one, by which it is known how long it was tolerated."""
+    """The desired form of a NoExecute taint. One without a time gets one, for tolerations."""
     report = ready_report(node)
     timed = taint if parse_time(taint.time_added) is not None else replace(taint, time_added=format_time(now))
     if taint.key not in (NOT_READY, UNREACHABLE) or report is None:
@@ -139,7 +139,7 @@ def _no_execute(node: ManagedNode, taint: TimedTaint, now: Millis) -> Iterator[T
 
 
 def with_no_execute(node: ManagedNode, now: Millis) -> tuple[TimedTaint, ...] | None:
-    """The taints of a node that is given up; None for one that is not lost."""
+    """The taints of a node that is given up; None: the node is not lost."""
     report = ready_report(node)
     key = None if report is None else LOST.get(report.status)
     if key is None:

@@ -1,17 +1,16 @@
-"""All nodes: how their zones do, and how fast nodes that are lost may be given up.
+"""All nodes: the health of zones, and how fast lost nodes may be given up.
 
-To give a node up is to put the taint NoExecute on it; its pods leave, and others are made elsewhere. One lost node is a
-node's fault; most of a zone is rather ours, or the network's between, and then its pods are better left alone:
+Giving a node up means tainting it NoExecute: its pods leave and are recreated elsewhere. One lost node is the node's
+fault. If most of a zone is lost, the fault is rather ours or the network's, and its pods are left alone:
 
     a zone                                      nodes given up
-    less than 55 % unhealthy, or at most two    0.1 a second
-    more                                        0.01 a second if it has more than 50 nodes, else none
-    all of it                                   0.1 a second: the zone is lost, and other zones are not
-    all zones                                   none, and those that were given up are taken back
+    less than 55 % unhealthy, or at most two    0.1 per second
+    more                                        0.01 per second if it has more than 50 nodes, else none
+    all of it                                   0.1 per second: the zone is lost, and others are not
+    all zones                                   none, and the taints are removed
 
-One at a time, and the next no sooner than the rate allows. When the last was given up is read off its taint, and
-remembered for as long as somebody watches; one that begins to watch counts as if a node had been given up just now, in
-every zone. So the rate is kept whoever is restarted, and how often.
+One node at a time, at the rate. The time of the last one is in its taint, and is remembered while we watch. A new
+watcher counts as if a node of every zone had just been given up, so the rate holds across restarts.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from situate.core.reconcile.objects import ObjectLister
 __all__ = ["LOOK_MS", "State", "Zone", "spacing", "state_of", "taint_lost_nodes", "zones_of"]
 
 LOOK_MS: Final[Millis] = 5 * SECOND
-"""How often to look again while lost nodes are waiting and nothing is told: that a node is heard of again is not."""
+"""The poll interval while lost nodes wait, because heartbeats are not events."""
 
 State: TypeAlias = Literal["normal", "partial", "full"]
 
@@ -51,17 +50,17 @@ State: TypeAlias = Literal["normal", "partial", "full"]
 class Zone:
     nodes: int = 0
     down: int = 0
-    """Those that are not ready, by what is stored."""
+    """Stored as not ready."""
     silent: int = 0
-    """Those that are, but were not heard of for long."""
+    """Stored as ready, but silent."""
     lost: list[ManagedNode] = field(default_factory=list)
-    """Those that may be given up, and are not yet."""
+    """Nodes that may be given up now."""
     lost_next: Millis | None = None
-    """When there may be one more of them, though nothing is told."""
+    """When the next node may be given up."""
 
 
 def taint_lost_nodes(objects: ObjectLister, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
-    """Give up at most one lost node of each zone, if it is time; take all back if everything is lost."""
+    """Give up at most one lost node per zone, if the rate allows; take all back if every node is lost."""
     result, may = ResultBuilder(), heartbeats.may_give_up_at
     nodes = objects.among(ManagedNode)
     if may is None:
@@ -87,7 +86,7 @@ def taint_lost_nodes(objects: ObjectLister, heartbeats: Heartbeats, now: Millis)
 
 
 def zones_of(nodes: Sequence[ManagedNode], heartbeats: Heartbeats, now: Millis) -> Mapping[str, Zone]:
-    """How the zones do, by name. Who has been silent for long is not healthy, whatever it said last."""
+    """The health of the zones by name. A silent node is unhealthy, whatever is stored."""
     profile, zones = heartbeats.profile, dict[str, Zone]()
     for one in nodes:
         name = zone_of(one)
@@ -108,7 +107,7 @@ def zones_of(nodes: Sequence[ManagedNode], heartbeats: Heartbeats, now: Millis) 
 
 
 def _lost_at(one: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
-    """From when on it may be given up. Who is heard of again, or was not listened to, may be about to say more."""
+    """When the node may be given up."""
     report = ready_report(one)
     if report is None or report.status not in LOST or given_up(one) is not None:
         return None
@@ -123,8 +122,8 @@ def state_of(nodes: int, unhealthy: int, profile: NodeProfile) -> State:
 
 
 def spacing(zone: Zone, profile: NodeProfile) -> Millis | None:
-    """How long there must be between two nodes of the zone that are given up; None: none may be."""
-    # That nodes are silent may only hold others up: while it is not known that a zone is lost, it is not.
+    """The time between two nodes of a zone that are given up; None: none may be."""
+    # Silence may only slow this down: a zone is not lost before that is certain.
     rates = [_rate(zone.nodes, unhealthy, profile) for unhealthy in (zone.down, zone.down + zone.silent)]
     rate = min(rates)
     return None if rate <= 0 else int(SECOND / rate)
@@ -144,7 +143,7 @@ def _give_up_one(
     if apart is None or since is None:
         return
     last = heartbeats.last_given_up(name)
-    # A taint has whole seconds: it may have been put almost a second later than it says.
+    # A taint's time has whole seconds, so it may be almost a second later.
     due = max(since, since if last is None else last + SECOND) + apart
     if due > now:
         result.requeue(due)
