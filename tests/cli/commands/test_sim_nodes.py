@@ -17,7 +17,7 @@ def sim(*arguments: str) -> Result:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worlds in which nothing goes wrong, and not for long."""
-    monkeypatch.setattr(faults, "_ABLE", ())
+    monkeypatch.setattr(faults, "KINDS", ())
 
 
 def test_a_world_prints_its_digest_and_what_was_seen(short: None) -> None:

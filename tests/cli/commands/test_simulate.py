@@ -295,7 +295,7 @@ def test_a_trace_that_goes_back_in_time_is_one_line(there: Path) -> None:
 def test_a_pod_that_is_named_twice_is_one_line(there: Path) -> None:
     Path("t.csv").write_text("time,name\n5,a\n6,a\n")
     cluster = wrote("c.yaml", node("n1"), pod("web", nodeName="n1"))
-    assert "line 3: name: pod default/a is named twice" in refused("-f", cluster, "--trace", "t.csv")
+    assert "line 3: name: duplicate pod default/a" in refused("-f", cluster, "--trace", "t.csv")
     assert "its pod default/web is already in c.yaml" in refused("-f", cluster, "-w", wrote("w.yaml", pod("web")))
     twice = refused("-f", cluster, "-w", wrote("v.yaml", pod("a"), pod("a")))
     assert twice == 'error: v.yaml: Pod a: metadata.name: Duplicate value: "a": already in v.yaml'
@@ -304,9 +304,9 @@ def test_a_pod_that_is_named_twice_is_one_line(there: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, line",
     [
-        pytest.param(["--duration", "ever"], '--duration: "ever" is no length of time', id="a duration"),
-        pytest.param(["--arrivals", "often"], '--arrivals: "often" says not how pods come', id="arrivals"),
-        pytest.param(["--until", "-5"], '--until: "-5" is no length of time', id="an end"),
+        pytest.param(["--duration", "ever"], '--duration: "ever" is not a duration', id="a duration"),
+        pytest.param(["--arrivals", "often"], '--arrivals: "often" does not set how pods arrive', id="arrivals"),
+        pytest.param(["--until", "-5"], '--until: "-5" is not a duration', id="an end"),
         pytest.param(["--pods", "5"], "--pods needs --arrivals", id="pods alone"),
         pytest.param(
             ["--arrivals", "every:1", "--pods", "5"], "there is no workload to draw pods from", id="no workload"

@@ -35,19 +35,19 @@ def test_files_without_models_and_with_a_byte_order_mark_are_read() -> None:
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("", "f:1: the heading has no column name"),
-        ("name,cpu_milli\n", "f:1: the heading has no column memory_mib"),
+        ("", "f:1: the header has no column name"),
+        ("name,cpu_milli\n", "f:1: the header has no column memory_mib"),
         (PODS, "f: no pod asks for a GPU"),
         (f"{PODS}a,1,1,0,0,,LS\n", "f: no pod asks for a GPU"),
-        (f"{PODS}a,1,1,1,1000,,LS\nb,1,1\n", "f:3: 3 columns, and the heading has 7"),
+        (f"{PODS}a,1,1,1,1000,,LS\nb,1,1\n", "f:3: 3 columns, but the header has 7"),
         (f"{PODS}a,1.5,1,1,1000,,LS\n", 'f:2: cpu_milli: "1.5" is not a whole number'),
         (f"{PODS}a,-1,1,1,1000,,LS\n", 'f:2: cpu_milli: "-1" is not a whole number'),
         (f"{PODS}a,1,{'9' * 40},1,1000,,LS\n", f'f:2: memory_mib: "{"9" * 40}" is not a whole number'),
         (f"{PODS}a,1,1,1,0,,LS\n", "f:2: gpu_milli: 0 is not from 1 to 1000"),
         (f"{PODS}a,1,1,1,1001,,LS\n", "f:2: gpu_milli: 1001 is not from 1 to 1000"),
-        (f"{PODS}a,1,1,2,500,,LS\n", "f:2: gpu_milli: a share of each of 2 GPUs: several are taken whole"),
+        (f"{PODS}a,1,1,2,500,,LS\n", "f:2: gpu_milli: a share of each of 2 GPUs: several GPUs must be whole"),
         (f"{PODS},1,1,1,500,,LS\n", "f:2: name: is empty"),
-        (f"{PODS}a,1,1,1,500,,LS\na,1,1,1,500,,LS\n", "f:3: name: a was named before"),
+        (f"{PODS}a,1,1,1,500,,LS\na,1,1,1,500,,LS\n", "f:3: name: a is a duplicate"),
         (f'{PODS}"a,1,1,1,500,,LS\n', "f:2: is not CSV: unexpected end of data"),
     ],
 )
@@ -63,7 +63,7 @@ def test_pods_that_are_wrong_are_one_line_with_the_line(text: str, said: str) ->
         (f"{NODES}a,1,1,0,T4\n", "f: no node has a GPU"),
         (f"{NODES}a,1,1,257,T4\n", "f:2: gpu: 257 is more than 256"),
         (f"{NODES}a,1,1,x,T4\n", 'f:2: gpu: "x" is not a whole number'),
-        (f"{NODES}a,1,1,1,T4\na,1,1,1,T4\n", "f:3: sn: a was named before"),
+        (f"{NODES}a,1,1,1,T4\na,1,1,1,T4\n", "f:3: sn: a is a duplicate"),
     ],
 )
 def test_nodes_that_are_wrong_are_one_line_with_the_line(text: str, said: str) -> None:

@@ -104,29 +104,27 @@ def test_a_pod_can_be_deleted_by_name_and_all_of_a_count_at_once() -> None:
         pytest.param(
             "time,name\n7,a\n# x\n3,b\n", "line 4: time: time goes back: 3 is before 7, the time of line 2", id="time"
         ),
-        pytest.param(
-            "time,name\n0,a\n1,a\n", "line 3: name: pod default/a is named twice: line 2 makes it already", id="twice"
-        ),
-        pytest.param("time,name,count\n0,a,2\n0,a-1,\n", "pod default/a-1 is named twice", id="twice by count"),
+        pytest.param("time,name\n0,a\n1,a\n", "line 3: name: duplicate pod default/a: line 2 creates it", id="twice"),
+        pytest.param("time,name,count\n0,a,2\n0,a-1,\n", "duplicate pod default/a-1", id="twice by count"),
         pytest.param(
             "time,name,cpu\n0,a,much\n",
             "line 2: spec.containers[0].resources.requests.cpu: Invalid value",
             id="quantity",
         ),
         pytest.param("time,name,cpu\n0,a,-1\n", "line 2: spec.containers[0]", id="negative"),
-        pytest.param("time,name\nsoon,a\n", 'line 2: time: "soon" is no length of time', id="no time"),
+        pytest.param("time,name\nsoon,a\n", 'line 2: time: "soon" is not a duration', id="no time"),
         pytest.param("time,name\n,a\n", "line 2: time: Required value", id="time missing"),
-        pytest.param("time,name,count\n0,a,x\n", 'line 2: count: "x" is no number', id="count"),
-        pytest.param("time,name,count\n0,a,0\n", 'line 2: count: "0" is no number', id="no pod"),
-        pytest.param("time,name,duration\n0,a,ever\n", 'line 2: duration: "ever" is no length of time', id="duration"),
-        pytest.param("time,name,priority\n0,a,1.5\n", 'line 2: priority: "1.5" is no whole number', id="priority"),
+        pytest.param("time,name,count\n0,a,x\n", 'line 2: count: "x" is not a number', id="count"),
+        pytest.param("time,name,count\n0,a,0\n", 'line 2: count: "0" is not a number', id="no pod"),
+        pytest.param("time,name,duration\n0,a,ever\n", 'line 2: duration: "ever" is not a duration', id="duration"),
+        pytest.param("time,name,priority\n0,a,1.5\n", 'line 2: priority: "1.5" is not an integer', id="priority"),
         pytest.param("time,name,labels\n0,a,web\n", 'line 2: labels: "web" is not of the form name=value', id="labels"),
         pytest.param("time,name\n0,Bad_Name\n", "line 2: name: Invalid value: ", id="name"),
         pytest.param(
             "time,name,template\n0,a,no.yaml\n", "line 2: template: no.yaml: No such file or directory", id="file"
         ),
         pytest.param(
-            "time,action,name\n0,delete,a\n", "line 2: name: deletes pod default/a, which nobody has made", id="unmade"
+            "time,action,name\n0,delete,a\n", "line 2: name: deletes pod default/a, which does not exist", id="unmade"
         ),
         pytest.param(
             "time,action,name\n0,move,a\n", 'line 2: action: "move" is neither create nor delete', id="action"
@@ -134,16 +132,16 @@ def test_a_pod_can_be_deleted_by_name_and_all_of_a_count_at_once() -> None:
         pytest.param(
             "time,name,priorityClassName\n0,a,vip\n", "line 2: priorityClassName: no PriorityClass", id="class"
         ),
-        pytest.param("name\na\n", "line 1: the first line names the columns", id="no heading"),
-        pytest.param("time,nmae\n0,a\n", 'line 1: "nmae" is no column and no resource', id="unknown column"),
-        pytest.param("time,cpu,cpu\n0,1,1\n", 'line 1: two columns are called "cpu"', id="a column twice"),
+        pytest.param("name\na\n", "line 1: the header has no column", id="no heading"),
+        pytest.param("time,nmae\n0,a\n", 'line 1: "nmae" is neither a column nor a resource', id="unknown column"),
+        pytest.param("time,cpu,cpu\n0,1,1\n", 'line 1: duplicate column "cpu"', id="a column twice"),
         pytest.param("time,name\n0\n", "line 2: 1 values under 2 headings", id="a value missing"),
         pytest.param('time,name\n0,"a\n', "line 2: not CSV", id="a quote left open"),
-        pytest.param('{"time": 0, "nmae": "a"}', "line 1: nmae: there is no such field", id="unknown field"),
+        pytest.param('{"time": 0, "nmae": "a"}', "line 1: nmae: unknown field", id="unknown field"),
         pytest.param('{"time": 0}\n{"time": ', "line 2: not JSON", id="cut off"),
         pytest.param('{"time": 0}\n[1]', "line 2: expected an object", id="no object"),
-        pytest.param('{"time": [1]}', "line 1: time: expected a text or a number", id="a list for a time"),
-        pytest.param("time,name\n", "no line in there", id="nothing but a heading"),
+        pytest.param('{"time": [1]}', "line 1: time: expected a string or a number", id="a list for a time"),
+        pytest.param("time,name\n", "the trace is empty", id="nothing but a heading"),
         pytest.param("time\0", "has NUL bytes", id="binary"),
     ],
 )
@@ -155,7 +153,7 @@ def test_what_is_wrong_is_one_line_with_the_file_and_the_line(text: str, told: s
 
 
 def test_a_pod_that_is_there_already_cannot_come() -> None:
-    assert "pod default/web is in dump.json already" in problem(
+    assert "pod default/web already exists in dump.json" in problem(
         "time,name\n0,web\n", taken={"default/web": "dump.json"}
     )
 
