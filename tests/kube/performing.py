@@ -74,7 +74,7 @@ class Counted:
         self.failures: list[str] = []
         self.drops: list[str] = []
 
-    def under_way(self, operation: str, change: int) -> None:
+    def in_flight(self, operation: str, change: int) -> None:
         self.now[operation] = self.now.get(operation, 0) + change
         self.most[operation] = max(self.most.get(operation, 0), self.now[operation])
 

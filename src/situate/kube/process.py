@@ -1,7 +1,7 @@
 """One scheduler process on a cluster: it builds the parts, elects, reloads and stops.
 
 The elector, the port and the clients live as long as the process; sessions (session.py) come and go within it, one for
-each configuration (succession.py).
+each configuration (current_session.py).
 
 Exit codes: 0 after SIGTERM or SIGINT; 1 when it loses the lease, when the engine fails (its state may be wrong), or at
 a second signal. Unusable settings raise InputError at the start.
@@ -19,6 +19,7 @@ from situate import __version__
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.current_session import CurrentSession
 from situate.kube.endpoints import Endpoints
 from situate.kube.faults import first, say_exiting, say_unexpected
 from situate.kube.fleet import Fleet
@@ -31,7 +32,6 @@ from situate.kube.settings import OWN_LEASE, DecisionPace, Loaded, Settings
 from situate.kube.shadow import ShadowReport
 from situate.kube.signals import handle_signals
 from situate.kube.status_server import StatusServer, keep_certificate_fresh
-from situate.kube.succession import Succession
 from situate.loop.election import ElectionRules, Elector, new_identity
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
@@ -89,7 +89,7 @@ class Process:
         self._lost = False
         self._reload_asked = asyncio.Event()
         self._configuration = Configuration(settings, loaded, self._check)
-        self._succession = Succession(self._guarded)
+        self._current = CurrentSession(self._guarded)
         self._stack = AsyncExitStack()
         self._serving: tuple[StatusServer, Client] | None = None
         """With the client that authenticates its users."""
@@ -98,7 +98,7 @@ class Process:
 
     @property
     def session(self) -> Session | None:
-        return self._succession.session
+        return self._current.session
 
     @property
     def config(self) -> KubeSchedulerConfiguration:
@@ -136,7 +136,7 @@ class Process:
                 _log.info("Requested to terminate, exiting" if code == OK else "Exiting")
             finally:
                 await end_tasks(*tasks)
-                await self._succession.close()
+                await self._current.close()
         if self._settings.shadow:
             said = f"{self.report.json().decode()}\n" if self._settings.shadow_json else self.report.text()
             sys.stdout.write(said)
@@ -158,7 +158,7 @@ class Process:
                     self._ended.set_exception(found)
                 return
             # A bug of ours. The engine's state may be wrong, so another process has to lead.
-            self._succession.mute()
+            self._current.mute()
             say_exiting(found)
             self.end(FAILED)
 
@@ -173,13 +173,13 @@ class Process:
                 beside.create_task(self.endpoints.look_up(*self._serving), name="authorities")
             delayed = self.delayed
             if not delayed:
-                await self._succession.begin(context, self._configuration.loaded)
+                await self._current.begin(context, self._configuration.loaded)
             if self.elector is not None:
                 await self.elector.acquire()
                 # Renewed from here on, however long it takes to list the cluster.
                 beside.create_task(self._hold(self.elector), name="election")
             if delayed:
-                await self._succession.begin(context, self._configuration.loaded)
+                await self._current.begin(context, self._configuration.loaded)
             if self.fleet is not None:
                 await self.fleet.join()
                 beside.create_task(self.fleet.run(), name="fleet")
@@ -192,14 +192,14 @@ class Process:
             return
         self.leading = True
         self.metrics.leading(self._rules.name, leads=True)
-        await self._succession.lead()
+        await self._current.lead()
 
     async def _hold(self, elector: Elector) -> None:
         """Hold the lease. Once it is lost, `may_write` is False and the performer writes nothing."""
         await elector.hold()
         self.leading, self._lost = False, True
         self.metrics.leading(self._rules.name, leads=False)
-        self._succession.mute()
+        self._current.mute()
         _log.error("Leaderelection lost")
         self.end(FAILED)
 
@@ -207,7 +207,7 @@ class Process:
         """Finish what is in flight and release the lease, unless it was lost."""
         self.stopping = True
         if not self._lost:
-            await self._succession.drain(self._drain_s)
+            await self._current.drain(self._drain_s)
         await end_tasks(going)  # or it would renew the lease while we release it
         if self.elector is not None:
             await self.elector.release()
@@ -313,7 +313,7 @@ class Process:
         if self.fleet is not None:
             self.fleet.decide_on(self._scheduler_names())
         if self._context is not None:  # else the first session will use it
-            await self._succession.swap(self._context, self._configuration.loaded)
+            await self._current.swap(self._context, self._configuration.loaded)
         _log.info("The new configuration is in use", file=str(self._settings.config_file))
 
     # -- logs ----------------------------------------------------------------------------------------------------

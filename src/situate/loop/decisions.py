@@ -17,7 +17,7 @@ _decided = _log.v(LEVEL)
 
 
 class DecisionLog:
-    """A watcher of the drive. It costs nothing at a lower verbosity."""
+    """A StepObserver. It costs nothing at a lower verbosity."""
 
     def before(self, engine: Engine, now: Millis, changes: Sequence[Change]) -> None:
         # Before the step, the ledger still has the reservation of a bind that is done, with its node.

@@ -40,7 +40,7 @@ def running_clock() -> Clock:
     return lambda: (offset_ns + time.monotonic_ns()) // 1_000_000
 
 
-class Watcher(Protocol):
+class StepObserver(Protocol):
     """Sees every step, for metrics and logs, and changes nothing. The last of several is the nearest to the step."""
 
     def before(self, engine: Engine, now: Millis, changes: Sequence[Change]) -> None: ...
@@ -68,7 +68,7 @@ class Drive:
         engine: Engine,
         journal: Journal | None = None,
         clock: Clock | None = None,
-        watchers: Sequence[Watcher] = (),
+        observers: Sequence[StepObserver] = (),
         pause_above: int = PAUSE_ABOVE,
     ) -> None:
         self.engine = engine
@@ -77,7 +77,7 @@ class Drive:
         self._performer: DrivenPerformer = _NoPerformer()
         self._journal = journal
         self._clock = clock or running_clock()
-        self._watchers = watchers
+        self._observers = observers
         self._intake: list[Change] = [Leading(False)]
         self._performs = False
         self._pause_above = pause_above
@@ -161,8 +161,8 @@ class Drive:
         self._pause_or_go_on()
         changes, self._intake = self._intake, []
         now = self._clock()
-        for watcher in self._watchers:
-            watcher.before(self.engine, now, changes)
+        for observer in self._observers:
+            observer.before(self.engine, now, changes)
         begun = time.perf_counter()
         try:
             effects = turn(self.engine, now, changes, _NO_PERFORMER, self._journal)
@@ -173,8 +173,8 @@ class Drive:
         self._check_journal()
         self.steps += 1
         self.stepped_at = now
-        for watcher in reversed(self._watchers):
-            watcher.after(self.engine, now, effects, seconds)
+        for observer in reversed(self._observers):
+            observer.after(self.engine, now, effects, seconds)
         if self._performs:
             self._performer.perform(effects)
 

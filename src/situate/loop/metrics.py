@@ -185,7 +185,7 @@ class Metrics:
         if gap is not None:
             self._histogram(table.SHADOW_GAP).add((), gap)
 
-    def under_way(self, operation: str, change: int) -> None:
+    def in_flight(self, operation: str, change: int) -> None:
         """A performer runs one more, or one less. The engine counts binds, with those that wait for a worker."""
         if operation != BINDING:
             self._counter(table.GOROUTINES).add((operation,), change)

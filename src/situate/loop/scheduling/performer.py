@@ -55,7 +55,7 @@ _log = Log(__name__)
 class PerformerMetrics(Protocol):
     """Counts what a performer does. Operations: binding, status, preemption, volumes, extender, event."""
 
-    def under_way(self, operation: str, change: int) -> None:
+    def in_flight(self, operation: str, change: int) -> None:
         """One more, or one less. Volumes and events are not counted: they wait most of their time."""
 
     def failed(self, operation: str) -> None: ...
@@ -65,7 +65,7 @@ class PerformerMetrics(Protocol):
 
 
 class _NoMetrics:
-    def under_way(self, operation: str, change: int) -> None: ...
+    def in_flight(self, operation: str, change: int) -> None: ...
 
     def failed(self, operation: str) -> None: ...
 
@@ -210,7 +210,7 @@ class Performer:
     async def _run_bind(self, work: _BindWork) -> None:
         bind = work.bind
         answer: BindDone | BindFailed | None = None
-        self._metrics.under_way("binding", 1)
+        self._metrics.in_flight("binding", 1)
         try:
             if not self._may_write():
                 answer = _refused(bind, NOT_LEADER)
@@ -224,7 +224,7 @@ class Performer:
             _log.error("A bind failed", pod=bind.pod.key, node=bind.node, err=describe_error(error))
             answer = _refused(bind, f"{RUNNING}{error!r}")
         finally:
-            self._metrics.under_way("binding", -1)
+            self._metrics.in_flight("binding", -1)
             self._answer_bind(bind, _refused(bind, STOPPING) if answer is None else answer)
 
     def _answer_bind(self, bind: Bind, answer: BindDone | BindFailed) -> None:
@@ -261,7 +261,7 @@ class Performer:
     async def _run_note(self, work: PodNote | _GroupNote) -> None:
         if not self._may_write():
             return
-        self._metrics.under_way("status", 1)
+        self._metrics.in_flight("status", 1)
         outcome = WriteOutcome.REFUSED
         try:
             if isinstance(work, PodNote):
@@ -269,7 +269,7 @@ class Performer:
             else:
                 outcome = await self._port.note_group(work.condition)
         finally:
-            self._metrics.under_way("status", -1)
+            self._metrics.in_flight("status", -1)
             if outcome is not WriteOutcome.DONE:
                 self._metrics.failed("status")
 
@@ -286,14 +286,14 @@ class Performer:
     async def _run_evict(self, work: _EvictWork) -> None:
         victim = work.evict.victim
         answer: EvictDone | EvictFailed | None = None
-        self._metrics.under_way("preemption", 1)
+        self._metrics.in_flight("preemption", 1)
         try:
             answer = await self._port.evict(work.evict) if self._may_write() else EvictFailed(victim, NOT_LEADER)
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
             _log.error("An eviction failed", pod=victim.key, err=describe_error(error))
             answer = EvictFailed(victim, repr(error))
         finally:
-            self._metrics.under_way("preemption", -1)
+            self._metrics.in_flight("preemption", -1)
             self._answer_evict(EvictFailed(victim, STOPPING) if answer is None else answer)
 
     def _answer_evict(self, answer: EvictDone | EvictFailed) -> None:
@@ -331,14 +331,14 @@ class Performer:
         self._asking[ask.ask] = asyncio.get_running_loop().create_task(self._run_ask(self._extenders, ask))
 
     async def _run_ask(self, extenders: Extenders, ask: AskExtender) -> None:
-        self._metrics.under_way("extender", 1)
+        self._metrics.in_flight("extender", 1)
         try:
             answer = await extenders.ask(ask)
         except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
             _log.error("An extender could not be called", pod=ask.pod.key, err=describe_error(error))
             answer = ExtenderSaid(ask.ask, problem=repr(error))
         finally:
-            self._metrics.under_way("extender", -1)
+            self._metrics.in_flight("extender", -1)
         self._answer_ask(answer)
 
     def _answer_ask(self, answer: ExtenderSaid) -> None:

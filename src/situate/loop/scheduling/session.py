@@ -21,7 +21,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
 from situate.loop.decisions import DecisionLog
-from situate.loop.drive import PAUSE_ABOVE, Drive, Watcher
+from situate.loop.drive import PAUSE_ABOVE, Drive, StepObserver
 from situate.loop.extenders import Extenders
 from situate.loop.journal import Journal
 from situate.loop.latencies import LatencyFiles
@@ -87,14 +87,14 @@ async def open_scheduling(
     now_ns: Callable[[], int] = time.time_ns,
     metrics: Metrics | None = None,
     journal: Journal | None = None,
-    watchers: Sequence[Watcher] = (),
     pause_above: int = PAUSE_ABOVE,
 ) -> AsyncIterator[SchedulingSession]:
     """A session that has not begun. Without a port, nothing is carried out. Raises ConfigError."""
-    steps = () if metrics is None else (_StepMetrics(metrics),)
-    drive = Drive(engine, journal, watchers=[DecisionLog(), *watchers, *steps], pause_above=pause_above)
+    observers: list[StepObserver] = [DecisionLog()]
     if metrics is not None:
+        observers.append(_StepMetrics(metrics))
         metrics.follow(engine, journal)
+    drive = Drive(engine, journal, observers=observers, pause_above=pause_above)
     performer = None
     async with AsyncExitStack() as stack:
         if port is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,6 @@ from typing import Final
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
-from situate.loop.drive import Watcher
 from situate.loop.election import Elector
 from situate.loop.journal import Journal
 from situate.loop.metrics import Metrics
@@ -90,7 +89,6 @@ async def open_scheduler(
     settings: SchedulerSettings = SchedulerSettings(),  # noqa: B008 - a value
     *,
     wall_ns: Callable[[], int] = time.time_ns,
-    watchers: Sequence[Watcher] = (),
     metrics: Metrics | None = None,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that has not begun. The registry is started, and follows that store. Raises ConfigError."""
@@ -121,6 +119,5 @@ async def open_scheduler(
         now_ns=wall_ns,
         metrics=metrics,
         journal=settings.journal,
-        watchers=watchers,
     ) as session:
         yield Scheduler(session, EngineFeed(store, registry.cache, session.drive.tell), elector)

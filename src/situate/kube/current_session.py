@@ -21,7 +21,7 @@ Guard: TypeAlias = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, Non
 """Reports whatever a session ends with."""
 
 
-class Succession:
+class CurrentSession:
     """The current session of a process."""
 
     def __init__(self, guard: Guard) -> None:
