@@ -1,1 +1,1 @@
-"""The scheduler put together: profiles from a configuration, and a whole decision about one pod."""
+"""The engine: `step(now, changes) -> effects`."""

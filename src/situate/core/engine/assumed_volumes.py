@@ -1,7 +1,6 @@
-"""Volumes that were given to pods whose bind is under way: nobody else is given them, though no object says so yet.
+"""Assumed volumes: given to pods whose bind is under way, so no other pod gets them, though no object says so yet.
 
-In the cluster such a volume names the claim that it was given to. That ends when it is seen to name one, or when the
-pod comes to nothing.
+In the cluster such a volume names its claim. That ends when the volume is seen to name one, or when the bind fails.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class AssumedVolumes:
         self._of_pod: dict[str, tuple[str, ...]] = {}
 
     def take(self, key: str, bindings: Sequence[tuple[str, str]]) -> None:
-        """A pod was given these volumes for these claims: (claim, volume)."""
+        """A pod gets these volumes for these claims: (claim, volume)."""
         storage = self._cluster.objects.storage
         namespace = key.partition("/")[0]
         for claim_name, name in bindings:
@@ -38,10 +37,10 @@ class AssumedVolumes:
         self._of_pod[key] = tuple(name for _, name in bindings)
 
     def give_back(self, key: str) -> Iterator[tuple[PersistentVolume, PersistentVolume]]:
-        """The pod came to nothing, or is gone: its volumes as they stood here, and as they were seen last."""
+        """The bind failed, or the pod is gone: its volumes as they were here, and as they were last seen."""
         for name in self._of_pod.pop(key, ()):
             if name not in self._taken or self._taken[name][0] != key:
-                continue  # it was seen to be taken; since then it may have been given to another
+                continue  # it was seen taken; since then another pod may have it
             del self._taken[name]
             taken = self._cluster.objects.storage.volumes.get(name)
             if taken is not None:
@@ -50,7 +49,7 @@ class AssumedVolumes:
                 yield taken, free
 
     def seen(self, item: NamedObject) -> NamedObject:
-        """An object as it is to be kept: a volume that is on its way to a claim, as if it were there."""
+        """The object to store: an assumed volume names its claim already."""
         if not isinstance(item, PersistentVolume) or item.metadata.name not in self._taken:
             return item
         if item.spec.claim_ref is None:

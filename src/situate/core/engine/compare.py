@@ -1,4 +1,4 @@
-"""Another scheduler's choice for a pod, held against what we find on the same cluster. Changes nothing."""
+"""Another scheduler's choice for a pod, compared with ours on the same cluster. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
 
 KEPT: Final = 64
-"""For how many classes of pods answers are kept up to date; the one that was asked for longest ago goes first."""
+"""For how many classes of pods verdicts are cached. The one that was asked for longest ago goes first."""
 
 Agreement: TypeAlias = Literal["same", "equal", "worse", "infeasible", "unknown"]
-"""Of the other's node: it is ours too; it scores as ours does; it scores less; the pod does not fit there; we cannot
-tell, because the node is not known here, an extender has a say, or a plugin failed."""
+"""Of their node: it is ours too; it scores as ours; it scores less; the pod does not fit there; we cannot tell, because
+the node is unknown, an extender has a say, or a plugin failed."""
 
 NO_SUCH_NODE: Final = "the node is not known"
 EXTENDERS: Final = "an extender has a say on the pod, and is not asked"
@@ -37,7 +37,7 @@ RULED_OUT: Final = "the pod names other nodes"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of it. Scores are there where the pod fits."""
+    """The result. There are scores if the pod fits."""
 
     agreement: Agreement
     theirs: str
@@ -54,10 +54,10 @@ class Compared:
 
     @property
     def gap(self) -> int | None:
-        """By how much their node scores less than ours."""
+        """How much less their node scores than ours."""
         if self.our_score is None or self.their_score is None:
             return None
-        return max(0, self.our_score - self.their_score)  # a node that was freed for the pod is ours whatever it scores
+        return max(0, self.our_score - self.their_score)  # a nominated node is ours whatever it scores
 
 
 class Comparer:
@@ -69,7 +69,7 @@ class Comparer:
         self._caches: dict[tuple[str, PodClass], VerdictCache] = {}
 
     def compare(self, entry: QueuedPod, theirs: str, without: Sequence[BoundPod] = ()) -> Compared:
-        """On the cluster as it is, with some bound pods gone."""
+        """On the cluster as it is, without some bound pods."""
         row = self._cluster.nodes.rows.get(theirs, NOWHERE)
         if row == NOWHERE:
             return Compared("unknown", theirs, reason=NO_SUCH_NODE)
@@ -104,7 +104,7 @@ class Comparer:
         return Compared(agreement, names[row], our_name, theirs, best)
 
     def _nominated(self, entry: QueuedPod) -> int:
-        """The node that was freed for the pod, if it fits there now: whoever decides takes that."""
+        """The nominated node, if the pod fits there now: any scheduler takes that."""
         row = self._selection.nominated_row(entry)
         return row if self._selection.fits_now(entry, row) else NOWHERE
 
@@ -130,7 +130,7 @@ class Comparer:
 
 
 def _first_text(framework: Framework, pod: PodClass, view: View, filtered: Filtered, row: int) -> str:
-    """What the first filter that refuses a node says of it, with its name."""
+    """The name and the reasons of the first filter that refuses a node."""
     if filtered.failed is not None:
         return f"{filtered.failed[0]}: {filtered.failed[1].text}"
     diagnosis = diagnose(framework.profile, pod, view, filtered)

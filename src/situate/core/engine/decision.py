@@ -1,4 +1,4 @@
-"""A whole decision about one pod, from scratch and with its reasons: for people, and to compare with others'."""
+"""A whole decision about one pod, from scratch and with its reasons: for users, and to compare with others'."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found. `post_filter` is there when nothing was feasible; `best` is empty then."""
+    """The result. If nothing is feasible, there is a `post_filter`, and `best` is empty."""
 
     filtered: Filtered
     diagnosis: Diagnosis
@@ -31,7 +31,7 @@ class Decision:
 
     @property
     def message(self) -> str:
-        """The text of the FailedScheduling event; empty where a node was found."""
+        """The text of the FailedScheduling event; empty if a node was found."""
         if self.scored is not None:
             return ""
         if self.filtered.failed is not None and self.diagnosis.node_count:
@@ -40,7 +40,7 @@ class Decision:
 
 
 def decide(framework: Framework, pod: PodClass, view: View, *, nominated_node: str = "") -> Decision:
-    """Filter, score and select; if nothing is feasible, see whom to evict."""
+    """Filter, score and select; if nothing is feasible, run PostFilter."""
     profile = framework.profile
     filtered = run_filters(profile, pod, view)
     diagnosis = diagnose(profile, pod, view, filtered)

@@ -1,4 +1,4 @@
-"""The scheduler as a function of time and what happened. Does no I/O, owns no clock, rolls no dice.
+"""The scheduler as a function of time and changes. It does no I/O, has no clock and uses no randomness.
 
     effects = engine.step(now, changes)
 
@@ -46,7 +46,7 @@ from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
 BATCH: Final = 1_024
-"""How many pods are decided in one step at most: the next changes are heard in between."""
+"""How many pods are decided in one step at most, so that the next changes are seen in between."""
 
 
 class Engine:
@@ -77,7 +77,8 @@ class Engine:
         self._arrivals = 0
         self._said: list[ExtenderSaid] = []
         self.leading = True
-        """A standby hears everything and decides nothing, so that it can take over at once: see the change Leading."""
+        """A standby follows all changes and decides nothing, so that it can take over at once: see the change
+        Leading."""
         self.paused = False
 
     @property
@@ -86,26 +87,26 @@ class Engine:
         return self._profiles
 
     def step(self, now: Millis, changes: Sequence[Change]) -> list[Effect]:
-        """Hear what happened, decide what is due, and say what somebody must now do."""
+        """Take in what happened, decide what is due, and return what has to be done."""
         self.cycle.begin(now)
-        # 1. Fold what happened into the cluster, the queue and the ledger.
+        # 1. Fold the changes into the cluster, the queue and the reservations.
         for change in changes:
             self._fold(change, now)
-        # What extenders said may settle where pods go: that is done when all that was seen is known.
+        # Answers of extenders may decide where pods go, so they come after all that was seen.
         said, self._said = self._said, []
         for answer in said:
             self.cycle.answered(answer)
-        # 2. Carry on what was waiting for its time: binds and evictions to be tried again, promises that ran out.
+        # 2. Handle what is due: binds and evictions to retry, nominations that ran out.
         self.cycle.due_timers()
         if not self.leading:
             self._wake(now)
             self.queue.prune()
             return self.cycle.end()
         self.cycle.review_gangs()
-        # 3. Wake the parked pods that all this may help.
+        # 3. Wake the unschedulable pods that all this may help.
         self._wake(now)
         self.queue.flush(now)
-        # 4. Take the due pods, in order, up to the batch limit; place each, or say why not.
+        # 4. Decide on the due pods, in order, up to the batch limit.
         for _ in range(0 if self.paused else self._batch):
             entry = self.queue.pop(now)
             if entry is None:
@@ -113,7 +114,7 @@ class Engine:
             self.cycle.decide(entry)
             if self.state.events:
                 self._wake(now)
-        # 5. Return what somebody must now do.
+        # 5. Return what has to be done.
         return self.cycle.end()
 
     def next_due_ms(self, now: Millis) -> Millis | None:
@@ -160,7 +161,7 @@ class Engine:
         key = ref.key
         known = self.state.known_uid(key)
         if known is not None and known != ref.uid:
-            # Another pod of the same name: the one that we knew is gone, whether or not we were told.
+            # Another pod of the same name: the one that we knew is gone, whether or not we saw it leave.
             self._pod_gone(PodRef(ref.namespace, ref.name, known))
         if pod.spec.node_name:
             self._bound_seen(pod, ref)
@@ -174,7 +175,7 @@ class Engine:
             self.state.gangs.note(pod)
 
     def _bound_seen(self, pod: Pod, ref: PodRef) -> None:
-        """Bound, by us or by somebody else; or finished, and then it holds nothing any more."""
+        """Bound, by us or by another scheduler; or finished, and then it holds nothing any more."""
         key = ref.key
         before = self.cluster.counted(key)
         self.cycle.confirm(key, pod.spec.node_name)
@@ -202,9 +203,9 @@ class Engine:
         entry.pod, entry.kind = pod, kind
         self.cycle.waiting_changed(entry)
         if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED) and pod.metadata.deletion_timestamp is not None:
-            self.cycle.leave(ref.key)  # nobody can bind it any more, so others may have its room at once
+            self.cycle.leave(ref.key)  # it cannot be bound any more, so others may have its room at once
         elif entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
-            self.state.event_count += before is not kind  # it is decided as it is now, if it comes back at all
+            self.state.event_count += before is not kind  # if it is decided again, then as it is now
         elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
         elif gated:
@@ -213,7 +214,7 @@ class Engine:
             self.queue.changed(entry, now, worth=self._worth_own_change(entry, before))
 
     def _worth_own_change(self, entry: QueuedPod, before: PodClass) -> bool:
-        """Whether a change of a refused pod itself could make it fit. What extenders read of a pod is not known."""
+        """Whether a change of a refused pod itself could make it fit. It is not known what extenders read of a pod."""
         if EXTENDER in entry.unschedulable_plugins:
             return True
         events = own_events(before, entry.kind, self.cluster.objects)
@@ -224,7 +225,7 @@ class Engine:
 
     def _pod_gone(self, ref: PodRef) -> None:
         if self.state.known_uid(ref.key) not in (None, ref.uid):
-            return  # old news: a younger pod has this name
+            return  # outdated: a younger pod has this name
         self.cycle.leave(ref.key)
         self._bound_gone(ref)
         self.state.gangs.drop(ref.key)
@@ -256,7 +257,7 @@ class Engine:
     # -- waking --------------------------------------------------------------------------------------------------
 
     def _wake(self, now: Millis) -> None:
-        """Wake the parked pods that what happened may help; and remember it for those that are being decided."""
+        """Wake the unschedulable pods that events may help; and count the events for pods that are in flight."""
         events, self.state.events = self.state.events, []
         self.state.event_count += len(events)
         if not events:

@@ -1,4 +1,4 @@
-"""Profiles from a configuration: the built-in plugins by the table, those of others by the classes handed in."""
+"""Frameworks from a configuration: the built-in plugins by the table, out-of-tree ones by their classes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from situate.core.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from situate.core.preempt.options import PreemptionOptions
 
 LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
-"""The filters of ours that turn pods away before nodes are looked at; without preFilter, they do so node by node."""
+"""Filters of ours that turn pods away at preFilter; without that extension point, they do so node by node."""
 
 
 ASKED_AT: Final = ("filter", "score", "preFilter", "reserve")
-"""The extension points at which a plugin of ours, or of others, may have to be asked something."""
+"""The extension points at which a plugin may be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """All that framework for one scheduler name takes: its plugins, and how it preempts."""
+    """All that decisions for one scheduler name take: its plugins, and how it preempts."""
 
     profile: Profile
     preemption: PreemptionOptions
@@ -43,7 +43,7 @@ class Framework:
 def build_frameworks(
     config: KubeSchedulerConfiguration, others: Mapping[str, type] | None = None
 ) -> dict[str, Framework]:
-    """By scheduler name. `others` are plugin classes that are not ours, under the names the configuration uses."""
+    """By scheduler name. `others` are out-of-tree plugin classes, under the names the configuration uses."""
     others = others or {}
     known = {**BUILT_IN_POINTS, **{name: points_of(kind) for name, kind in others.items()}}
     extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
@@ -52,12 +52,12 @@ def build_frameworks(
 
 
 def default_framework() -> Framework:
-    """What decides where nobody configured anything."""
+    """The framework of the default configuration."""
     return next(iter(build_frameworks(default_configuration()).values()))
 
 
 def points_of(kind: type) -> frozenset[str]:
-    """The extension points that a plugin class of others implements, by the methods that it has."""
+    """The extension points that an out-of-tree plugin class implements, by its methods."""
     points = set()
     if hasattr(kind, "check") or hasattr(kind, "check_one"):
         points |= {"preFilter", "filter"}
@@ -116,13 +116,13 @@ def _for_extenders(framework: Framework) -> Framework:
 
 
 def _sampling(resolved: ResolvedProfile) -> Sampling:
-    """A sample that the profile asks for goes before a percentage that the whole configuration does."""
+    """A sample in the profile overrides a percentage in the configuration."""
     percentage = 0 if resolved.node_sample else resolved.percentage_of_nodes_to_score
     return Sampling(resolved.node_sample, percentage) if resolved.node_sample or percentage else ALL_NODES
 
 
 def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> tuple[Filter, ...]:
-    """The filters; last, for what they say before nodes are looked at, those that are enabled at preFilter alone."""
+    """The filters; after them, for what they do at preFilter, those that are enabled there only."""
     asked: list[Filter] = []
     for name in resolved.points["filter"]:
         if (plugin := filters.get(name)) is not None:
@@ -135,7 +135,7 @@ def _asked(resolved: ResolvedProfile, filters: Mapping[str, Filter | None]) -> t
 
 
 def _nobody_left_out(resolved: ResolvedProfile, others: Mapping[str, type]) -> None:
-    """`check` runs at filter and `score` at score: enabled elsewhere alone, a plugin of others would never be asked."""
+    """`check` runs at filter and `score` at score. Enabled elsewhere only, an out-of-tree plugin would never run."""
     for at, runs in (("preFilter", "filter"), ("preScore", "score")):
         for name in resolved.points[at]:
             if name in others and name not in resolved.points[runs]:
@@ -143,6 +143,7 @@ def _nobody_left_out(resolved: ResolvedProfile, others: Mapping[str, type]) -> N
 
 
 def _before_nodes(resolved: ResolvedProfile, others: Mapping[str, type]) -> tuple[str, ...]:
-    """Who may turn a pod away before any node is looked at. One `check` of others does both, wherever it is enabled."""
+    """The plugins that may turn a pod away before any node is filtered. One `check` of an out-of-tree plugin does
+    both."""
     named = resolved.points["preFilter"]
     return (*named, *(name for name in resolved.points["filter"] if name in others and name not in named))

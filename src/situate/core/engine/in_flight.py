@@ -1,6 +1,6 @@
-"""What the engine has decided and the world has not confirmed yet: reservations, nominations, evictions.
+"""What the engine has decided and not seen confirmed yet: reservations, nominations, evictions.
 
-Each entry ends by a change that confirms or undoes it, or by a deadline; none lives for ever.
+Each ends by a change that confirms or undoes it, or by a deadline.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.classes import PodClass
 
 NOMINATION_LIMIT_MS: Final = 5 * 60 * 1_000
-"""How long a pod holds the node that is being freed for it, if its victims do not go."""
+"""How long a node is nominated for a pod, if its victims do not leave."""
 MOVES_LIMIT: Final = 1 << 12
-"""How many moves of nominations are remembered; a reader further behind starts from scratch."""
+"""How many changes of nominations are remembered; a reader further behind starts from scratch."""
 
 
 @dataclass(eq=False, slots=True)
@@ -25,23 +25,23 @@ class Reservation:
     entry: QueuedPod
     node: str
     attempt: int
-    """The pod's attempt, another one after each failure that was told; an answer to an earlier one is old news."""
+    """The pod's attempt: another one after each reported failure. Answers to earlier attempts are ignored."""
     since_ms: Millis = 0
     asked_ms: Millis = 0
-    """When the world was last asked for something, a bind or volumes."""
+    """When a bind or volumes were last asked for."""
     tries: int = 1
     """How often this bind has been asked for."""
     asked: bool = False
     """A bind was asked for, and has not been answered."""
     volumes_pending: bool = False
     binder_ignored: bool = False
-    """The extender that binds such pods failed and may be ignored: it is bound as other pods are."""
+    """The ignorable extender that binds such pods failed: the pod is bound without it."""
     done: bool = False
-    """The world said that the bind was carried out; the pod has not been seen bound yet."""
+    """The bind was carried out; the pod has not been seen bound yet."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """What is written on the pod with the bind."""
+    """What the bind writes on the pod."""
     timer: int = 0
-    """The number of the timer that was last set for it. Others of this pod's name may have been set for another pod."""
+    """The number of the last timer for it. Other timers under this name may be for another pod."""
 
 
 @dataclass(eq=False, slots=True)
@@ -57,7 +57,7 @@ class Nomination:
 
 @dataclass(eq=False, slots=True)
 class Eviction:
-    """A victim that was asked to leave. It is asked once; again only if that failed."""
+    """A victim that is being evicted. The eviction is asked for once; again only if that failed."""
 
     victim: PodRef
     node: str
@@ -67,14 +67,14 @@ class Eviction:
 
 
 class Nominations:
-    """Who was promised which node."""
+    """Which node is nominated for which pod."""
 
     def __init__(self) -> None:
         self._by_pod: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Nomination]] = {}
         self._version = 0
         self._moves: list[tuple[Nomination, bool]] = []
-        """Each with whether it was made or ended, in order."""
+        """In order, each with whether it was made or ended."""
         self._moves_base = 0
         """How many were forgotten before the first in the list."""
 

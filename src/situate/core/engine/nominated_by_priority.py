@@ -1,4 +1,4 @@
-"""The promises of nodes as pods see them: for each priority, who stands where, kept up as promises come and go."""
+"""The nominated pods as waiting pods see them, by priority, kept up to date as nominations come and go."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.cluster import Cluster
 
 PRIORITIES: Final = 16
-"""For how many priorities the promises are kept summed up; the one that was asked for longest ago goes first."""
+"""For how many priorities the sums are kept. The one that was asked for longest ago goes first."""
 
 
 class NominatedByPriority:
-    """What every waiting pod sees of the nominations: those of its priority or above, but its own."""
+    """What a waiting pod sees of the nominations: those of its priority or above, except its own."""
 
     __slots__ = ("_by_priority", "_cluster", "_nominations")
 
@@ -24,7 +24,7 @@ class NominatedByPriority:
         self._by_priority: dict[int, _Kept] = {}
 
     def seen_by(self, entry: QueuedPod) -> NominatedPods:
-        """Right until the next promise, and not to be changed."""
+        """Valid until the next nomination, and read-only."""
         if not len(self._nominations):
             return NO_NOMINATED_PODS
         kept = self._by_priority.pop(entry.priority, None)
@@ -38,7 +38,7 @@ class NominatedByPriority:
 
 
 class _Kept:
-    """The promises to pods of a priority or above."""
+    """The nominated pods of a priority or above."""
 
     __slots__ = ("_epoch", "_position", "_priority", "_rows", "nominated")
 
@@ -47,7 +47,7 @@ class _Kept:
         self._epoch = -1
         self._position = 0
         self._rows: dict[Nomination, int] = {}
-        """Where each stands; one whose node is not here stands nowhere."""
+        """The row of each, if its node is here."""
         self.nominated = NO_NOMINATED_PODS
 
     def catch_up(self, cluster: Cluster, nominations: Nominations) -> None:

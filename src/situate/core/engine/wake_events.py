@@ -1,4 +1,4 @@
-"""Changes told as wake-ups: what a parked pod may have waited for."""
+"""Changes as wake events: what an unschedulable pod may wait for."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DELETED: Final[Mapping[type, Wake]] = MappingProxyType(
         **WORKLOADS,
     }
 )
-"""What is in none of these tables helps nobody: a budget binds preemption alone, and there it is not binding."""
+"""A change that is in none of these tables helps no pod: a budget only limits preemption, and does not bind it."""
 
 Counted: TypeAlias = tuple[PodClass, str, bool]
 """A pod that is counted on a node: its class, the node, and whether it is being deleted."""
@@ -74,7 +74,7 @@ Counted: TypeAlias = tuple[PodClass, str, bool]
 
 
 def node_events(before: Node | None, after: Node, resources: Vocab) -> Iterator[WakeEvent]:
-    """A node that came is one event; one that changed, an event for each way in which it did."""
+    """A new node is one event; a changed one, an event for each aspect that changed."""
     if before is None:
         yield WakeEvent(Wake.NODE_ADDED, node=after, room=_room(after, resources))
         return
@@ -90,7 +90,7 @@ def node_events(before: Node | None, after: Node, resources: Vocab) -> Iterator[
 
 
 def _room(node: Node, resources: Vocab) -> dict[int, int]:
-    """What a node can give, by the column of each resource."""
+    """What a node can allocate, by resource column."""
     room = allocatable(node)
     return {
         CPU: room.milli_cpu,
@@ -102,7 +102,7 @@ def _room(node: Node, resources: Vocab) -> dict[int, int]:
 
 
 def node_left(node: Node, kinds: Iterable[PodClass], objects: ObjectTable) -> Iterator[WakeEvent]:
-    """A node left, and with it the pods on it: nobody counts them any more, though they have not been seen to go."""
+    """A node left, and with it its pods: they do not count any more, though they were not seen to leave."""
     yield WakeEvent(Wake.NODE_DELETED, node_before=node, node_name=node.metadata.name, objects=objects)
     for kind in dict.fromkeys(kinds):
         yield pod_left(kind, "", objects)
@@ -120,12 +120,12 @@ def pod_left(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
 
 
 def nomination_ended(kind: PodClass, node: str, objects: ObjectTable) -> WakeEvent:
-    """A node is no longer held for a pod. To pods that it does not outrank, that is as if the pod had left it."""
+    """A nomination ended. For pods that it did not outrank, that is as if the pod had left the node."""
     return WakeEvent(Wake.POD_DELETED, pod=kind, node_name=node, up_to=kind.priority, objects=objects)
 
 
 def bound_pod_events(before: Counted | None, after: Counted | None, objects: ObjectTable) -> Iterator[WakeEvent]:
-    """A pod came to a node, left one, or changed there; changed in what cannot be changed, it is another pod."""
+    """A pod came to a node, left one, or changed there. If an immutable field changed, it is another pod."""
     if before is not None and (after is None or before[1] != after[1] or _holds(before[0]) != _holds(after[0])):
         yield pod_left(before[0], before[1], objects)
         before = None
@@ -140,7 +140,7 @@ def bound_pod_events(before: Counted | None, after: Counted | None, objects: Obj
 def _changed_in_place(
     before: PodClass, after: PodClass, node: str, objects: ObjectTable, *, starts_to_leave: bool
 ) -> Iterator[WakeEvent]:
-    """A bound pod changed its labels, or asks for less than it did, or is being deleted."""
+    """A bound pod changed its labels, requests less than it did, or is being deleted."""
     if before.labels != after.labels:
         yield WakeEvent(Wake.POD_LABEL, pod=after, pod_before=before, node_name=node, objects=objects)
     if _less(dict(before.takes), dict(after.takes)):
@@ -150,14 +150,14 @@ def _changed_in_place(
 
 
 def _holds(pod: PodClass) -> tuple[object, ...]:
-    """What a bound pod keeps from others for as long as it is there."""
+    """What a bound pod keeps from others as long as it is there."""
     return pod.host_ports, pod.spec.volumes, [term for term in pod.terms if not term.weight]
 
 
 def own_events(before: PodClass, after: PodClass, objects: ObjectTable) -> list[WakeEvent] | None:
-    """A waiting pod changed, and it alone is told: in which ways; None if in one that no plugin need be asked about.
+    """A waiting pod changed: the events for this pod alone; None if no plugin need be asked whether that helps.
 
-    Kubernetes lets little of a waiting pod be changed: labels, more tolerations, images.
+    Kubernetes lets little of a waiting pod change: labels, added tolerations, images.
     """
     if _demands(before) != _demands(after):
         return None
@@ -172,7 +172,7 @@ def own_events(before: PodClass, after: PodClass, objects: ObjectTable) -> list[
 
 
 def _demands(pod: PodClass) -> tuple[object, ...]:
-    """What else of a waiting pod filters read, and what its place in the queue and its right to preempt follow from."""
+    """What else filters read of a waiting pod, and what its order in the queue and its right to preempt depend on."""
     spec = pod.spec
     needs = (spec.host_network, spec.host_users, spec.resource_claims, spec.priority, spec.preemption_policy)
     rules = [container.restart_policy_rules for container in (*spec.containers, *spec.init_containers)]
@@ -190,14 +190,14 @@ def _less(before: Mapping[int, int], after: Mapping[int, int]) -> bool:
 
 
 def object_events(before: NamedObject | None, after: NamedObject | None, objects: ObjectTable) -> Iterator[WakeEvent]:
-    """An object came (there was none before), changed, or left (there is none after)."""
+    """An object was added (no `before`), changed, or was deleted (no `after`)."""
     item = before if after is None else after
     if isinstance(item, Namespace):
         if _labels(before) != _labels(after):
             yield WakeEvent(Wake.NAMESPACE_LABEL, item=item, item_before=before, objects=objects)
         return
     if isinstance(before, VolumeAttachment) and isinstance(after, VolumeAttachment):
-        if before.spec != after.spec:  # it cannot be changed, so this is another: the one that we knew is gone
+        if before.spec != after.spec:  # it is immutable, so this is another: the one that we knew is gone
             yield WakeEvent(Wake.VOLUME_ATTACHMENT_DELETED, item=before, objects=objects)
         return
     kinds = DELETED if after is None else ADDED if before is None else UPDATED

@@ -1,5 +1,5 @@
-"""Several schedulers on one cluster: who is there, whose each pod is, and what each of them is told. Pure.
+"""Several schedulers on one cluster: the members of the fleet, and the share of pods and nodes of each.
 
-Nothing here is for safety: two members that differ about who is there may both decide on a pod, and the bind, which is
-guarded by the server, lets one of them through. It is so that they seldom do, and so that no pod is nobody's.
+Nothing here is for safety: two members that disagree about the membership may both decide on a pod, and the bind, which
+the server guards, lets one of them through. This makes that rare, and makes sure that every pod has an owner.
 """

@@ -1,7 +1,7 @@
-"""Who is in a fleet: members that were heard of, each alive for as long as its lease says after the last word of it.
+"""The members of a fleet: each is alive for the duration of its lease after the lease last changed.
 
-Time is the listener's own, and comes as an argument: a member's clock may be another, so what counts is when its lease
-was last seen to change, not what is written in it.
+Time is the observer's own, and comes as an argument. Members' clocks may differ, so what counts is when a lease was
+last seen to change, not the time that it states.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class FleetMember:
 
     name: str
     schedulers: tuple[str, ...] = ()
-    """Of which schedulerName it decides on pods; none: of any."""
+    """The schedulerNames that it decides for; none: all."""
 
     def decides(self, scheduler: str) -> bool:
         return not self.schedulers or scheduler in self.schedulers
@@ -27,7 +27,7 @@ class FleetMember:
 class _Sighting:
     member: FleetMember
     word: str
-    """What its lease said. The same again is no sign of life."""
+    """The content of its lease. The same again is no sign of life."""
     since: float
     lease_s: float
 
@@ -37,28 +37,28 @@ class _Sighting:
 
 
 class Roster:
-    """All members that one of them knows of. It is always there itself."""
+    """The members that one of them knows, itself included."""
 
     def __init__(self, me: FleetMember) -> None:
         self._me = me
         self._seen: dict[str, _Sighting] = {}
 
     def be(self, me: FleetMember) -> None:
-        """What we say of ourselves is another now."""
+        """Change our own entry."""
         self._me = me
 
     def seen(self, member: FleetMember, word: str, lease_s: float, now: float) -> None:
-        """The lease of a member was read: this is what it says."""
+        """The lease of a member was read."""
         known = self._seen.get(member.name)
         since = known.since if known is not None and known.word == word else now
         self._seen[member.name] = _Sighting(member, word, since, lease_s)
 
     def gone(self, name: str) -> None:
-        """A member took its leave."""
+        """A member released its lease."""
         self._seen.pop(name, None)
 
     def only(self, names: frozenset[str]) -> None:
-        """These are all that there are: whoever is not among them took its leave unseen."""
+        """These are all members: others left unnoticed."""
         self._seen = {name: one for name, one in self._seen.items() if name in names}
 
     def live(self, now: float) -> tuple[FleetMember, ...]:
@@ -67,11 +67,11 @@ class Roster:
         return tuple(sorted((self._me, *others)))
 
     def next_end(self, now: float) -> float | None:
-        """When the next lease runs out, if nothing is heard until then."""
+        """When the next lease expires, if nothing changes until then."""
         return min((one.until for one in self._seen.values() if now < one.until), default=None)
 
     def long_dead(self, now: float, times: float) -> list[str]:
-        """Members that were not heard of for so many times their lease."""
+        """The members whose lease expired this many lease durations ago."""
         return sorted(
             name for name, one in self._seen.items() if name != self._me.name and now >= one.since + one.lease_s * times
         )

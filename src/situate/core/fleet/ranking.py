@@ -1,7 +1,7 @@
-"""Whose a pod is: rendezvous hashing. Everybody who knows the same members comes to the same answer.
+"""Which member owns a pod: rendezvous hashing. Members that know the same membership agree.
 
-Each member has a number for each key, and the highest has it. When a member goes, only its keys go, each to whoever has
-the next number; when one comes, it takes from each of the others alike.
+Each member has a number for each key, and the highest owns the key. When a member leaves, only its keys move, each to
+the next number; when one joins, it takes the same share from each of the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def number(one: str, key: str) -> int:
 
 
 def ranked(key: str, names: Iterable[str]) -> list[str]:
-    """Whose a key is, whose it would be without them, and so on."""
+    """The members in the order in which they own a key: the owner, who would be without it, and so on."""
     return sorted(names, key=lambda name: (-number(name, key), name))
 
 
@@ -41,10 +41,10 @@ def weighed(key: str, weights: Mapping[str, int]) -> list[str]:
 
 
 def key_of(pod: Pod) -> str:
-    """Pods of one key are decided by one member.
+    """Pods with the same key have the same owner.
 
-    A gang is decided whole. Pods of one workload that have rules about other pods are mostly about each other, and two
-    members that place two of them at once would not see that they are too near.
+    A gang is decided as a whole. Pods of one workload with rules about other pods mostly have rules about each other,
+    and two members that place two of them at once would not see that they are too near.
     """
     gang = gang_of(pod)
     if gang is not None:
@@ -62,8 +62,8 @@ def _has_rules(pod: Pod) -> bool:
 
 
 def pools_dealt(pools: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Who has the nodes of each pool. Nobody has more pools than their share, and nobody has none: where there are
-    more members than pools, several have the same one."""
+    """The owners of each pool. Pools are spread evenly, and every member has at least one: if there are more members
+    than pools, several share one."""
     if not pools or not names:
         return dict.fromkeys(pools, ())
     if len(pools) >= len(names):
@@ -73,7 +73,7 @@ def pools_dealt(pools: Sequence[str], names: Sequence[str]) -> dict[str, tuple[s
 
 
 def _dealt(cards: Sequence[str], hands: Sequence[str]) -> dict[str, str]:
-    """Each card to the hand that it likes best and that is not full; and no hand is full before it must be."""
+    """Deal each card to the hand that ranks first for it and is not full. Hands fill evenly."""
     found: dict[str, str] = {}
     least, extra = divmod(len(cards), len(hands))
     held = dict.fromkeys(sorted(hands), 0)

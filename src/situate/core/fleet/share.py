@@ -1,14 +1,14 @@
-"""A member's share: what it is told of all that happens, so that it decides what is its own and sees what it must.
+"""A member's share: the part of all changes that its engine sees, so that it decides only on its own pods.
 
-    everything that is seen ──► Share ──► the engine
+    all changes ──► Share ──► the engine
 
-- A pod that waits is told to whom it belongs. Others keep it at hand, and are told it when it becomes theirs.
-- A pod that waits in vain is not its owner's alone for ever. Without pools, the next in line has it, too, after
-  STALE_MS. With pools, whoever has it sees only a part of the nodes: once it was told that it fits nowhere, the next in
-  line have it, too, one every SPREAD_MS, until all have. Whoever finds room first binds it; the others hear of that.
-- With a pool label, a member is told of the nodes of its own pools, and of the pods on them.
+- The engine of a pod's owner sees a waiting pod. Other members keep it, and show it when it becomes theirs.
+- A pod that stays unscheduled is tried by other members too. Without pools, the next in line tries it after STALE_MS.
+  With pools, its owner sees only some of the nodes: once the pod was found unschedulable, the next in line try it too,
+  one every SPREAD_MS. The first that finds room binds it, and the others see that.
+- With a pool label, a member sees the nodes of its own pools, and the pods on them.
 
-Only what somebody else must not repeat is said by one alone: `speaks_for`.
+Of several members that try a pod, only one reports about it: `speaks_for`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from situate.core.model.pod import Pod
 __all__ = ["SPREAD_MS", "STALE_MS", "Share"]
 
 STALE_MS: Final = 5 * 60_000
-"""After so long a pod that its owner has not placed is tried by the next in line, too: as long as an unschedulable pod
-waits before it is tried again for no reason. An owner that is alive and does not get to it is not expected."""
+"""After this time the next in line tries a pod that its owner has not placed, too: as long as an unschedulable pod
+waits before it is tried again for no reason. A live owner should get to it sooner."""
 SPREAD_MS: Final = 1_000
-"""How long after a pod was told that it fits nowhere in its owner's pools each of the next in line has it, too."""
+"""How long after a pod was found unschedulable in its owner's pools each of the next in line tries it, too."""
 FINISHED: Final = ("Succeeded", "Failed")
 UNSCHEDULABLE: Final = "Unschedulable"
 
@@ -44,16 +44,16 @@ class _Waiting:
     ref: PodRef
     since_ms: Millis
     rank: int | None = None
-    """How many are before us in its line; None: it is no business of ours."""
+    """How many members are before us in its line; None: we are not in it."""
     told: bool = False
     refused_ms: Millis | None = None
 
 
 class Share:
-    """Of one member. Changes in, changes out; nothing is decided here."""
+    """Of one member. Changes in, changes out; this decides nothing."""
 
     def __init__(self, me: str, pool_label: str = "", may_withdraw: Callable[[str], bool] = lambda _key: True) -> None:
-        """`may_withdraw` says of a pod, by namespace/name, whether nothing is under way for it."""
+        """`may_withdraw`: whether nothing is under way for a pod, by namespace/name."""
         self._me = me
         self._label = pool_label
         self._may_withdraw = may_withdraw
@@ -76,23 +76,23 @@ class Share:
 
     @property
     def pools(self) -> list[str]:
-        """Whose nodes we are told of."""
+        """The pools whose nodes we see."""
         return sorted(pool for pool, names in self._dealt.items() if self._me in names)
 
     @property
     def elsewhere(self) -> int:
-        """How many pods wait for somebody else."""
+        """How many waiting pods other members own."""
         return sum(not one.told for one in self._waiting.values())
 
     def speaks_for(self, key: str) -> bool:
-        """Whether what is to be said about a pod, by namespace/name, is ours to say."""
+        """Whether this member reports about a pod, by namespace/name."""
         entry = self._waiting.get(key)
         return entry is None or not entry.rank
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def take(self, changes: Sequence[Change], now: Millis) -> list[Change]:
-        """What was seen: what of it the engine is told."""
+        """The part of the changes that the engine sees."""
         told: list[Change] = []
         for change in changes:
             match change:
@@ -119,7 +119,7 @@ class Share:
         return told
 
     def due(self, now: Millis) -> list[Change]:
-        """Pods that have waited long enough for others."""
+        """Pods that have waited long enough for other members."""
         told: list[Change] = []
         while self._due and self._due[0][0] <= now:
             _, _, key = heappop(self._due)
@@ -205,7 +205,7 @@ class Share:
         return line.index(self._me) if self._me in line else None
 
     def _line(self, pod: Pod) -> list[str]:
-        """Who has a pod, first to last."""
+        """The members in line for a pod, its owner first."""
         key, scheduler = key_of(pod), pod.spec.scheduler_name
         able = [one.name for one in self._members if one.decides(scheduler)]
         if not self._label or not self._pools:
@@ -213,7 +213,7 @@ class Share:
         line: dict[str, None] = {}
         for pool in self._pools_for(pod, key):
             line.update(dict.fromkeys(name for name in ranked(key, self._dealt.get(pool, ())) if name in able))
-        # Whose pools nobody able has: somebody must say why it waits.
+        # If no able member has its pools, one must still report why it waits.
         return list(line) or ranked(key, able)
 
     # -- pools -------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class Share:
             self._rank_all(now, told)
 
     def _deal(self) -> list[Change]:
-        """Deal the pools out anew. What comes is told with its pods; what goes, after them."""
+        """Deal the pools again. Added nodes come before their pods, removed ones after them."""
         before = self._dealt
         self._dealt = pools_dealt(sorted(self._pools), [one.name for one in self._members])
         told: list[Change] = []
@@ -277,7 +277,7 @@ class Share:
         return told
 
     def _bound_seen(self, change: PodSeen, ref: PodRef, told: list[Change], *, waited: bool) -> None:
-        """A pod that has a node, or had one and is over."""
+        """A pod that has a node, or had one and has finished."""
         pod, key = change.pod, ref.key
         node = "" if pod.status.phase in FINISHED else pod.spec.node_name
         if self._node_of.get(key) != node:
@@ -303,7 +303,7 @@ def _ref(pod: Pod) -> PodRef:
 
 
 def _was_refused(pod: Pod) -> bool:
-    """Whether somebody has said that it fits nowhere."""
+    """Whether a scheduler found it unschedulable."""
     return any(
         one.type == "PodScheduled" and one.status == "False" and one.reason == UNSCHEDULABLE
         for one in pod.status.conditions

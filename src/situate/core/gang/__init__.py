@@ -1,1 +1,1 @@
-"""Gangs: pods that are placed together or not at all. It plans on overlays; it binds and evicts nobody."""
+"""Gangs: pods that are placed together or not at all. This plans on overlays; it binds and evicts nothing."""

@@ -1,6 +1,6 @@
-"""A draft: the cluster as it would be with some pods more and some less. Nothing of it is undone: it is let go of.
+"""A draft: the cluster with some pods added and some removed. It is never undone, only discarded.
 
-Whoever keeps answers about a draft reads in `moves` what has moved since they were given.
+Cached verdicts on a draft find in `moves` what has changed since they were computed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Draft:
         self._cluster = cluster
         self._put: list[tuple[PodClass, int]] = []
         self._given: list[str] = []
-        """The devices that those were given; empty text where none or not known."""
+        """The devices that they were given; empty where none or not known."""
         self._gone: dict[int, BoundPod] = {}
         self._here: dict[int, list[tuple[PodClass, int, str]]] = {}
         self._gone_from: dict[int, list[BoundPod]] = {}
         self.moves: list[tuple[PodClass, int]] = []
-        """The class and the node row of each pod that was put or taken off, in order."""
+        """The class and the node row of each pod that was added or removed, in order."""
 
     def copy(self) -> Draft:
         made = Draft(self._cluster)
@@ -46,7 +46,7 @@ class Draft:
         self.moves.append((kind, row))
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
-        """Pods that are bound in the cluster; those of them that were not off already."""
+        """Remove bound pods; returns those that were not removed already."""
         new = list({pod.row: pod for pod in pods if pod.row not in self._gone}.values())
         for pod in new:
             self._gone[pod.row] = pod
@@ -59,7 +59,7 @@ class Draft:
         return View(self._cluster).without(list(self._gone.values())).plus(self._put, self._given)
 
     def load_at(self, row: int) -> View:
-        """One row, right in what is bound there and in nothing else that a draft moves."""
+        """One row, correct only in what is bound there."""
         here = View(self._cluster, row=row)
         gone = self._gone_from.get(row)
         if gone:

@@ -1,8 +1,8 @@
-"""What filters and scorers say of one class of pods on a draft, kept right as the draft grows.
+"""The verdicts on one class of pods on a draft, kept up to date as the draft grows.
 
-The same idea as the standing answers of `place`, on an overlay: after a pod was put on a node, a plugin that reads the
-load of single rows is asked about that row alone; one that reads more, only if the pod counts in what it read. The
-result is the same as asking every plugin about the whole draft again; the tests compare them.
+This is the verdict cache of `place` for an overlay. After a pod was added to a node, a plugin that reads the load of
+single rows judges that row only; another is asked again only if the pod counts in what it read. The result is the same
+as asking every plugin about the whole draft again; the tests compare them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ONE_ROW: Mask = np.ones(1, np.bool_)
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What an answer was computed from."""
+    """What a verdict depends on."""
 
     bits: int
     tallies: tuple[TopologyTally, ...]
 
     def moved_by(self, kind: PodClass, view: View) -> bool:
-        """Whether a pod of this class, put or taken off anywhere, may change the answer."""
+        """Whether adding or removing a pod of this class anywhere may change the verdict."""
         if self.bits & LOAD or (self.bits & TERMS and kind.terms):
             return True
         names = view.namespace_labels
@@ -75,7 +75,7 @@ class DraftVerdicts:
         self._build()
 
     def best(self, among: Mask | None = None, without: dict[int, None] | None = None) -> tuple[int, int]:
-        """The best row as of now and its score; (NOWHERE, 0) if the pod fits nowhere among these rows."""
+        """The best row now and its score; (NOWHERE, 0) if the pod fits on none of these rows."""
         self.refresh()
         rank = self._rank
         if among is not None:
@@ -87,13 +87,13 @@ class DraftVerdicts:
         return (row, int(rank[row])) if row != NOWHERE else (NOWHERE, 0)
 
     def at(self, row: int) -> tuple[bool, int]:
-        """Whether the pod fits at a row as of now, and the row's score."""
+        """Whether the pod fits at a row now, and the row's score."""
         self.refresh()
         rank = int(self._rank[row])
         return rank >= 0, max(rank, 0)
 
     def copy(self, draft: Draft) -> DraftVerdicts:
-        """The same answers for a copy of the draft, to go another way from here."""
+        """The same verdicts for a copy of the draft."""
         self.refresh()
         made = object.__new__(DraftVerdicts)
         made._profile, made._pod, made._draft = self._profile, self._pod, draft
@@ -146,7 +146,7 @@ class DraftVerdicts:
     # -- keeping up ----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring every answer up to what the draft is now."""
+        """Bring everything up to date with the draft."""
         moves = self._draft.moves[self._seen :]
         if not moves:
             return
@@ -174,7 +174,7 @@ class DraftVerdicts:
         self._rescore(rows, kinds, view, flipped)
 
     def _recheck(self, one: _Filtering) -> bool:
-        """Ask a filter again. False if the pod is now turned away as a whole."""
+        """Ask a filter again. False if it now turns the pod away as a whole."""
         view = self._draft.view
         verdict = one.plugin.check(self._pod, view)
         if verdict is not None and not isinstance(verdict, np.ndarray):
@@ -183,7 +183,7 @@ class DraftVerdicts:
         return True
 
     def _all_rows(self) -> bool:
-        """Which rows are feasible, from every filter's answer; whether that is another answer than before."""
+        """Compute the feasible rows from all verdicts; whether they changed."""
         feasible = self._draft.view.present.copy()
         for one in self._filters:
             if one.codes is not None:
@@ -230,12 +230,12 @@ class DraftVerdicts:
 
 
 def _own(column: npt.NDArray[D] | None, by_row: bool) -> npt.NDArray[D] | None:
-    """A column that is written to row by row is a copy of our own."""
+    """Columns that are written row by row are copied first."""
     return column.copy() if by_row and column is not None else column
 
 
 def _rows_alone(view: View) -> bool:
-    """Whether all that was read of bound pods is what is on each row."""
+    """Whether the plugin read of bound pods only the load of single rows."""
     return view.reads == LOAD and not view.tallies_read
 
 

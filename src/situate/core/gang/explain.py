@@ -1,4 +1,4 @@
-"""Why a gang has no plan: what refused its first pod that has no node, and what may change that for any of its pods."""
+"""Why a gang has no plan: what refused its first pod without a node, and which plugins refused any of its pods."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ UNSCHEDULABLE: Final = "pod group is unschedulable"
 PREEMPTING: Final = "pod group is waiting for preemption to complete"
 
 CLASSES_LIMIT: Final = 16
-"""Of a gang with more classes of pods than this it is not worked out what it waits for: anything may help it."""
+"""For a gang with more classes of pods than this, any change may help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The reason, in words, and the filters that refused any node to any member."""
+    """The reason in words, and the filters that refused a node to any member."""
 
     text: str
     unschedulable_plugins: tuple[str, ...]
     """Empty: any change may help."""
     failure: str = ""
-    """A filter that could not answer, and what it said: the gang is tried again as after an error."""
+    """The error of a filter that failed: the gang is tried again as after an error."""
 
 
 def explain(
     planner: Planner, members: Sequence[Member], plan: Plan, needed: int, domain: Domain | None = None
 ) -> Explained:
-    """Of a plan with too few pods, and the planner that made it.
+    """Explain a plan with too few pods, with the planner that made it.
 
-    A pod that has a node in the plan counts too: had it had another, there might have been room for the rest.
+    A pod that has a node in the plan counts too: on another node, it might have left room for the rest.
     """
     view = planner.draft.view
     seen = view if domain is None else Confined(view, domain.rows)

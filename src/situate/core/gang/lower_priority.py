@@ -1,4 +1,4 @@
-"""The pods that may have to go for a gang: those below a priority, on a draft that loses some of them as it goes on."""
+"""The pods that may be evicted for a gang: those below a priority, on a draft that loses some of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from situate.core.state.view import View
 
 
 class LowerOnDraft(LowerPods):
-    """Worked out once for a draft; then only the rows that lose a pod are looked at again."""
+    """Computed once for a draft; then only the rows that lose a pod are computed again."""
 
     __slots__ = ()
 
     def gone(self, pods: Sequence[BoundPod], view: View) -> None:
-        """These pods were taken off the draft, which looks like `view` now."""
+        """These pods were removed from the draft, which looks like `view` now."""
         self.view = view
         for pod in pods:
             if pod.kind.priority < self.priority:

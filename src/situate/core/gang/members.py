@@ -1,7 +1,7 @@
-"""Which pods belong to which gang, what the gang demands, and who of it is here.
+"""Which pods belong to which gang, what the gang demands, and which of its pods are here.
 
-A gang is known by its pods: it begins with the first that names it and ends with the last. What it demands comes from
-its PodGroup, or from its pods where there is none.
+A gang exists through its pods: it begins with the first that names it and ends with the last. Its demands come from its
+PodGroup, or from its pods if there is none.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from situate.core.state.pods import BoundPod
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a gang asks for. `min_count` 0: it is a group whose pods are scheduled one by one."""
+    """What a gang demands. `min_count` 0: its pods are scheduled one by one."""
 
     min_count: int
     topology_key: str = ""
     """Empty: its pods may be anywhere."""
     disrupted_whole: bool = False
-    """Who evicts one of its pods evicts all."""
+    """If one of its pods is evicted, all are."""
     missing: str = ""
-    """What must be there before anything can be said about the gang, in words; empty if nothing is missing."""
+    """What has to exist before the gang can be scheduled, in words; empty if nothing is missing."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,19 +50,19 @@ class Gang:
     members: dict[str, Pod] = field(default_factory=dict)
     """By namespace/name, in order of arrival: all that have not finished."""
     ours: bool = False
-    """We have bound some of it."""
+    """We have bound some of its pods."""
     whole: bool = False
-    """It has had all that it needs bound. What becomes of it from then on is not the scheduler's business."""
+    """All that it needs was bound once. From then on it is not the scheduler's business."""
     deadline_ms: Millis | None = None
-    """When what is bound of it is given up, if it is not whole by then."""
+    """When its bound pods are given up, unless it is whole by then."""
     dissolving: bool = False
-    """It is being given up: whoever is bound must leave."""
+    """It is being given up: its bound pods must leave."""
     condition: tuple[str, str, str] = ("", "", "")
     """The last condition of its PodGroup: status, reason and message."""
     held_because: dict[str, str] = field(default_factory=dict)
     """By member: the last reason that was reported for holding it."""
     report_at_ms: Millis | None = None
-    """When members are told a reason other than the last."""
+    """When members that were told another reason are told this one."""
     refused_as: tuple[Demands, int] | None = None
     """What it demanded, and how many were placed, when it was last unschedulable."""
 
@@ -89,14 +89,14 @@ class Gangs:
         return list(self._by_name.values())
 
     def note(self, pod: Pod) -> None:
-        """A pod came or changed."""
+        """A pod was added or changed."""
         name = gang_of(pod)
         if name is None and not self._by_pod:
             return  # most clusters have no gangs
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         known = self._by_pod.get(key)
         if known is not None and known.name != name:
-            self.drop(key)  # it says another gang now, or none
+            self.drop(key)  # it names another gang now, or none
         if name is None:
             return
         gang = self._by_name.get(name)
@@ -120,7 +120,7 @@ class Gangs:
             del self._changed[gang.name]
 
     def touch(self, key: str) -> None:
-        """Something happened to a pod: its gang is to be looked at again."""
+        """Something happened to a pod: review its gang."""
         gang = self._by_pod.get(key)
         if gang is not None:
             self._changed[gang.name] = gang
@@ -133,7 +133,7 @@ class Gangs:
             self._changed[gang.name] = gang
 
     def changed(self) -> list[Gang]:
-        """Those that are to be looked at again; the next call begins anew."""
+        """The gangs to review since the last call."""
         if not self._changed:
             return []
         found = list(self._changed.values())
@@ -142,7 +142,7 @@ class Gangs:
 
 
 def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
-    """The PodGroup of a gang, if it has one and that exists."""
+    """The PodGroup of a gang, if it exists."""
     key = (gang.name.namespace, gang.name.name)
     match gang.name.source:
         case GangSource.POD_GROUP:
@@ -154,7 +154,7 @@ def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
 
 
 def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
-    """What a gang asks for, by its PodGroup or, where it has none, by its pods."""
+    """What a gang demands, from its PodGroup or, without one, from its pods."""
     name = gang.name
     if name.source is GangSource.LABELS:
         return _demands_of_labels(gang)
@@ -167,7 +167,7 @@ def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
 
 
 def _demands_of_labels(gang: Gang) -> Demands:
-    """The pods should say the same size; where they do not, the largest counts: less might be less than was meant."""
+    """The pods should all name the same size. If they do not, the largest counts."""
     sizes = [size_said(pod) for pod in gang.members.values()]
     wrong = next((key for key, size in zip(gang.members, sizes, strict=True) if size is None), None)
     key = _topology_of(gang.members.values())
@@ -177,20 +177,20 @@ def _demands_of_labels(gang: Gang) -> Demands:
 
 
 def _topology_of(pods: Iterable[Pod]) -> str:
-    """What the first pod that says something says."""
+    """The topology that the first pod with one names."""
     return next((key for key in map(topology_said, pods) if key), "")
 
 
 @dataclass(frozen=True, slots=True)
 class GangStatus:
-    """Who of a gang is here."""
+    """Which pods of a gang are here."""
 
     placed: tuple[str, ...]
     """Bound or reserved, and not leaving."""
     bound: tuple[str, ...]
-    """Those of them that are seen to be bound."""
+    """Those of them that were seen bound."""
     waiting: tuple[QueuedPod, ...]
-    """Could be placed: not gated by itself, not leaving. By priority, then by arrival."""
+    """The pods that could be placed: not gated by themselves, not leaving. By priority, then by arrival."""
 
     @property
     def here(self) -> int:

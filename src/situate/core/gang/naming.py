@@ -1,10 +1,10 @@
-"""How a pod says which gang it belongs to. There are three ways, and the first that a pod uses counts:
+"""How a pod names its gang. There are three ways, and the first that a pod uses counts:
 
 - `spec.schedulingGroup.podGroupName`, with a PodGroup of scheduling.k8s.io;
 - the label `scheduling.x-k8s.io/pod-group`, with a PodGroup of scheduling.x-k8s.io;
 - the labels `situate.dev/gang` and `situate.dev/gang-size`, with no object at all.
 
-What no PodGroup says may be said on the pods: `situate.dev/gang-topology` and `situate.dev/gang-disruption`.
+What the PodGroup does not say, the pods may: `situate.dev/gang-topology` and `situate.dev/gang-disruption`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DISRUPTION_LABEL: Final = "situate.dev/gang-disruption"
 DISRUPT_ALL: Final = "all"
 
 SIZE_DIGITS: Final = 6
-"""A size of more digits is no size."""
+"""A size with more digits is invalid."""
 
 SHORT_KEYS: Final = MappingProxyType(
     {
@@ -33,7 +33,7 @@ SHORT_KEYS: Final = MappingProxyType(
         "hostname": "kubernetes.io/hostname",
     }
 )
-"""The value of a label cannot have a slash, so these have short names there. An annotation can have the whole key."""
+"""The value of a label cannot contain a slash, so these keys have short names. An annotation can have the whole key."""
 
 
 @unique
@@ -47,8 +47,6 @@ class GangSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GangName:
-    """One gang, and no other."""
-
     source: GangSource
     namespace: str
     name: str
@@ -62,7 +60,7 @@ class GangName:
 
 
 def gang_of(pod: Pod) -> GangName | None:
-    """The gang that a pod names, whether or not there is such a gang."""
+    """The gang that a pod names, whether or not it exists."""
     group = pod.spec.scheduling_group
     if group is not None and group.pod_group_name:
         return GangName(GangSource.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
@@ -77,7 +75,7 @@ def gang_of(pod: Pod) -> GangName | None:
 
 
 def size_said(pod: Pod) -> int | None:
-    """What the pod's label says its gang's size is; None if that is no number from 1 up."""
+    """The gang size in the pod's label; None if that is no number from 1 up."""
     text = pod.metadata.labels.get(SIZE_LABEL, "")
     if not (text.isascii() and text.isdigit() and len(text) <= SIZE_DIGITS):
         return None
@@ -85,7 +83,7 @@ def size_said(pod: Pod) -> int | None:
 
 
 def topology_said(pod: Pod) -> str:
-    """The node label that the pod wants its gang to agree in; empty if it does not say."""
+    """The node label that all pods of the gang must agree in; empty if the pod names none."""
     if key := pod.metadata.annotations.get(TOPOLOGY_LABEL, ""):
         return key
     value = pod.metadata.labels.get(TOPOLOGY_LABEL, "")

@@ -1,8 +1,7 @@
-"""The plan of a gang: a node for each of its pods, one after the other, each on the draft that those before it left.
+"""The plan of a gang: a node for each of its pods, one after another, each on the draft that those before it left.
 
-Nothing is counted anywhere until the whole plan is there. If it has fewer pods than are needed it is no plan. Pods are
-never moved within a plan: a gang of pods of different sizes may fit and yet not be found to, which is why other orders
-are tried before it is refused.
+A plan with fewer pods than are needed is none. Pods are never moved within a plan: a gang of pods of different sizes
+may fit and yet not be found to. So other orders are tried before it is refused.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from situate.core.state.pods import BoundPod
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod of the gang that needs a node; and the node row that was promised to it, or NOWHERE."""
+    """A pod of the gang that needs a node; and the row that is nominated for it, or NOWHERE."""
 
     key: str
     kind: PodClass
     nominated: int = NOWHERE
     barred: tuple[int, ...] = ()
-    """Rows that it fits by itself, and not beside the others."""
+    """Rows that it fits by itself, but not beside the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,15 @@ class Plan:
     """Where each member goes."""
 
     rows: tuple[int, ...]
-    """By member; NOWHERE for those that have no node."""
+    """By member; NOWHERE for those without a node."""
     score: int = 0
     """The sum of the scores that the chosen nodes had when they were chosen."""
     domain: str = ""
-    """The topology domain it keeps to, if it must keep to one."""
+    """The topology domain that it keeps to, if any."""
     victims: tuple[BoundPod, ...] = ()
-    """Who must leave before the plan can come true."""
+    """The pods to evict first."""
     said: tuple[BindAnnotations, ...] = ()
-    """By member: what is written on it with its bind. Empty: that is decided when it is bound."""
+    """By member: the annotations of its bind. Empty: the assigners were not asked."""
 
     @property
     def count(self) -> int:
@@ -59,7 +58,7 @@ class Planner:
     __slots__ = ("_answers", "_bare", "_beside", "cluster", "draft", "profile")
 
     def __init__(self, profile: Profile, cluster: Cluster, beside: Sequence[tuple[PodClass, int]] = ()) -> None:
-        """`beside`: pods that were promised a node, and the row of that node. A member must fit with and without."""
+        """`beside`: nominated pods of others, with their rows. A member must fit with and without them."""
         self.profile = profile
         self.cluster = cluster
         self._beside = tuple(beside)
@@ -70,7 +69,7 @@ class Planner:
         self._answers: dict[PodClass, DraftVerdicts] = {}
 
     def fork(self) -> Planner:
-        """Another draft that goes on from here, and leaves this one as it is."""
+        """A planner that continues from here, and leaves this one as it is."""
         made = Planner(self.profile, self.cluster)
         made._beside = self._beside
         made.draft = self.draft.copy()
@@ -79,7 +78,7 @@ class Planner:
         return made
 
     def choose(self, member: Member, among: Mask | None) -> tuple[int, int]:
-        """The best row for a member, and its score. The node that was promised to it goes before better ones."""
+        """The best row for a member, and its score. Its nominated node goes before better ones."""
         answers = self._answers_for(member.kind)
         if member.nominated != NOWHERE and (among is None or among[member.nominated]):
             fits, score = answers.at(member.nominated)
@@ -93,11 +92,11 @@ class Planner:
             refused[row] = None
 
     def prepare(self, kind: PodClass) -> None:
-        """Ask about a class before forking, so that no fork has to."""
+        """Compute the verdicts on a class before forking, so that no fork has to."""
         self._answers_for(kind).refresh()
 
     def put(self, kind: PodClass, row: int) -> BindAnnotations:
-        """What would be written on the pod with its bind."""
+        """Put a pod on a row; returns the annotations of its bind."""
         said = bind_annotations(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
         devices = assigned_devices(said) if said else ""
         self.draft.put(kind, row, devices)
@@ -106,7 +105,7 @@ class Planner:
         return said
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
-        """Those of these pods that were not off already."""
+        """Remove bound pods; returns those that were not removed already."""
         if self._bare is not self.draft:
             self._bare.take_off(pods)
         return self.draft.take_off(pods)
@@ -118,16 +117,16 @@ class Planner:
         return found
 
     def _fits_without_those_beside(self, kind: PodClass, row: int) -> bool:
-        """Who was promised a node may never come, so nobody may rely on it: for its affinity, say."""
+        """Nominated pods may never come, so no pod may depend on them: for its affinity, say."""
         return self._bare is self.draft or fits_at(self.profile.filters, kind, self._bare.view, row)
 
 
 def plan_enough(
     planner: Planner, members: Sequence[Member], needed: int, among: Mask | None = None
 ) -> tuple[Plan, Planner]:
-    """The first plan that has enough pods, in the order of the members, the largest first, or the smallest first.
+    """The first plan with enough pods: in the order of the members, the largest first, or the smallest first.
 
-    If none has, the plan in the order of the members. With it, the planner whose draft holds it; the given one is kept.
+    If none has enough, the plan in the order of the members. With it, the planner that holds its draft.
     """
     first = planner.fork()
     found = plan(first, members, among)
@@ -147,16 +146,16 @@ def plan_enough(
 
 
 def share(kind: PodClass, cluster: Cluster) -> float:
-    """How large a pod is: the largest part that it asks for of what the largest node has of a resource."""
+    """How large a pod is: its largest request as a fraction of the largest node."""
     nodes = cluster.nodes
     rooms = ((amount, int(nodes.allocatable[column, : nodes.size].max(initial=0))) for column, amount in kind.asks)
     return max((amount / room if room else float("inf") for amount, room in rooms), default=0.0)
 
 
 def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None) -> Plan:
-    """A node for each member that fits, in order; on the planner's draft, which is used up by this.
+    """A node for each member that fits, in order. This uses up the planner's draft.
 
-    Who did not fit is tried again after the others: it may want to be near one of them.
+    Members that did not fit are tried again after the others: one may want to be near another.
     """
     rows, said = [NOWHERE] * len(members), [NOTHING] * len(members)
     total = 0

@@ -1,7 +1,7 @@
-"""Room for a gang: whom to evict so that as many of its pods as are needed fit, all of them together.
+"""Room for a gang: which pods to evict so that as many of its pods as are needed fit, all together.
 
-Each member that fits nowhere gets the remedy that a pod of its own would get, on the draft that those before it left;
-victims add up. Nobody is evicted for more pods than are needed, and nobody at all if they do not suffice.
+Each member that fits nowhere preempts as a single pod would, on the draft that those before it left; victims add up. No
+pod is evicted for more members than are needed, and none at all if the victims do not suffice.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from situate.core.state.view import View
 BUDGETS_FORBID: Final = "preemption: the victims together would violate a PodDisruptionBudget"
 
 PLANS_LIMIT: Final = 4
-"""From how many domains with victims the least harmful is chosen: finding victims takes its time."""
+"""From how many domains with victims the least harmful is chosen: finding victims takes time."""
 
 WithIt: TypeAlias = Callable[[BoundPod, int], Sequence[BoundPod] | None]
-"""All who must leave if a victim does, itself among them, for a preemptor of this priority; None: it must not."""
+"""All pods that leave with a victim, including itself, for a preemptor of this priority; None: it must not go."""
 
 
 @dataclass(slots=True)
@@ -38,11 +38,11 @@ class _Search:
     rows: list[int]
     score: int = 0
     victims: dict[int, BoundPod] = field(default_factory=dict)
-    """By pod row; those who are on their way out already are not here."""
+    """By pod row; pods that are leaving already are not here."""
     said: str = ""
-    """What preemption said of the first member that it could not help."""
+    """The message of preemption for the first member that it could not help."""
     lower: dict[int, LowerOnDraft] = field(default_factory=dict)
-    """Who may have to go, by the priority of the member they would go for."""
+    """The pods that may be evicted, by the priority of the preempting member."""
 
     @property
     def count(self) -> int:
@@ -57,7 +57,7 @@ def make_room(
     with_it: WithIt,
     domain: Domain | None = None,
 ) -> Plan | str:
-    """A plan with victims; or why there is none. The planner's draft is used up by this."""
+    """A plan with victims, or why there is none. This uses up the planner's draft."""
     among = None if domain is None else domain.rows
     search = _Search([NOWHERE] * len(members))
     for at, member in enumerate(members):
@@ -86,7 +86,7 @@ def make_room_somewhere(
 ) -> Plan | str:
     """The least harmful plan with victims in one of these domains; or why there is none in the first.
 
-    Domains where more members fit without evictions are tried before others, until there are plans to choose from.
+    Domains where more members fit without evictions are tried first, until there are enough plans to choose from.
     """
     fit = (
         {
@@ -125,7 +125,7 @@ def least_harmful(plans: Sequence[Plan]) -> Plan:
 def _evict_for(
     planner: Planner, member: Member, options: PreemptionOptions, with_it: WithIt, among: Mask | None, search: _Search
 ) -> int:
-    """The row where a member fits once more pods are gone, which are taken off the draft; NOWHERE if there is none."""
+    """The row where a member fits once its victims are removed from the draft; NOWHERE if there is none."""
     profile, kind, view = planner.profile, member.kind, planner.draft.view
     seen = view if among is None else Confined(view, among)
     filtered = run_filters(profile, kind, seen)
@@ -151,7 +151,7 @@ def _evict_for(
 
 
 def all_going(victims: Sequence[BoundPod], priority: int, with_it: WithIt) -> list[BoundPod] | None:
-    """The victims and all who go with them; None if one of those must not go."""
+    """The victims and all that leave with them; None if one of those must not go."""
     found: dict[int, BoundPod] = {}
     for victim in victims:
         going = with_it(victim, priority)
@@ -162,11 +162,11 @@ def all_going(victims: Sequence[BoundPod], priority: int, with_it: WithIt) -> li
 
 
 def _fits(planner: Planner, member: Member, gone: Sequence[BoundPod], row: int) -> bool:
-    """Whether the member fits once all these are gone: more may go than preemption thought of."""
+    """Whether the member fits once all these are gone: more may go than preemption planned."""
     return fits_at(planner.profile.filters, member.kind, planner.draft.view.without(gone), row)
 
 
 def _breaks_budgets(planner: Planner, search: _Search) -> bool:
-    """Each eviction keeps to the budgets by itself. All of them together must too."""
+    """Each eviction keeps the budgets by itself; all of them together must too."""
     going = [Evictable(pod.row, pod.kind, 0, pod.key) for pod in search.victims.values()]
     return bool(Budgets(View(planner.cluster).budgets).split(going)[0])

@@ -1,7 +1,7 @@
-"""A gang inside one topology domain: one plan for each value of a node label, and the best of them.
+"""A gang inside one topology domain: one plan per value of a node label, and the best of them.
 
 The best has the most pods, then the highest sum of scores, then the first name. The scores of a pod are those among all
-nodes that fit it, in whatever domain, so that they can be compared between domains.
+nodes that fit it, so that they can be compared between domains.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def domains(view: View, key: str) -> list[Domain]:
 
 
 def taken(view: View, key: str, nodes: Iterable[str]) -> list[str]:
-    """The domains in which these nodes are, each once; empty text for a node that is in none."""
+    """The domains of these nodes, each once; empty for a node that is in none."""
     ids, values = view.label(key)
     rows = (view.find(node) for node in nodes)
     found = (int(ids[row]) for row in rows if row >= 0)
@@ -42,7 +42,7 @@ def taken(view: View, key: str, nodes: Iterable[str]) -> list[str]:
 
 
 def plan_in_one(planner: Planner, members: Sequence[Member], needed: int, within: Sequence[Domain]) -> Plan | None:
-    """The best plan that keeps to one of these domains; None if none has as many pods as are needed."""
+    """The best plan within one of these domains; None if none has as many pods as are needed."""
     for kind in dict.fromkeys(member.kind for member in members):
         planner.prepare(kind)  # once, for all domains
     best: Plan | None = None
@@ -54,7 +54,7 @@ def plan_in_one(planner: Planner, members: Sequence[Member], needed: int, within
 
 
 class Confined(View):
-    """A view as if there were no other nodes than those of a domain: to say why a pod fits on none of them."""
+    """A view as if the cluster had only the nodes of a domain: to explain why a pod fits on none of them."""
 
     __slots__ = ("_rows",)
 

@@ -1,4 +1,4 @@
-"""Preemption: whom to evict, and from which node, when a pod fits nowhere. It decides; it evicts nobody."""
+"""Preemption: which pods to evict, and from which node, when a pod fits nowhere. It decides; it carries nothing out."""
 
 from situate.core.preempt.fit_failure import FitFailureFinder
 from situate.core.preempt.nominated import NominatedPods

@@ -14,11 +14,11 @@ from situate.core.preempt.evictable import Evictable
 from situate.core.state.classes import PodClass
 
 CLASSES: Final = 1 << 16
-"""For how many classes it is remembered which budgets speak of them."""
+"""For how many classes the matching budgets are remembered."""
 
 
 class Budgets:
-    """All budgets of a cluster, as they were read."""
+    """All budgets of a cluster."""
 
     __slots__ = ("_budgets", "_by_class")
 
@@ -28,7 +28,7 @@ class Budgets:
         self._by_class: dict[int, tuple[int, ...]] = {}
 
     def split(self, pods: Sequence[Evictable]) -> tuple[list[Evictable], list[Evictable]]:
-        """Those whose eviction would break a budget if all before them went too, and the others; the order is kept."""
+        """The pods whose eviction would break a budget if all before them went too, and the others, both in order."""
         if not self._budgets:
             return [], list(pods)
         left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
@@ -38,14 +38,14 @@ class Budgets:
             breaks = False
             for at in self._of(pod.kind):
                 if pod.key.partition("/")[2] in self._budgets[at][0].status.disrupted_pods:
-                    continue  # Its eviction is under way and counted already.
+                    continue  # its eviction is under way and counted already
                 left[at] -= 1
                 breaks |= left[at] < 0
             (breaking if breaks else harmless).append(pod)
         return breaking, harmless
 
     def _of(self, kind: PodClass) -> tuple[int, ...]:
-        """The budgets, by index, that speak of pods of a class."""
+        """The indices of the budgets that match pods of a class."""
         found = self._by_class.get(kind.id)
         if found is None:
             if len(self._by_class) >= CLASSES:
@@ -59,7 +59,7 @@ class Budgets:
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:
-    """Here an empty selector speaks of nobody, as does one that cannot be read."""
+    """Here an empty selector matches nothing, and so does an invalid one."""
     try:
         return parse_selector(budget.spec.selector)
     except SelectorError:

@@ -1,7 +1,7 @@
-"""The nodes where room can be made: from all where evictions may help, as many as are wanted.
+"""The nodes where evictions can make room: as many as are wanted, of all where evictions may help.
 
-Where only room and disruption budgets decide who may stay, the victims are found on many nodes at once. The other nodes
-are tried one by one.
+Where only room and disruption budgets decide which pods may stay, the victims are found on many nodes at once. Other
+nodes are tried one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUDGETS_FORBID: Final = "Preemption would violate a PodDisruptionBudget"
 
 @dataclass(slots=True)
 class Search:
-    """What became of the nodes that were looked at."""
+    """The result of trying nodes."""
 
     trial: Trial
     budgets: Budgets
@@ -40,13 +40,13 @@ class Search:
     """How many candidates keep the budgets."""
     breaking: int = 0
     candidates: list[Candidate] = field(default_factory=list)
-    """The best of them, at least."""
+    """At least the best of them."""
     refused: dict[int, Texts] = field(default_factory=dict)
     unresolvable: IdColumn = field(default_factory=lambda: np.empty(0, np.intp))
     contradictory: list[int] = field(default_factory=list)
     """Rows where every pod could stay, and yet the pod did not fit."""
     empty: int = 0
-    """How many nodes have nobody to evict."""
+    """How many nodes have no pod to evict."""
 
     @property
     def best(self) -> Candidate | None:
@@ -56,7 +56,7 @@ class Search:
         return self.keeping > 0 and self.keeping + self.breaking >= self.wanted
 
     def take(self, row: int, victims: int, violations: int) -> bool:
-        """Count a node where so many must go, so many of them against a budget; whether it is a candidate."""
+        """Count a node with this many victims, this many of them against a budget; whether it is a candidate."""
         if not victims:
             self.contradictory.append(row)
         elif not violations:
@@ -71,13 +71,13 @@ class Search:
 
 
 def nodes_to_try(diagnosis: Diagnosis) -> IdColumn:
-    """The rows of the nodes that were refused for a reason that evictions could remove, in node order."""
+    """The rows that were refused for a reason that evictions could remove, in node order."""
     return np.flatnonzero(diagnosis.eviction_helps)
 
 
 def search(trial: Trial, diagnosis: Diagnosis, budgets: Budgets, options: PreemptionOptions, offset: int) -> Search:
-    """Try the nodes that were refused for a reason that evictions could remove, in order, starting somewhere, until
-    there are enough candidates; and find the best of them."""
+    """Try the nodes that were refused for a reason that evictions could remove, in order from an offset, until there
+    are enough candidates."""
     helps = diagnosis.eviction_helps
     tried = int(np.count_nonzero(helps))
     found = Search(trial, budgets, options, tried, options.wanted_candidates(tried))
@@ -93,7 +93,7 @@ def search(trial: Trial, diagnosis: Diagnosis, budgets: Budgets, options: Preemp
 
 
 def _try_all(found: Search, rows: IdColumn) -> None:
-    """Find the candidates among rows where evictions are not known to be in vain, as many as are wanted at a time."""
+    """Find candidates among rows that are not unresolvable, as many at a time as are wanted."""
     unknown = found.trial.unknown()
     step = max(found.wanted, 1)
     for begin in range(0, len(rows), step):
@@ -110,7 +110,7 @@ def _try_all(found: Search, rows: IdColumn) -> None:
 
 
 def _take_all(found: Search, outcome: Reprieved) -> None:
-    """Nodes that are all candidates and keep the budgets: the first that are still wanted."""
+    """These nodes are all candidates and keep the budgets: take the first that are still wanted."""
     missing = max(found.wanted - found.keeping - found.breaking, 0 if found.keeping else 1)
     count = min(missing, len(outcome.rows))
     found.keeping += count
@@ -118,7 +118,7 @@ def _take_all(found: Search, outcome: Reprieved) -> None:
 
 
 def _take_each(found: Search, rows: IdColumn, one_by_one: Mask, known: Reprieved) -> None:
-    """One node after another, those to be tried one by one and those of which it is known what comes of it."""
+    """One node after another: those to be tried one by one, and those whose victims are known."""
     victims, violations = known.victims.sum(axis=0).tolist(), known.violations.tolist()
     taken = []
     place = 0
@@ -150,7 +150,7 @@ def _add(found: Search, row: int) -> None:
 
 
 def reasons(found: Search) -> ReasonCounts:
-    """Why the nodes that were looked at are no candidates."""
+    """Why the tried nodes are no candidates."""
     counts = ReasonCounts()
     counts.count(NO_VICTIMS, found.empty)
     for texts in found.refused.values():

@@ -1,4 +1,4 @@
-"""Pods that may have to go, and which of them matter most: by priority, then by how long they have been running."""
+"""Pods that may be evicted, by importance: by priority, then by how long they have been running."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from situate.core.state.pods import NO_TIME
 from situate.core.state.view import View
 
 NOT_STARTED: Final = 1 << 62
-"""The start of a pod that has not started: later than any other. Kubernetes takes the time at which it asks."""
+"""The start of a pod that has not started: later than any other. Kubernetes takes the current time."""
 
 
 class Evictable(NamedTuple):
-    """What is read of a bound pod. Thousands are looked at to find a few victims, so this is little."""
+    """What preemption reads of a bound pod. It looks at thousands to find a few victims, so this is little."""
 
     row: int
     kind: PodClass
@@ -38,7 +38,7 @@ def lower_on(view: View, row: int, priority: int) -> list[Evictable]:
 def by_importance(pods: Sequence[Evictable]) -> list[Evictable]:
     """The most important first; among equals, as Kubernetes' sort leaves them.
 
-    Of two pods that have not started it asks the clock twice, so the one that it asks about first is the older.
+    For two pods that have not started, Kubernetes reads the clock twice, so the one that it reads first is the older.
     """
     keys = [(-pod.kind.priority, pod.started) for pod in pods]
     return [pods[index] for index in order_of(keys, [pod.started == NOT_STARTED for pod in pods])]

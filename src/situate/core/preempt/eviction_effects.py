@@ -1,8 +1,8 @@
-"""Which evictions, and which promises, can change a filter's answer.
+"""Which evictions, and which nominations, can change a filter's verdict.
 
-The view remembers what a filter read. A filter that read nothing of bound pods stands by its answer whoever is
-evicted. One that read tallies changes it on a node only if a pod that is counted in one of them leaves that node, or
-was promised it. Of any other, nothing is known: it must be asked again.
+The view records what a filter read. If it read nothing of bound pods, no eviction changes its verdict. If it read
+tallies, the verdict on a node changes only if a pod that one of them counts leaves that node, or is nominated to it.
+Any other filter must be asked again.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from situate.core.state.view import LOAD, OVERLAY, TERMS, View
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """A filter that has a say on the pod, or may have once pods are gone; its answer; and what could change that."""
+    """A filter that judges the pod, or may once pods are gone; its verdict; and what could change that."""
 
     plugin: Filter
     codes: Codes | None
-    """The answer as things stand; None if it fits everywhere."""
+    """The verdict as things stand; None if the pod fits everywhere."""
     by_anyone: bool
     """Any eviction may change it."""
     by_kinds: dict[PodClass, None]
-    """Else, the classes whose pods' eviction may change it on the node they leave."""
+    """Otherwise, the classes whose evictions may change it on the node they leave."""
     by_nominated: dict[int, None] = field(default_factory=dict)
-    """Rows where it may answer otherwise beside the pods that were promised them. Room is not told here: it is summed
-    up."""
+    """Rows where nominated pods may change it. Room does not count here: it is summed up elsewhere."""
 
     @property
     def detailed(self) -> Detailed | None:
-        """The plugin, if its texts are more than its reasons."""
+        """The plugin, if it has more than one reason for a node."""
         return self.plugin if isinstance(self.plugin, Detailed) else None
 
     @property
@@ -48,7 +47,7 @@ class FilterEffect:
         return not self.by_anyone and not self.by_kinds
 
     def refused_for_good(self) -> Mask | None:
-        """Rows that it refuses whoever is evicted there; None if there is none."""
+        """Rows that it refuses whichever pods are evicted; None if there are none."""
         if self.codes is None or self.by_anyone:
             return None
         refused: Mask = self.codes != FITS
@@ -59,7 +58,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class FilterRun:
-    """What a filter said of the cluster as it is, and what it read to say it."""
+    """A filter's verdict on the cluster as it is, and what the filter read."""
 
     plugin: Filter
     verdict: Verdict
@@ -69,12 +68,11 @@ class FilterRun:
 
     @property
     def by_anyone(self) -> bool:
-        """Whether the answer may depend on any bound pod, in ways that nothing is known of."""
+        """Whether the verdict may depend on any bound pod, in unknown ways."""
         return bool(self.probe.reads & (LOAD | OVERLAY)) or (bool(self.probe.tallies_read) and _forgotten(self.probe))
 
 
 def ask(profile: Profile, pod: PodClass, view: View) -> list[FilterRun]:
-    """Ask every filter about every node."""
     found = []
     for plugin in profile.filters:
         probe = view.without(())
@@ -83,7 +81,7 @@ def ask(profile: Profile, pod: PodClass, view: View) -> list[FilterRun]:
 
 
 def with_nominations(asked: Sequence[FilterRun], pod: PodClass, nominated: NominatedPods) -> list[FilterRun]:
-    """The same answers, with the rows where promises may change them."""
+    """The same verdicts, with the rows where nominations may change them."""
     if not nominated:
         return list(asked)
     found = []
@@ -94,10 +92,10 @@ def with_nominations(asked: Sequence[FilterRun], pod: PodClass, nominated: Nomin
 
 
 def filter_effects(asked: Sequence[FilterRun], pod: PodClass) -> list[FilterEffect]:
-    """The filters whose answers make a node fit or not, in the order in which the profile asks them.
+    """The filters that decide whether a node fits, in the order of the profile.
 
-    Evictions also change which terms are carried at all. But a term that spoke of the pod has been read as a tally,
-    and no new one comes.
+    Evictions also change which terms are carried. But a term that matches the pod was read as a tally, and evictions
+    add none.
     """
     found = []
     for one in asked:
@@ -110,7 +108,7 @@ def filter_effects(asked: Sequence[FilterRun], pod: PodClass) -> list[FilterEffe
 
 
 def _swayed_rows(one: FilterRun, pod: PodClass, nominated: NominatedPods) -> dict[int, None]:
-    """The rows where the pods that were promised them may change an answer, but for room."""
+    """The rows where their nominated pods may change a verdict, apart from room."""
     probe = one.probe
     if not (probe.reads or probe.tallies_read) or isinstance(one.plugin, NodeResourcesFit):
         return {}
@@ -138,13 +136,13 @@ def _swayed_rows(one: FilterRun, pod: PodClass, nominated: NominatedPods) -> dic
 
 
 def _forgotten(probe: View) -> bool:
-    """Whether a tally that was read has been dropped since, for want of room."""
+    """Whether a tally that was read has been dropped since, for lack of memory."""
     tallies = probe.cluster.tallies
     return any(isinstance(read, TopologyTally) and not tallies.keeps(read) for read in probe.tallies_read)
 
 
 def _counted_below(priority: int, probe: View) -> dict[PodClass, None]:
-    """The classes of lower priority whose pods are counted in what was read."""
+    """The classes of lower priority whose pods the tallies that were read count."""
     found: dict[PodClass, None] = {}
     for read in probe.tallies_read:
         if isinstance(read, CarriedTerm):

@@ -1,6 +1,6 @@
-"""What extenders have a say in: why a pod fits nowhere, with what they refused; and all nodes where room can be made.
+"""Preemption with extenders: why a pod fits nowhere with what they refused, and all nodes where evictions make room.
 
-Nothing is remembered here: what extenders say is true of one pod at one moment.
+Nothing is cached: what extenders say is true of one pod at one moment.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from situate.core.state.view import View
 EXTENDER: Final = "Extender"
 """Stands for all extenders among the plugins that refused a pod."""
 MOST_TEXTS: Final = 16
-"""How many things extenders can say of a pod's nodes: a message has to stay readable."""
+"""How many distinct reasons of extenders a message may have."""
 OTHER_REASONS: Final = "node(s) were refused by an extender for other reasons"
 NO_CANDIDATE: Final = "preemption: no candidate node for preemption"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderRejection:
-    """What an extender said of a node that our own filters may have let through."""
+    """An extender refused a node that the filters may have accepted."""
 
     row: int
     text: str
@@ -48,7 +48,7 @@ class ExtenderRejection:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionContext:
-    """For whom room is sought, and what is known."""
+    """The pod that needs room, and what is known."""
 
     profile: Profile
     pod: PodClass
@@ -61,7 +61,7 @@ class PreemptionContext:
 def with_extender_rejections(
     found: FitFailure, said: Sequence[ExtenderRejection], seeking: PreemptionContext
 ) -> FitFailure:
-    """Why the pod fits nowhere, with what extenders said, and what can be done."""
+    """Why the pod fits nowhere, with what extenders refused, and which evictions help."""
     if found.filtered.failed is not None or not said:
         return found
     filtered, diagnosis = _as_a_filter(found.filtered, found.diagnosis, said)
@@ -71,7 +71,7 @@ def with_extender_rejections(
 
 
 def restricted_to(found: FitFailure, only: Mask, seeking: PreemptionContext) -> FitFailure:
-    """The same, with room made at these rows and at no others."""
+    """The same, with evictions at these rows only."""
     if found.post_filter is None or found.post_filter.node_row is None:
         return found
     if not only.any():
@@ -100,7 +100,7 @@ def _remedied(filtered: Filtered, diagnosis: Diagnosis, seeking: PreemptionConte
 def _as_a_filter(
     filtered: Filtered, diagnosis: Diagnosis, said: Sequence[ExtenderRejection]
 ) -> tuple[Filtered, Diagnosis]:
-    """The filters' answers as if the extenders were one of them, the last."""
+    """The verdicts as if the extenders were the last filter."""
     by_text: dict[str, Mask] = {}
     feasible, helps = filtered.feasible.copy(), diagnosis.eviction_helps.copy()
     for one in said:
@@ -121,7 +121,7 @@ def _as_a_filter(
 
 
 def candidates(diagnosis: Diagnosis, seeking: PreemptionContext) -> list[Candidate]:
-    """All nodes where room can be made, up to as many as are wanted; the least harmful first."""
+    """All nodes where evictions make room, up to as many as are wanted; the least harmful first."""
     pod, view, nominated = seeking.pod, seeking.view, seeking.known.nominated
     lower, budgets = LowerPods(view, pod.priority), Budgets(view.budgets)
     asked = with_nominations(ask(seeking.profile, pod, view), pod, nominated)

@@ -1,6 +1,6 @@
-"""Why pods of one profile fit nowhere, and what can be done: for one after another, remembering what it can between.
+"""Why pods of one profile fit nowhere, and which evictions help. Failures of one class are cached.
 
-What is remembered is right as long as nothing moves that it was computed from; and that is looked up every time.
+A cached failure is valid while nothing has changed that it depends on; that is checked every time.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 SAID: Final = 1_024
-"""For how many classes it is remembered what was said; the one that was asked for longest ago goes first."""
+"""For how many classes failures are cached. The one that was asked for longest ago goes first."""
 
 Moment: TypeAlias = tuple[int, ...]
-"""Where everything stands that an answer was computed from."""
+"""The versions of everything that a failure depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitFailure:
-    """Why a pod fits nowhere, and what can be done about it."""
+    """Why a pod fits nowhere, and which evictions help."""
 
     filtered: Filtered
     diagnosis: Diagnosis
@@ -45,7 +45,7 @@ class FitFailure:
 
 @dataclass(frozen=True, slots=True)
 class _FilterRuns:
-    """What the filters said of one class, at some moment, whatever is nominated."""
+    """The verdicts of the filters on one class at some moment, without nominations."""
 
     pod: PodClass
     moment: Moment
@@ -54,7 +54,7 @@ class _FilterRuns:
 
 
 class FitFailureFinder:
-    """Finds remedies for one profile on one cluster."""
+    """For one profile on one cluster."""
 
     __slots__ = ("_answers", "_cluster", "_lower", "_options", "_profile", "_said")
 
@@ -75,13 +75,12 @@ class FitFailureFinder:
         nominated_node: str = "",
         evicting: Container[str] = (),
     ) -> FitFailure:
-        """Why a pod fits nowhere beside those who were promised nodes, and what can be done.
+        """Why a pod fits nowhere beside the nominated pods, and which evictions help.
 
-        `nominated_node` is the one that the pod itself was promised; `evicting`, the uids of those who were asked to
-        leave.
+        `nominated_node` is the pod's own nomination; `evicting` are the uids of pods that are being evicted.
         """
         if nominated_node or self._options.never_break_budgets:
-            # What is said depends on who is leaving that node, or on the budgets, of which no version is kept.
+            # This depends on which pods are leaving that node, or on the budgets, which have no version.
             return self._seek(pod, nominated, nominated_node, evicting)
         moment = (*_moment(self._cluster), nominated.version)
         said = self._said.pop(pod, None)
@@ -110,7 +109,7 @@ class FitFailureFinder:
         return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
 
     def _answers_for(self, pod: PodClass, view: View) -> _FilterRuns:
-        """What the filters say of the cluster as it is."""
+        """The verdicts on the cluster as it is."""
         moment = _moment(self._cluster)
         kept = self._answers
         if kept is None or kept.pod is not pod or kept.moment != moment:

@@ -1,4 +1,4 @@
-"""What evictions would free: on every node at once, what its pods of lower priority take."""
+"""What evictions would free on every node: the requests of its pods of lower priority."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from situate.core.state.view import View
 
 
 def freed(view: View, priority: int, columns: Iterable[int]) -> dict[int, IntColumn]:
-    """Resource column -> what the pods below this priority take of it, by row."""
+    """Resource column -> what the pods below this priority request of it, by row."""
     kinds = [kind for kind in view.cluster.classes.values() if kind.total and kind.priority < priority]
     takes = [dict(kind.takes) for kind in kinds]
     rows: list[int] = []

@@ -1,7 +1,7 @@
-"""The pods below a priority, on every node: how many, what they take, and in which order they would be reprieved.
+"""The pods below a priority on every node: how many, what they request, and in which order they are reprieved.
 
-What was worked out is kept, and only the rows where a pod came or went since are worked out again: evictions take
-their time, so whoever looks for room next finds the same pods.
+The result is kept, and only the rows where a pod came or went since are computed again: evictions take time, so the
+next preemptor finds mostly the same pods.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, 
 from situate.core.state.view import View
 
 TABLES: Final = 16
-"""For how many priorities tables are kept; the one that was asked for longest ago goes first."""
+"""For how many priorities tables are kept. The one that was asked for longest ago goes first."""
 KINDS: Final = 1 << 16
-"""How many classes a table may have seen before it starts anew."""
+"""How many classes a table may have seen before it is built again."""
 MANY: Final = 8
-"""Beyond one row in so many, counting all again costs less than counting the touched ones."""
+"""If more than one row in this many changed, all rows are counted again: that is cheaper."""
 
 
 class LowerPods:
@@ -43,16 +43,16 @@ class LowerPods:
         self._taken = freed(self.view, self.priority, (PODS,))
         self._lists: dict[int, list[Evictable]] = {}
         self._budgets: Budgets | None = None
-        """The ones that the order of reprieve was worked out with."""
+        """The budgets that the order of reprieve was computed with."""
         self.ranks = Ranks(self.view.size)
 
     @property
     def counts(self) -> IntColumn:
-        """How many they are, by row."""
+        """How many there are, by row."""
         return self._taken[PODS]
 
     def taken(self, columns: Iterable[int]) -> dict[int, IntColumn]:
-        """Resource column -> what they take of it, by row."""
+        """Resource column -> what they request, by row."""
         missing = [column for column in columns if column not in self._taken]
         if missing:
             self._taken.update(freed(self.view, self.priority, missing))
@@ -66,10 +66,10 @@ class LowerPods:
         return found
 
     def ranked(self, rows: IdColumn, budgets: Budgets) -> tuple[IdColumn, IntColumn, IntColumn]:
-        """Those on these nodes as tables, a column a node, in the order in which they are reprieved: classes, and
-        starts. And of each node, how many of them, the first, a budget protects.
+        """Those on these nodes as tables with a column per node, in the order of reprieve: classes and starts. And for
+        each node, how many of the first a budget protects.
 
-        The classes are by number in `ranks`; 0 is nobody.
+        The classes are numbers in `ranks`; 0 is no pod.
         """
         ranks = self.ranks
         if budgets is not self._budgets:
@@ -81,7 +81,7 @@ class LowerPods:
         return ranks.read(rows)
 
     def refresh(self) -> None:
-        """Bring everything up to now. Only for tables of a cluster as it is: an overlay stays what it was."""
+        """Bring everything up to date. Only for tables of the cluster itself: an overlay does not change."""
         cluster = self.view.cluster
         position = _position(cluster)
         size = cluster.nodes.size
@@ -123,7 +123,7 @@ class LowerPods:
 
 
 class Ranks:
-    """Pods of nodes in the order of their reprieve, as tables; of those nodes that somebody asked about."""
+    """The pods of nodes in the order of reprieve, as tables, for the nodes that were asked about."""
 
     __slots__ = (
         "_amounts", "_index", "_kinds", "_priorities", "_protected", "_slots", "_started", "_used", "filled", "kinds",
@@ -135,7 +135,7 @@ class Ranks:
         """Rows whose pods are in the tables as they are now."""
         self._index: dict[PodClass, int] = {}
         self._slots: IdColumn = np.full(size, -1, np.intp)
-        """Row -> its place in the tables, once it has one."""
+        """Row -> its column in the tables, once it has one."""
         self._used = 0
         self._kinds: IdColumn = np.zeros((1, 1), np.intp)
         self._started: IntColumn = np.zeros((1, 1), np.int64)
@@ -183,7 +183,7 @@ class Ranks:
         return self._priorities
 
     def amounts(self, column: int) -> IntColumn:
-        """What a pod takes of a resource, by number of the class; nobody takes nothing."""
+        """What a pod requests of a resource, by number of the class; 0 for no pod."""
         found = self._amounts.get(column)
         if found is None or len(found) < len(self.kinds):
             takes = [0 if kind is None else dict(kind.takes).get(column, 0) for kind in self.kinds]
@@ -192,7 +192,7 @@ class Ranks:
 
 
 class LowerTables:
-    """Tables for the priorities of those who look for room on one cluster."""
+    """The tables for the priorities of preemptors on one cluster."""
 
     __slots__ = ("_budgets", "_budgets_read", "_cluster", "_tables")
 
@@ -203,7 +203,7 @@ class LowerTables:
         self._budgets = Budgets(self._budgets_read)
 
     def below(self, priority: int) -> LowerPods:
-        """The pods below a priority, as of now."""
+        """The pods below a priority now."""
         found = self._tables.pop(priority, None)
         if found is None:
             found = LowerPods(View(self._cluster), priority)
@@ -215,7 +215,7 @@ class LowerTables:
         return found
 
     def budgets(self) -> Budgets:
-        """The disruption budgets, compiled again only if one came, changed or left."""
+        """The disruption budgets, compiled again only if one changed."""
         now, before = View(self._cluster).budgets, self._budgets_read
         if len(now) != len(before) or any(one is not other for one, other in zip(now, before, strict=True)):
             self._budgets_read, self._budgets = now, Budgets(now)

@@ -1,7 +1,7 @@
-"""The pods that were promised nodes, as a pod that looks for one sees them.
+"""The nominated pods, as a pod that looks for a node sees them.
 
-On the node that it tries, a pod sees those of its priority or above as if they were there already; on all other nodes
-they do not exist. It must fit beside them, and without them too: they may come to stand elsewhere.
+On the node that it tries, a pod sees those of its priority or above as if they were bound already; on other nodes they
+do not exist. It must fit with them, and without them too: they may end up elsewhere.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ T = TypeVar("T", LabelGroup, PodClass)
 
 
 class NominatedPods:
-    """Who was promised which row, and what they take there."""
+    """Which pods are nominated to which row, and what they request there."""
 
     __slots__ = ("_holders", "_loads", "_size", "by_row", "carriers", "groups", "version")
 
     def __init__(self, size: int = 0) -> None:
         self.version = 0
-        """Set by whoever keeps the promises: another for other promises, 0 while there is none."""
+        """Set by the owner: changes with the nominations, 0 while there are none."""
         self.by_row: dict[int, list[PodClass]] = {}
         self.carriers: dict[PodClass, int] = {}
-        """The classes that bring terms of their own, and how many pods of each there are."""
+        """The classes with affinity terms, and how many pods of each there are."""
         self.groups: dict[LabelGroup, int] = {}
-        """Their labels, likewise."""
+        """The label groups, likewise."""
         self._size = size
         self._holders: dict[PodClass, int] = {}
-        """The classes that hold more than requests tell, likewise."""
+        """The classes that hold more than requests, such as ports and volumes, likewise."""
         self._loads: dict[int, IntColumn] = {}
 
     def __bool__(self) -> bool:
@@ -51,7 +51,7 @@ class NominatedPods:
         self._shift(kind, row, -1)
 
     def without(self, kind: PodClass, row: int) -> NominatedPods:
-        """The same but for one pod."""
+        """The same without one pod."""
         found = NominatedPods(self._size)
         found.by_row = {at: list(kinds) for at, kinds in self.by_row.items()}
         found.carriers, found.groups, found._holders = dict(self.carriers), dict(self.groups), dict(self._holders)
@@ -60,15 +60,15 @@ class NominatedPods:
         return found
 
     def at(self, row: int) -> list[tuple[PodClass, int]]:
-        """Those who were promised this row, as a view takes them."""
+        """The pods nominated to this row, as a view takes them."""
         return [(kind, row) for kind in self.by_row.get(row, ())]
 
     def load(self, column: int) -> IntColumn | None:
-        """What they take of a resource, by row; None if nothing anywhere."""
+        """What they request of a resource, by row; None if nothing anywhere."""
         return self._loads.get(column)
 
     def holders(self) -> list[tuple[PodClass, int]]:
-        """Those who hold more than requests tell, with their rows."""
+        """Those that hold more than requests, with their rows."""
         if not self._holders:
             return []
         return [(kind, row) for row, here in self.by_row.items() for kind in here if kind in self._holders]
@@ -96,9 +96,9 @@ NO_NOMINATED_PODS: Final = NominatedPods()
 
 
 class WithNominated(View):
-    """Every node as if the pods that were promised it were there, for what reads the load of its own row alone.
+    """Every node with its nominated pods, for filters that read the load of single rows only.
 
-    Requests that evictions would free can be taken off as well.
+    Requests that evictions would free can be subtracted as well.
     """
 
     __slots__ = ("_freed", "_nominated", "_under")

@@ -10,12 +10,12 @@ class PreemptionOptions:
     """Kubernetes' DefaultPreemptionArgs, and one option of ours."""
 
     min_candidate_nodes_percentage: int = 10
-    """Of the nodes where evictions may help, how many are tried at least, in percent; see `wanted_candidates`."""
+    """At least this percentage of the nodes where evictions may help is tried; see `wanted_candidates`."""
     min_candidate_nodes_absolute: int = 100
     """The same as a number; the larger of the two counts."""
     never_break_budgets: bool = False
-    """Leave a node alone if room there cannot be made within the disruption budgets. Kubernetes only tries to."""
+    """Skip a node if evictions there would break a disruption budget. Kubernetes only tries to."""
 
     def wanted_candidates(self, nodes: int) -> int:
-        """After how many candidates, out of so many nodes, the search may stop."""
+        """After how many candidates the search among this many nodes may stop."""
         return min(nodes, max(nodes * self.min_candidate_nodes_percentage // 100, self.min_candidate_nodes_absolute))

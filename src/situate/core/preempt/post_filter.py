@@ -30,7 +30,7 @@ def post_filter(
     offset: int = 0,
     known: PreemptionInputs = NO_INPUTS,
 ) -> PostFilterResult:
-    """The first remedy that helps or fails; if none does, what all of them said."""
+    """The result of the first plugin that helps or fails; if none does, the messages of all of them."""
     said: list[PostFilterResult] = []
     for name in profile.post_filters:
         if name == DYNAMIC_RESOURCES:
@@ -50,9 +50,9 @@ def post_filter(
 
 
 def _deallocate(profile: Profile, diagnosis: Diagnosis) -> PostFilterResult:
-    """Claims are not read yet, so there is none to give back.
+    """Resource claims are not supported yet, so there is none to deallocate.
 
-    Kubernetes' plugin fails if it was not asked about the pod before: when another turned the pod away first.
+    Kubernetes' plugin fails if its PreFilter did not run because another plugin turned the pod away first.
     """
     order = profile.before_nodes or tuple(plugin.name for plugin in profile.filters)
     asked = order

@@ -1,4 +1,4 @@
-"""What can be done for a pod that fits nowhere."""
+"""The result of PostFilter."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ ERROR: Final = "Error"
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """The node that is to be the pod's once the victims are gone; or why there is none."""
+    """The node that is nominated for the pod, and its victims; or why there is none."""
 
     node_row: int | None
     victims: tuple[BoundPod, ...]
-    """Who is to be evicted, by namespace/name. Pods that are being deleted already are not here, though they must go
-    too; so there may be a node without victims."""
+    """The pods to evict, by namespace/name. Pods that are being deleted already are not among them, so a node may have
+    no victims."""
     code: str
-    """Kubernetes' word for the outcome; empty if there was nothing to try."""
+    """Kubernetes' status code; empty if there was nothing to try."""
     message: str
-    """Empty with a node."""
+    """Empty if there is a node."""
     withdraws: bool = False
-    """Whether a node that the pod was promised earlier is of no use to it any more. Not so while it waits for its
-    victims to leave, or if something failed."""
+    """Whether an earlier nomination of the pod is of no use any more. It is while its victims leave, or if something
+    failed."""
 
 
 NOTHING_TO_TRY: Final = PostFilterResult(None, (), "", "", withdraws=True)

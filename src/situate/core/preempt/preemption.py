@@ -1,7 +1,4 @@
-"""Preemption: evict pods of lower priority from one node, so that the pod fits there.
-
-Nothing is evicted here; who carries the result out does that. Kubernetes' words throughout.
-"""
+"""Preemption: evict pods of lower priority from one node, so that the pod fits there. Kubernetes' words throughout."""
 
 from __future__ import annotations
 
@@ -33,17 +30,17 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 @dataclass(frozen=True, slots=True)
 class PreemptionInputs:
-    """What whoever looks for room knows beside the view: of promises and evictions that are under way; and what was
-    worked out before, so that it need not be again."""
+    """What the caller knows beside the view: nominations, evictions that are under way, and what was computed
+    before."""
 
     nominated: NominatedPods = NO_NOMINATED_PODS
-    """Who was promised which node, of those that count for the pod."""
+    """The nominated pods that count for the pod."""
     evicting: Container[str] = ()
-    """The uids of pods that were asked to leave, whether or not they show it yet."""
+    """The uids of pods that are being evicted, whether or not they are seen leaving yet."""
     lower: LowerPods | None = None
     budgets: Budgets | None = None
     asked: Sequence[FilterRun] | None = None
-    """What the filters said, with the rows where promises may change it."""
+    """The verdicts of the filters, with the rows where nominations may change them."""
 
 
 NO_INPUTS: Final = PreemptionInputs()
@@ -60,10 +57,10 @@ def preempt(
     offset: int = 0,
     known: PreemptionInputs = NO_INPUTS,
 ) -> PostFilterResult:
-    """Whom to evict for a pod that fits nowhere, and from which node.
+    """Which pods to evict for a pod that fits nowhere, and from which node.
 
-    `nominated_node` is where an earlier preemption was to make room for the pod. `offset` is where among the nodes
-    the search begins: Kubernetes rolls a die.
+    `nominated_node` is the pod's earlier nomination. `offset` is where the search begins among the nodes: Kubernetes
+    draws it at random.
     """
     if (reason := _not_eligible(pod, view, diagnosis, nominated_node, known.evicting)) is not None:
         return _told(reason)
@@ -86,7 +83,7 @@ def preempt(
 def _not_eligible(
     pod: PodClass, view: View, diagnosis: Diagnosis, nominated_node: str, evicting: Container[str]
 ) -> str | None:
-    """Why the pod may not preempt: it does not want to, or its victims are still on their way out."""
+    """Why the pod may not preempt: its policy forbids it, or its victims are still leaving."""
     if pod.spec.preemption_policy == NEVER:
         return POLICY_FORBIDS
     row = view.find(nominated_node) if nominated_node else -1
@@ -99,14 +96,14 @@ def _not_eligible(
 
 
 def _chosen(view: View, best: Candidate) -> PostFilterResult:
-    """Who is being deleted already is not evicted again."""
+    """Pods that are being deleted already are not evicted again."""
     by_name = sorted(best.victims, key=lambda victim: victim.key)
     victims = (view.cluster.pods.bound(victim.row) for victim in by_name)
     return PostFilterResult(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
 
 
 def _nowhere(view: View, counts: ReasonCounts, told: int) -> PostFilterResult:
-    """Of so many nodes something was said. A nominated node is no longer of use to the pod."""
+    """Reasons were counted for this many nodes. An earlier nomination is of no use any more."""
     counts.count(NOT_HELPFUL, view.node_count - told)
     histogram = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
     message = f"preemption: 0/{view.node_count} nodes are available: {histogram}."

@@ -1,8 +1,8 @@
-"""The order in which Go's sort.Slice leaves things that compare equal.
+"""The order in which Go's sort.Slice leaves elements that compare equal.
 
 Kubernetes sorts victims with it, and it is not stable: which of two equally important pods stays depends on the steps
-of the algorithm (pattern-defeating quicksort, with the parameters below), so those steps are followed here, each
-comparison in its place. Up to twelve things it is an insertion sort, and stable; and without equals any sort will do.
+of the algorithm (pattern-defeating quicksort, with the parameters below). So this follows those steps, comparison by
+comparison. Up to twelve elements it is an insertion sort, and stable; without equal elements any sort would do.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 SHORT: Final = 12
 """Up to this length, insertion sort."""
 MEDIUM: Final = 50
-"""From this length on the pivot is the median of three medians, and a nearly sorted stretch is mended."""
+"""From this length on the pivot is the median of three medians, and a nearly sorted slice is repaired."""
 MENDED: Final = 5
-"""How many out-of-order neighbours are mended before giving up."""
+"""How many out-of-order neighbours are repaired before giving up."""
 MOST_SWAPS: Final = 12
-"""With so many swaps the median of medians was found in a stretch that runs backwards."""
+"""With this many swaps the median of medians was found in a slice that is sorted backwards."""
 WORD: Final = (1 << 64) - 1
 
 Item: TypeAlias = tuple[int, bool, int]
@@ -27,9 +27,9 @@ Items: TypeAlias = list[Item]
 
 
 def order_of(keys: Sequence[Any], fickle: Sequence[bool] = ()) -> list[int]:
-    """The indices of the keys, as sort.Slice would arrange what they belong to, smallest key first.
+    """The indices of the keys in the order of sort.Slice, smallest key first.
 
-    `fickle` says which keys compare as less than any equal one, whichever of the two is asked about first.
+    `fickle`: keys that compare as less than any equal one, whichever of the two comes first.
     """
     stable = sorted(range(len(keys)), key=keys.__getitem__)
     tied = any(keys[one] == keys[other] for one, other in pairwise(stable))
@@ -94,7 +94,7 @@ def _swap(items: Items, one: int, other: int) -> None:
 
 
 def _pivot(items: Items, low: int, length: int) -> tuple[int, int]:
-    """Where the pivot is, and how many swaps it took to find it."""
+    """The index of the pivot, and how many swaps it took to find it."""
     quarters = [low + length // 4 * times for times in (1, 2, 3)]
     swaps = 0
     if length >= MEDIUM:
@@ -120,7 +120,7 @@ def _median(items: Items, first: int, second: int, third: int) -> tuple[int, int
 
 
 def _split(items: Items, low: int, high: int, pivot: int) -> tuple[int, bool]:
-    """Smaller things before the pivot, others behind it: where it comes to stand, and whether they were so already."""
+    """Move smaller elements before the pivot. Returns the index of the pivot, and whether they were there already."""
     _swap(items, low, pivot)
     bound = items[low]
     left, right = low + 1, high - 1
@@ -141,7 +141,7 @@ def _split(items: Items, low: int, high: int, pivot: int) -> tuple[int, bool]:
 
 
 def _split_off_equals(items: Items, low: int, high: int, pivot: int) -> int:
-    """Things equal to the pivot first, where none is smaller; where the greater ones begin."""
+    """Move elements equal to the pivot first, where none is smaller. Returns where the greater ones begin."""
     _swap(items, low, pivot)
     bound = items[low]
     left, right = low + 1, high - 1
@@ -158,7 +158,7 @@ def _split_off_equals(items: Items, low: int, high: int, pivot: int) -> int:
 
 
 def _mend(items: Items, low: int, high: int) -> bool:
-    """Put a few out-of-order neighbours right; whether all is in order then."""
+    """Repair a few out-of-order neighbours; whether everything is in order then."""
     at = low + 1
     for _ in range(MENDED):
         while at < high and not _less(items[at], items[at - 1]):
@@ -182,7 +182,7 @@ def _mend(items: Items, low: int, high: int) -> bool:
 
 
 def _scatter(items: Items, low: int, length: int) -> None:
-    """Swap three things in the middle with others, picked by a xorshift that starts from the length."""
+    """Swap three elements in the middle with others, chosen by a xorshift that is seeded with the length."""
     random = length
     mask = (1 << length.bit_length()) - 1
     middle = low + length // 4 * 2

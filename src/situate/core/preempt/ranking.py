@@ -1,4 +1,4 @@
-"""Which of the nodes where room can be made: the one that does the least harm."""
+"""Which candidate node is chosen: the one with the least harm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ABOVE_ALL_NEGATIVE: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, and who must leave it: never nobody."""
+    """A node and its victims, at least one."""
 
     row: int
     victims: tuple[Evictable, ...]
@@ -24,7 +24,7 @@ class Candidate:
 
 
 def harm(candidate: Candidate) -> tuple[int, int, int, int, int, int]:
-    """What is compared, first to last; less is better. Kubernetes leaves what is equal in all to chance."""
+    """The criteria, first to last; less is better. Kubernetes chooses at random if all are equal."""
     victims = candidate.victims
     highest = victims[0].kind.priority
     return (

@@ -1,7 +1,7 @@
-"""Victims on many nodes at once, where nothing but room and budgets decide who may stay.
+"""The victims on many nodes at once, where only room and budgets decide which pods may stay.
 
-The same as `victims`, one step for all nodes instead of one node after another; and the same order of harm as
-`ranking`. The tests compare them.
+The same as `victims`, one step for all nodes instead of one node after another, with the same order as `ranking`. The
+tests compare them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ LATEST: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Reprieved:
-    """Who must leave some nodes. Tables have a column a node, and in it the pods in the order of their reprieve."""
+    """The victims on some nodes. Tables have a column per node, with the pods in the order of reprieve."""
 
     rows: IdColumn
     victims: Mask
     violations: IntColumn
-    """How many victims a budget protects, by place among the rows."""
+    """How many victims a budget protects, by index among the rows."""
     _priorities: IntColumn
     _started: IntColumn
 
     @property
     def vain(self) -> Mask:
-        """Where everybody could stay: such a node was not refused for want of room."""
+        """Nodes where every pod could stay: they were not refused for lack of room."""
         return np.logical_not(self.victims.any(axis=0))
 
     def least_harmful(self, among: IdColumn | None = None) -> int:
-        """The row that comes first by `ranking.harm`; of those at some places, where they are given."""
+        """The row that comes first by `ranking.harm`, among these indices if given."""
         at = np.arange(len(self.rows)) if among is None else among
         for harm in self._harms():
             here = harm[at]
@@ -48,7 +48,7 @@ class Reprieved:
         return int(self.rows[at].min())
 
     def _harms(self) -> Iterator[IntColumn]:
-        """What is compared, first to last, each worked out only if it is needed."""
+        """The criteria, first to last, each computed only if it is needed."""
         victims, priorities = self.victims, self._priorities
         yield self.violations
         highest: IntColumn = np.where(victims, priorities, LOWEST).max(axis=0)
@@ -62,8 +62,8 @@ class Reprieved:
 
 
 def reprieved(lower: LowerPods, budgets: Budgets, rows: IdColumn, room: Mapping[int, IntColumn]) -> Reprieved:
-    """Who must leave each of these nodes. `room` is, by resource column, what each has left if all pods of lower
-    priority go and the preemptor comes."""
+    """The victims on each of these nodes. `room`: by resource column, what is left if all pods of lower priority go and
+    the preemptor comes."""
     kinds, started, protected = lower.ranked(rows, budgets)
     victims = _not_reprieved(lower, kinds, room)
     violations: IntColumn = np.zeros(len(rows), np.int64)
@@ -74,7 +74,7 @@ def reprieved(lower: LowerPods, budgets: Budgets, rows: IdColumn, room: Mapping[
 
 
 def _not_reprieved(lower: LowerPods, kinds: IdColumn, room: Mapping[int, IntColumn]) -> Mask:
-    """Who must go. Each stays if there is room for it beside those before it that stay."""
+    """Each pod stays if there is room for it beside those before it that stay."""
     columns = list(room)
     left = np.array([room[column] for column in columns], np.int64).reshape(len(columns), kinds.shape[1])
     amounts = np.array([lower.ranks.amounts(column) for column in columns], np.int64).reshape(len(columns), -1)

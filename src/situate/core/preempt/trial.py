@@ -1,8 +1,8 @@
 """Trials: would the pod fit on a node if some pods were gone from it?
 
 Room is arithmetic on columns, and what no eviction can change is known for all nodes. Only the other filters are asked
-about overlays, one node at a time, and only on nodes that neither rules out. Pods that were promised a node count
-there: the pod must fit beside them, and without them too.
+about overlays, one node at a time, and only on nodes that neither rules out. Nominated pods count: the pod must fit
+with them, and without them too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ class Trial:
     nominated: NominatedPods
     questions: tuple[FilterEffect, ...]
     unsettled: tuple[FilterEffect, ...]
-    """Those that must be asked on overlays: all that evictions or promises may change, but for room."""
+    """Those that must be asked on overlays: all that evictions or nominations may change, apart from room."""
     slack: Mapping[int, IntColumn]
-    """Resource column -> what is left at each row if all pods of lower priority go and the pod comes, promises kept."""
+    """Resource column -> what is left at each row if all pods of lower priority go and the pod and the nominated ones
+    come."""
     unresolvable: Mask
     """Rows where the pod does not fit even if all pods of lower priority go, as far as columns tell."""
 
     def room_at(self, row: int) -> dict[int, int]:
-        """Resource column -> how much may come back, if all pods of lower priority are gone."""
+        """Resource column -> how much of it may come back once all pods of lower priority are gone."""
         return {column: int(slack[row]) for column, slack in self.slack.items()}
 
     def room_on(self, rows: IdColumn) -> dict[int, IntColumn]:
@@ -55,7 +56,7 @@ class Trial:
         return {column: slack[rows] for column, slack in self.slack.items()}
 
     def unknown(self) -> Mask | None:
-        """Rows where more than room decides who may stay: an unsettled question is to be asked. None: nowhere."""
+        """Rows where more than room decides which pods may stay, because a filter must be asked. None: nowhere."""
         if not self.unsettled:
             return None
         found = np.zeros(self.view.size, np.bool_)
@@ -86,7 +87,7 @@ def prepare(
         stays = view.requested(column) - taken[column]
         if (load := nominated.load(column)) is not None:
             stays += load
-        # As the filter compares them: where amounts exceed 64 bits, the difference may have another sign.
+        # Compared as the filter does: where amounts exceed 64 bits, the sign of the difference may be wrong.
         unresolvable |= stays > left
         left -= stays
         slack[column] = left
@@ -98,7 +99,7 @@ def prepare(
 
 
 def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
-    """Why the pod does not fit on a node that is not ruled out, with all of lower priority gone; None if it does."""
+    """Why the pod does not fit on a node that is not unresolvable, with all of lower priority gone; None if it does."""
     concerned = [
         question
         for question in trial.unsettled
@@ -113,7 +114,7 @@ def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
 
 
 def may_stay(trial: Trial, row: int, pod: Evictable, gone: Sequence[Evictable]) -> bool:
-    """Whether all but room lets a pod come back to a node where the preemptor fits while it and `gone` are gone."""
+    """Whether everything but room lets a pod come back to a node where the preemptor fits without it and `gone`."""
     concerned = []
     for question in trial.unsettled:
         if isinstance(question.plugin, NodePorts):
@@ -130,14 +131,14 @@ def may_stay(trial: Trial, row: int, pod: Evictable, gone: Sequence[Evictable]) 
 
 
 def passes(trial: Trial, row: int, gone: Sequence[Evictable]) -> list[View]:
-    """The node as the pod must fit it: beside those that were promised it, where there are any, and without them."""
+    """The node as the pod must fit it: with its nominated pods, if there are any, and without them."""
     without = trial.view.without(gone)
     nominated = trial.nominated.at(row)
     return [without.plus(nominated).at(row), without.at(row)] if nominated else [without.at(row)]
 
 
 def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
-    """Whether pods of one class hold a host port that a pod of another asks for."""
+    """Whether pods of one class hold a host port that a pod of another requests."""
     return any(
         (taken.protocol, taken.port) == (port.protocol, port.port) and conflicts(port.ip, (taken.ip,))
         for port in pod.host_ports
@@ -146,7 +147,7 @@ def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
 
 
 def refusal_of(question: FilterEffect, pod: PodClass, here: View) -> Texts | None:
-    """Why a filter refuses the one row of a view; None if it does not."""
+    """Why a filter refuses the single row of a view; None if it does not."""
     verdict = question.plugin.check(pod, here)
     if verdict is None:
         return None
@@ -157,7 +158,7 @@ def refusal_of(question: FilterEffect, pod: PodClass, here: View) -> Texts | Non
 
 
 def _texts(question: FilterEffect, pod: PodClass, here: View, code: int) -> Texts:
-    """What a filter says of the one row of a view that it refuses."""
+    """The reasons of a filter for the single row of a view that it refuses."""
     if code == RULED_OUT:
         return (ruled_out((question.plugin.name,)),)
     if (detailed := question.detailed) is not None:

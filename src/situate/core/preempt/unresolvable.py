@@ -1,4 +1,4 @@
-"""Why no eviction helps: what the first filter says that refuses a node, with all pods of lower priority gone."""
+"""Why no eviction helps: the reason of the first filter that refuses a node with all pods of lower priority gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from situate.core.state.view import View
 
 
 class ReasonCounts(dict[str, int]):
-    """How many nodes something was said of, by what was said."""
+    """How many nodes each reason applies to."""
 
     def count(self, text: str, times: int = 1) -> None:
         if times:
@@ -30,9 +30,10 @@ class ReasonCounts(dict[str, int]):
 
 
 def count_unresolvable(trial: Trial, rows: IdColumn, counts: ReasonCounts) -> None:
-    """Count what the filters say of unresolvable rows.
+    """Count the reasons for unresolvable rows.
 
-    A filter answers for all rows at once where evictions do not matter to it, or where that is arithmetic."""
+    A filter judges all rows at once where evictions do not matter to it, or where that is arithmetic.
+    """
     left = np.zeros(trial.view.size, np.bool_)
     left[rows] = True
     for row in _swayed(trial, left):
@@ -59,7 +60,7 @@ def count_unresolvable(trial: Trial, rows: IdColumn, counts: ReasonCounts) -> No
 
 
 def _swayed(trial: Trial, rows: Mask) -> list[int]:
-    """The rows where a promise may change what is said, but for room."""
+    """The rows where a nomination may change a reason, apart from room."""
     every = dict.fromkeys(row for question in trial.unsettled for row in question.by_nominated)
     return [row for row in every if rows[row]]
 
@@ -73,7 +74,7 @@ def _first_refusal(trial: Trial, row: int) -> Sequence[str]:
 
 
 def _short_of(trial: Trial, fit: NodeResourcesFit, left: Mask, counts: ReasonCounts) -> Mask:
-    """Count what the rows are short of; which of them are short of something."""
+    """Count the resources that rows lack; which rows lack any."""
     emptied = WithNominated(trial.view, trial.nominated, trial.lower.taken(trial.slack))
     refused = np.zeros(len(left), np.bool_)
     for text, mask in fit.details(trial.pod, emptied):
@@ -84,7 +85,7 @@ def _short_of(trial: Trial, fit: NodeResourcesFit, left: Mask, counts: ReasonCou
 
 
 def _must_ask(question: FilterEffect, left: Mask) -> Mask:
-    """Rows where evictions may change the answer, so that it must be asked again."""
+    """Rows where evictions may change the verdict, so that the filter must be asked again."""
     if question.by_anyone:
         return left
     found = np.zeros(len(left), np.bool_)
@@ -96,7 +97,7 @@ def _must_ask(question: FilterEffect, left: Mask) -> Mask:
 def _count(
     question: FilterEffect, codes: Codes, pod: PodClass, view: View, refused: Mask, counts: ReasonCounts
 ) -> None:
-    """Count what a filter whose answer stands says of the rows that it is the first to refuse."""
+    """Count the reasons of a filter whose verdict stands, on the rows that it is the first to refuse."""
     if not refused.any():
         return
     outside = refused & (codes == RULED_OUT)

@@ -1,4 +1,4 @@
-"""Who must leave a node: everybody of lower priority, but for those whose staying does no harm."""
+"""The victims on a node: all pods of lower priority, except those that can stay."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from situate.core.state.classes import PodClass
 
 
 def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
-    """Whom to evict from a node that is not unresolvable; or why the pod would not fit even then.
+    """Which pods to evict from a node that is not unresolvable; or why the pod would not fit even then.
 
-    First all pods of lower priority go. Then they are reprieved one by one, the most important first, but before all
-    others those that a disruption budget protects; who cannot stay beside the pod and those already reprieved is a
-    victim. That there is none is possible only if a filter contradicts itself.
+    First all pods of lower priority go. Then they are reprieved one by one, first those that a disruption budget
+    protects, then the others, each by importance. A pod that cannot stay beside the preemptor and those already
+    reprieved is a victim. There is none only if a filter contradicts itself.
     """
     lower = trial.lower.on(row)
     if (texts := refusal(trial, row, lower)) is not None:
@@ -34,7 +34,7 @@ def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
 def _not_reprieved(
     trial: Trial, row: int, pods: Sequence[Evictable], room: dict[int, int], gone: dict[int, Evictable]
 ) -> list[Evictable]:
-    """Those of these pods that must go. Who need not is taken out of `gone`, and what it asks for out of `room`."""
+    """Those of these pods that must go. The others are removed from `gone`, and their requests from `room`."""
     victims = []
     for pod in pods:
         if not _has_room(pod.kind, room):

@@ -1,4 +1,4 @@
-"""Filters beside the pods that were promised nodes: a node must take the pod with them there, and without them."""
+"""Verdicts with nominated pods: a node must accept the pod with them there, and without them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from situate.core.state.view import LOAD, View
 def filter_with_nominated(
     plain: Filtered, asked: Sequence[FilterRun], pod: PodClass, view: View, nominated: NominatedPods
 ) -> Filtered:
-    """What the filters say, where `plain` is what they say of the cluster as it is.
+    """The verdicts with nominated pods, where `plain` are the verdicts on the cluster as it is.
 
-    A node that refuses the pod beside those who were promised it is refused for what is said then; any other for what
-    is said of it as it is.
+    A node that refuses the pod with its nominated pods is refused for that reason; any other as in `plain`.
     """
     if not nominated or plain.turned_away is not None or plain.failed is not None:
         return plain
@@ -57,10 +56,10 @@ def _joined(plain: Sequence[Codes | None], moved: dict[int, Codes], view: View) 
 def _codes_beside(
     one: FilterRun, before: Codes | None, pod: PodClass, view: View, beside: WithNominated, nominated: NominatedPods
 ) -> Codes | None:
-    """What a filter says beside those who were promised each node; None if that is what it says anyway."""
+    """The verdicts of a filter with the nominated pods of each node; None if they are the same."""
     probe = one.probe
     if probe.reads == LOAD and not probe.tallies_read and isinstance(one.plugin, RowFilter):
-        # It reads of a node what is there, and of no other.
+        # It reads the load of the node's own row only.
         verdict = one.plugin.check(pod, beside)
         return verdict.copy() if isinstance(verdict, np.ndarray) else None
     if not one.by_nominated:

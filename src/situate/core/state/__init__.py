@@ -1,1 +1,1 @@
-"""The cluster as columns. `Cluster` is the only writer; everybody else reads a `View`."""
+"""The cluster as columns. Only `Cluster` writes them; all others read a `View`."""

@@ -1,7 +1,7 @@
 """The volumes that drivers have attached to nodes: by row, and as columns by driver.
 
-They follow from the pods on a node, the claims and volumes of those pods, and what the attach controller says. What a
-change reaches is worked out again when somebody next asks, row by row. Written by the Cluster alone.
+They follow from the pods on a node, their claims and volumes, and the VolumeAttachments. Rows that a change concerns
+are computed again when they are next read. Only the Cluster writes this.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLAIM_WITHOUT_NAME: Final = "PersistentVolumeClaim had no name"
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """What a pod has attached: the volumes' unique names with their drivers; or why that cannot be said."""
+    """The volumes that a pod has attached: unique names with their drivers; or why they cannot be determined."""
 
     volumes: Mapping[str, str]
     problem: str = ""
@@ -44,25 +44,25 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumes:
-    """What is attached to one node, and what can be. A node that knows no limits is not looked into."""
+    """What is attached to one node, and how much can be. Nodes without limits are not looked into."""
 
     limits: Mapping[str, int]
-    """Driver -> how many volumes it can attach here; drivers without a limit are not there."""
+    """Driver -> how many volumes it can attach here; drivers without a limit are left out."""
     attached: Mapping[str, str]
     """The unique names of the volumes of the pods here, with their drivers."""
     used: Mapping[str, int]
-    """Driver -> volumes: of pods, and attached all the same."""
+    """Driver -> number of volumes, of pods and left over."""
     problem: str = ""
     """Why the volumes of some pod here cannot be counted."""
     reads: tuple[str, ...] = ()
-    """The persistent volumes that this follows from, there or not."""
+    """The persistent volumes that this depends on, existing or not."""
 
 
 NOTHING_ATTACHED: Final = NodeVolumes({}, {}, {})
 
 
 class AttachedTable:
-    """What is attached where. `touch` says that a row may have changed; `refresh` works those rows out."""
+    """What is attached where. `touch` marks rows that may have changed; `refresh` computes them."""
 
     __slots__ = ("_limit", "_nodes", "_pods", "_readers", "_stale", "_storage", "_used", "_volumes", "problems", "rows")
 
@@ -81,7 +81,7 @@ class AttachedTable:
         self._stale.update(dict.fromkeys(rows))
 
     def reached(self, item: NamedObject) -> tuple[int, ...]:
-        """The rows for which an object may count, as things stand."""
+        """The rows that an object may concern, as things stand."""
         match item:
             case PersistentVolumeClaim():
                 users = self._volumes.by_claim.get((item.metadata.namespace, item.metadata.name), {})
@@ -107,7 +107,7 @@ class AttachedTable:
         return self._column(self._used, driver, 0)
 
     def limit(self, driver: str) -> IntColumn:
-        """How many volumes the driver can attach, by row; NO_LIMIT where it does not say."""
+        """How many volumes the driver can attach, by row; NO_LIMIT where it sets none."""
         return self._column(self._limit, driver, NO_LIMIT)
 
     def _column(self, columns: dict[str, IntColumn], driver: str, fill: int) -> IntColumn:
@@ -119,7 +119,7 @@ class AttachedTable:
         return column
 
     def refresh(self) -> None:
-        """Work out the rows that may have changed."""
+        """Compute the rows that may have changed."""
         if not self._stale:
             return
         stale = list(self._stale)
@@ -188,7 +188,7 @@ def _limits(node: CSINode | None) -> dict[str, int]:
 
 
 def _left_over(node_name: str, storage: StorageObjects, reads: dict[str, None]) -> dict[str, str]:
-    """Unique name -> driver, of what the attach controller says is attached to a node."""
+    """Unique name -> driver of the volumes that VolumeAttachments say are attached to a node."""
     found: dict[str, str] = {}
     for attachment in storage.attachments_on.get(node_name, {}).values():
         name, attacher = attachment.spec.source.persistent_volume_name, attachment.spec.attacher
@@ -211,8 +211,8 @@ def attachable(
 ) -> Attachable:
     """The volumes of a pod that drivers attach. In-tree ones count on nodes that have a CSINode.
 
-    A pod that is to be placed must have all its claims; those of a pod that runs may have gone. `reads` is given the
-    names of the persistent volumes that were looked up.
+    A pod that is to be placed must have all its claims; those of a running pod may be gone. `reads` collects the names
+    of the persistent volumes that were looked up.
     """
     found: dict[str, str] = {}
     looked_up: dict[str, None] = {} if reads is None else reads
@@ -255,7 +255,7 @@ def _inline(volume: Volume, *, on_csi_node: bool) -> tuple[str, str]:
 
 
 def _claimed(claim: PersistentVolumeClaim, storage: StorageObjects, *, on_csi_node: bool) -> tuple[str, str]:
-    """Driver and handle of a claim's volume, or of the one that is going to be made; empty if it is not counted."""
+    """Driver and handle of a claim's volume, or of the one to be provisioned; empty if it is not counted."""
     volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
         return _to_be_made(claim, storage, on_csi_node=on_csi_node)
@@ -278,5 +278,5 @@ def _to_be_made(claim: PersistentVolumeClaim, storage: StorageObjects, *, on_csi
     if plugin is not None and not (plugin.driver and on_csi_node):
         return "", ""
     driver = found.provisioner if plugin is None else plugin.driver
-    # No driver's handle starts with a line break, so this one is the claim's alone.
+    # No driver's handle starts with a line break, so this is unique to the claim.
     return driver, f"\n{claim.metadata.namespace}/{claim.metadata.name}"

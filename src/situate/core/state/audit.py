@@ -1,6 +1,6 @@
-"""The audit: count everything again from the pods and nodes themselves, and compare with what is kept.
+"""The audit: count everything again from the pods and nodes themselves, and compare.
 
-Kept sums are what makes deciding fast, and what would make it wrong if one were off. Tests audit after every step.
+The sums that are kept make decisions fast, and would make them wrong if one were off. Tests audit after every step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from situate.core.state.volumes import VolumeTable
 
 
 def audit(cluster: Cluster) -> list[str]:
-    """Every difference between what is kept and what a recount gives; nothing is changed."""
+    """Every difference between what is kept and a recount. Changes nothing."""
     found: list[str] = []
     checks = (
         _rows,

@@ -1,7 +1,7 @@
-"""Pod classes: pods of one class have the same answer to every question scheduling asks.
+"""Pod classes: for pods of one class, every scheduling decision is the same.
 
-The pods of one controller differ in name and uid only. What scheduling reads of them is compiled here once, and their
-verdicts, scores and counts are shared.
+The pods of one controller differ only in name and uid. What scheduling reads of them is compiled here once, and they
+share verdicts, scores and counts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MEMORY: Final = 1
 EPHEMERAL_STORAGE: Final = 2
 PODS: Final = 3
 FIXED_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
-"""The resources every node has a column for, in column order. Others get a column when they are first seen."""
+"""Every node has a column for these resources, in this order. Others get a column when they are first seen."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 @unique
 class TermKind(Enum):
-    """What a term that a pod carries says of the pods around it."""
+    """What kind of affinity a term is."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -48,7 +48,8 @@ class TermKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """One (anti-)affinity term of a pod: whom it speaks of, in which topology, how strongly. Required ones weigh 0."""
+    """One (anti-)affinity term of a pod: which pods it matches, in which topology, how strongly. Required ones weigh
+    0."""
 
     kind: TermKind
     pods: PodTerm
@@ -73,21 +74,21 @@ class LabelGroup:
     labels: Labels
     classes: list[PodClass] = field(default_factory=list)
     tallies: list[TopologyTally] = field(default_factory=list)
-    """The counts that a pod of this group adds to."""
+    """The tallies that count pods of this group."""
 
 
 @dataclass(eq=False, slots=True)
 class PodClass:
-    """Everything scheduling reads of a pod, compiled; and where the pods of this class are."""
+    """Everything that scheduling reads of a pod, compiled; and where the pods of this class are."""
 
     id: int
     signature: bytes
     pod: Pod
-    """The first pod seen of this class. Its name and uid are of use only where they are part of the signature."""
+    """The first pod of this class. Its name and uid matter only where they are part of the signature."""
     namespace: str
     labels: Labels
     annotations: Labels
-    """Those that scheduling reads, and no others: see `model.annotations`."""
+    """Only those that scheduling reads: see `model.annotations`."""
     spec: PodSpec
     owner: OwnerReference | None
     priority: int
@@ -96,20 +97,20 @@ class PodClass:
     takes: tuple[tuple[int, int], ...]
     """The same as (resource column, amount), `pods: 1` included; nothing that is zero."""
     nonzero: tuple[int, int]
-    """milli-cpu and memory as scoring counts them: a container that asks for none counts for a little."""
+    """milli-cpu and memory as scoring counts them: a container that requests none counts for a little."""
     asks: tuple[tuple[int, int], ...]
-    """What it asks of a node it is not on yet, as (resource column, amount). Differs where a resize is under way."""
+    """What it requests of a node it is not on yet, as (resource column, amount). Differs during a resize."""
     weighs: Requests
-    """What it adds to a node when nodes are scored by room. Kubernetes leaves pod-level requests out there."""
+    """What it adds to a node when nodes are scored by room. Kubernetes ignores pod-level requests there."""
     terms: tuple[AffinityTerm, ...]
     host_ports: tuple[HostPort, ...]
     affinity_key: bytes
-    """Equal for pods that demand the same of a node's labels."""
+    """Equal for pods with the same demands on a node's labels."""
     tolerations_key: bytes
     """Equal for pods that tolerate the same taints."""
     group: LabelGroup
     holds_volumes: bool
-    """Whether it has volumes that are looked for on the nodes: disks and claims, not secrets and the like."""
+    """Whether it has volumes that matter on nodes: disks and claims, not secrets and the like."""
     carried: tuple[CarriedTerm, ...] = ()
     """The terms in the cluster's index that its bound pods carry, while it has any."""
     placed: dict[int, int] = field(default_factory=dict)
@@ -127,7 +128,7 @@ def signature(pod: Pod) -> bytes:
     spec = what_is_read(pod.spec)
     metadata = pod.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
-    # The claim of a generic ephemeral volume or of a template is named after its pod, so such a pod is like no other.
+    # The claim of a generic ephemeral volume or of a template is named after its pod: such a pod has its own class.
     alone = None
     if spec.volumes or spec.resource_claims:
         generated = any(volume.ephemeral is not None for volume in spec.volumes) or any(
@@ -139,9 +140,10 @@ def signature(pod: Pod) -> bytes:
 
 
 def what_is_read(spec: PodSpec) -> PodSpec:
-    """The spec without what no question is about: where the pod is bound, its group, and volumes that nobody reads.
+    """The spec without what no plugin reads: where the pod is bound, its group, and volumes such as tokens.
 
-    Every pod of a real cluster has a volume for its token, with a random name: kept, it would make each pod a class.
+    Every pod of a real cluster has a token volume with a random name. If that counted, each pod would be a class of its
+    own.
     """
     if not spec.node_name and not spec.volumes and spec.scheduling_group is None:
         return spec
@@ -150,7 +152,7 @@ def what_is_read(spec: PodSpec) -> PodSpec:
 
 
 def _resized(status: PodStatus) -> object:
-    """What a resize in place has reached, where the kubelet says so: it counts in the requests."""
+    """What a resize in place has reached, where the kubelet reports it: it counts in the requests."""
     if not (status.container_statuses or status.init_container_statuses or status.allocated_resources):
         return None
     infeasible = [(one.status, one.reason) for one in status.conditions if one.type == "PodResizePending"]
@@ -188,7 +190,7 @@ class ClassTable:
         return list(self._groups.values())
 
     def add(self, key: bytes, pod: Pod) -> tuple[PodClass, bool]:
-        """Compile a class that is not there yet; and whether its group is new too."""
+        """Compile a new class; and whether its group is new too."""
         group, is_new = self._group_of(pod)
         pod_class = compile_class(self._next_id, key, pod, group, self._resources)
         self._next_id += 1
@@ -197,7 +199,7 @@ class ClassTable:
         return pod_class, is_new
 
     def forget(self, pod_class: PodClass) -> bool:
-        """Drop a class without pods; and say whether its group went with it."""
+        """Drop a class without pods; whether its group went with it."""
         del self._by_signature[pod_class.signature]
         group = pod_class.group
         group.classes.remove(pod_class)
@@ -260,8 +262,8 @@ def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: 
 
 
 def _is_held(volume: Volume) -> bool:
-    """Whether other pods may have to do without the volume, or a driver has to attach it. Every pod has a token volume,
-    so those that nobody counts must not count."""
+    """Whether the volume matters to other pods, or a driver has to attach it. Every pod has a token volume, which does
+    not."""
     held = (
         volume.persistent_volume_claim,
         volume.ephemeral,
@@ -283,7 +285,7 @@ def _by_column(requests: Requests, resources: Vocab) -> tuple[tuple[int, int], .
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Upstream counts the ports of containers and of restartable init containers; 0.0.0.0 and no address are one."""
+    """As upstream, the ports of containers and of restartable init containers; 0.0.0.0 and no address are the same."""
     sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
@@ -313,7 +315,7 @@ def _affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
 
 
 def _pod_term(pod: Pod, term: PodAffinityTerm) -> PodTerm:
-    """A term that names no namespace and selects none speaks of the pod's own."""
+    """A term that names no namespace and selects none is about the pod's own."""
     namespaces = tuple(sorted({*term.namespaces}))
     if not namespaces and term.namespace_selector is None:
         namespaces = (pod.metadata.namespace,)

@@ -1,8 +1,8 @@
 """The cluster: nodes, bound pods and the objects around them, as columns. The only writer.
 
-Whoever reads takes a `View`. Every change leaves a trace that readers with old answers can follow: `epoch` moves when
-a node changes, `touched` names the rows where a pod came or went, and tallies, terms and object families have versions
-of their own.
+Readers take a `View`. Every change leaves a trace by which cached verdicts notice it: `epoch` moves when a node
+changes, `touched` lists the rows where a pod came or went, and tallies, terms and object families have versions of
+their own.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ TOUCHED_LIMIT: Final = 1 << 16
 """How many touched rows are remembered; a reader further behind starts from scratch."""
 
 IDLE_CLASSES: Final = 1 << 14
-"""How many classes without a bound pod are kept, for the pods of the same class that may still come."""
+"""How many classes without a bound pod are kept, for pods of the same class to come."""
 
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Cluster:
-    """What is where. Nodes and pods come, change and go; each call says whether anything changed."""
+    """Nodes and pods come, change and go; each method returns whether anything changed."""
 
     def __init__(self) -> None:
         self.resources = Vocab(FIXED_RESOURCES)
@@ -54,7 +54,7 @@ class Cluster:
         self.objects = ObjectTable()
         self.attached = AttachedTable(self.nodes, self.pods, self.volumes, self.objects.storage)
         self.devices: dict[str, DeviceTable] = {}
-        """By the resource that stands for whole ones: those somebody asked for; others are not built."""
+        """By the resource that stands for whole devices, built when they are first asked for."""
         self.tallies = Tallies()
         self.terms = CarriedTerms()
         self.epoch = 0
@@ -62,20 +62,20 @@ class Cluster:
         self.touched_base = 0
         """How many touched rows were forgotten before the first in the list."""
         self.memos: dict[Hashable, Any] = {}
-        """What views computed from node rows alone; emptied when a node changes."""
+        """What views computed from node rows alone; cleared when a node changes."""
         self.derived: dict[Hashable, tuple[npt.NDArray[Any], int]] = {}
-        """What views computed from single rows, and the position in `touched` up to which it is right."""
+        """What views computed row by row, and the position in `touched` up to which it is valid."""
         self.stamped: dict[Hashable, tuple[npt.NDArray[Any], int, Hashable]] = {}
-        """The same for those that depend on something more, with what stands for that."""
+        """The same for what depends on something more, with its stamp."""
         self.homeless: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
         self._beyond: dict[int, None] = {}
-        """Node rows whose pods ask for more than a cell can hold: what leaves cannot just be taken off."""
+        """Node rows whose pods request more than a cell can hold: what leaves cannot just be subtracted."""
         self._idle: dict[PodClass, None] = {}
         self._seen_of_objects = (0, 0)
 
     def load(self, nodes: Iterable[Node], others: Iterable[NamedObject], pods: Iterable[Pod]) -> None:
-        """A whole cluster at once; pods that are not bound are passed over."""
+        """A whole cluster at once; pods that are not bound are ignored."""
         for node in nodes:
             self.add_node(node)
         for item in others:
@@ -86,7 +86,7 @@ class Cluster:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> bool:
-        """A node came or changed."""
+        """A node was added or changed."""
         row = self.nodes.rows.get(node.metadata.name)
         if row is not None:
             return self._change_node(row, node)
@@ -112,7 +112,7 @@ class Cluster:
         return True
 
     def remove_node(self, name: str) -> bool:
-        """A node left. Its pods wait, uncounted, for a node of that name; they leave when they are removed."""
+        """A node left. Its pods wait, uncounted, for a node of that name, until they are removed."""
         row = self.nodes.rows.get(name)
         if row is None:
             return False
@@ -160,7 +160,7 @@ class Cluster:
     def _new_class(self, key: bytes, pod: Pod) -> PodClass:
         found, new_group = self.classes.add(key, pod)
         if self.nodes.fit_resources():
-            # The columns moved in memory, and whoever holds cells of them must look again.
+            # The columns moved in memory, and whoever holds cells of them must fetch them again.
             self.epoch += 1
             self.memos.clear()
             self.derived.clear()
@@ -178,7 +178,7 @@ class Cluster:
             self.tallies.dismiss(pod_class.group)
 
     def add_pod(self, pod: Pod) -> bool:
-        """A bound pod came or changed. One that has finished holds nothing, so it leaves."""
+        """A bound pod was added or changed. One that has finished holds nothing, so it leaves."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         node_name = pod.spec.node_name
         if not node_name or pod.status.phase in FINISHED_PHASES:
@@ -223,7 +223,7 @@ class Cluster:
         return "" if pod_row is None else self.nodes.names[self.pods.node_rows[pod_row]]
 
     def counted(self, key: str) -> tuple[PodClass, str, bool] | None:
-        """Of a pod that is bound to a node that is here: its class, that node, and whether it is being deleted."""
+        """The class, the node and whether it is being deleted, of a pod that is bound to a node that is here."""
         pod_row = self.pods.rows.get(key)
         if pod_row is None:
             return None
@@ -231,9 +231,9 @@ class Cluster:
         return self.pods.kind(pod_row), node, bool(self.pods.leaving[pod_row])
 
     def put(self, pod: Pod, kind: PodClass, node_row: int) -> int:
-        """Count a pod of this class, not bound so far, on a node; its row. This is the hot path of placing."""
+        """Count a pod of this class, not bound so far, on a node; returns its row. This is the hot path of placing."""
         if not kind.total and kind not in self._idle:
-            kind = self.class_of(pod)  # its class was forgotten while the pod waited
+            kind = self.class_of(pod)  # its class was dropped while the pod waited
         metadata = pod.metadata
         pod_row = self.pods.add(f"{metadata.namespace}/{metadata.name}", metadata.uid, kind, node_row)
         if metadata.creation_timestamp is not None:
@@ -283,7 +283,7 @@ class Cluster:
             table.moved(pod_row, kind, node_row, 1)
 
     def _take_off(self, pod_row: int) -> None:
-        """Uncount a pod; the exact reverse of `put`."""
+        """Uncount a pod: the exact reverse of `put`."""
         kind = self.pods.kind(pod_row)
         node_row = self.pods.node_rows[pod_row]
         leaving = bool(self.pods.leaving[pod_row])
@@ -322,7 +322,7 @@ class Cluster:
         self._touch(node_row)
 
     def _recount(self, node_row: int) -> None:
-        """Sum up the pods on a node again, each sum stopping at what a cell can hold."""
+        """Sum up the pods on a node again. Each sum stops at what a cell can hold."""
         nodes = self.nodes
         kinds = [self.pods.kind(pod_row) for pod_row in nodes.pods[node_row]]
         requested = [0] * len(nodes.requested_cells)
@@ -369,7 +369,7 @@ class Cluster:
     # -- everything else -----------------------------------------------------------------------------------------
 
     def put_object(self, item: NamedObject) -> bool:
-        """A storage object, service, controller, budget or namespace came or changed."""
+        """A storage object, service, controller, budget or namespace was added or changed."""
         before = self.attached.reached(item)
         changed = self.objects.put(item)
         if changed:
@@ -384,7 +384,7 @@ class Cluster:
         return self._nodes_may_move(self.objects.forget(item))
 
     def _nodes_may_move(self, changed: bool) -> bool:
-        """A namespace selector may now match other namespaces, so every count by namespace is in doubt; and nodes may
+        """A namespace selector may now match other namespaces, so every count by namespace may be wrong; and nodes may
         be nearer to a place, or further from it. Both are as rare as a change of a node, and as far-reaching."""
         versions = self.objects.namespaces_version, self.objects.latencies_version
         if changed and self._seen_of_objects != versions:

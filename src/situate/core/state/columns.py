@@ -1,4 +1,4 @@
-"""Columns that grow: numpy arrays with room to spare, doubled when it runs out."""
+"""Columns that grow: numpy arrays with spare capacity, doubled when it runs out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def capacity_for(wanted: int) -> int:
 
 
 def grown(column: npt.NDArray[Any], capacity: int, fill: int | bool) -> npt.NDArray[Any]:
-    """A copy of the column with room for `capacity` rows; new rows hold `fill`. The rows are the last axis."""
+    """A copy of the column with `capacity` rows; new rows hold `fill`. The rows are the last axis."""
     bigger = np.full((*column.shape[:-1], capacity), fill, dtype=column.dtype)
     bigger[..., : column.shape[-1]] = column
     return bigger
 
 
 def sealed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same memory, read-only: what a view hands out."""
+    """The same memory, read-only, as views return it."""
     view = column.view()
     view.flags.writeable = False
     return view

@@ -1,8 +1,7 @@
-"""The devices of nodes: how much of each is free, by node and device. Kept for the resources somebody asked about.
+"""The devices of nodes: how much of each is free, by node and device. Kept for the resources that were asked about.
 
-Which devices a pod has stands in its annotation. A pod that was bound without one is taken to have the lowest that
-fit, after those that say which they have: that follows from the pods on the node alone, in order of arrival, so that
-counting again gives the same.
+A pod's devices are in its annotation. A pod that was bound without one is assumed to have the lowest that fit, after
+those with an annotation. This depends only on the pods on the node, in order of arrival, so a recount gives the same.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from situate.core.state.view import View
 
 Holder: TypeAlias = tuple[GpuNeed, str]
-"""What a pod needs, and what its annotation says that it has."""
+"""What a pod needs, and the devices in its annotation."""
 
 FIRST_WIDTH: Final = 8
 
 LEVEL_BITS: Final = 2
-"""How exactly pods are counted for the mix: to so many leading binary digits."""
+"""How exactly pods are counted for the mix: to this many leading binary digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,11 @@ class Devices:
     count: IntColumn
     """How many devices the node has."""
     each: IntColumn
-    """How much memory each of them has, in bytes; 0 where nobody says."""
+    """How much memory each of them has, in bytes; 0 where not known."""
     free: IntColumn
-    """A table: thousandths that are free; 0 where there is no such device."""
+    """A table: free thousandths; 0 where there is no such device."""
     memory: IntColumn
-    """A table: bytes that are free."""
+    """A table: free bytes."""
     largest: IntColumn
     """The most that is free on one device."""
     whole: IntColumn
@@ -51,12 +50,12 @@ class Devices:
 
 
 def need_of(pod: PodClass, resource: str) -> GpuNeed:
-    """What a pod of this class needs, where `resource` stands for whole devices."""
+    """What a pod of this class needs, if `resource` stands for whole devices."""
     return gpu_need(pod.annotations, pod.requests.scalar, resource)
 
 
 def settle(count: int, each: int, holders: Sequence[Holder]) -> tuple[list[int], list[int]]:
-    """What is used of each of a node's devices, and of its memory, by pods in order of arrival."""
+    """What pods use of each of a node's devices, and of its memory, in order of arrival."""
     used, memory = [0] * count, [0] * count
     unsaid: list[GpuNeed] = []
     for need, text in holders:
@@ -82,7 +81,8 @@ def _take(used: list[int], memory: list[int], devices: Sequence[int], need: GpuN
 
 
 def _lowest(used: list[int], memory: list[int], need: GpuNeed, each: int) -> list[int]:
-    """The lowest devices that fit. Somebody else bound it: where too few do, it has those that are used least."""
+    """The lowest devices that fit. Another scheduler bound the pod: if too few fit, it has those that are used
+    least."""
     fits = [
         device
         for device, taken in enumerate(used)
@@ -94,7 +94,7 @@ def _lowest(used: list[int], memory: list[int], need: GpuNeed, each: int) -> lis
 
 
 class DeviceTable:
-    """The devices that one resource stands for, on all rows. Written by the Cluster alone."""
+    """The devices that one resource stands for, on all rows. Only the Cluster writes this."""
 
     __slots__ = (
         "_count", "_each", "_free", "_free_cells", "_largest", "_memory", "_memory_cells", "_nodes", "_pods", "_taken",
@@ -107,7 +107,7 @@ class DeviceTable:
         self._nodes = nodes
         self._pods = pods
         self._unsaid: dict[int, None] = {}
-        """Rows with a pod that does not say which devices it has: there, one pod that comes or goes may move others."""
+        """Rows with a pod without the annotation: there, a pod that comes or goes may move others."""
         self.kinds: dict[PodClass, int] = {}
         """The classes that need devices, and how many of their pods are on nodes."""
         self.mix_version = 0
@@ -149,7 +149,7 @@ class DeviceTable:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def node_moved(self, row: int) -> None:
-        """A node came to this row, changed or left it. Pods that leave with their node must be off it already."""
+        """A node came to this row, changed or left it. Its pods must be gone before it leaves."""
         node = self._nodes.objects[row]
         count, each = (0, 0) if node is None else node_devices(node, allocatable(node).scalar, self.resource)
         self._fit(count)
@@ -189,7 +189,7 @@ class DeviceTable:
         self.whole_cells[row] = free.count(DEVICE_MILLI)
 
     def holders(self, row: int, without: Container[int] = ()) -> list[Holder]:
-        """Those on a row that need devices, in order of arrival, but for some pod rows."""
+        """Those on a row that need devices, in order of arrival, without some pod rows."""
         pods, found = self._pods, []
         for pod_row in self._nodes.pods[row]:
             need = need_of(pods.kind(pod_row), self.resource)
@@ -200,7 +200,7 @@ class DeviceTable:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def moved(self, pod_row: int, kind: PodClass, node_row: int, sign: int) -> None:
-        """A pod came to this row (1), and is among its pods; or left it (-1), and is there no more."""
+        """A pod came to this row (1), and is among its pods; or left it (-1), and is not."""
         need = need_of(kind, self.resource)
         if not need.devices:
             return
@@ -214,7 +214,7 @@ class DeviceTable:
             self._sum_up(node_row)
 
     def _shift(self, row: int, devices: Sequence[int], need: GpuNeed, sign: int) -> None:
-        """Take what a pod says that it has, or give it back."""
+        """Take a pod's devices, or give them back."""
         each, count = int(self._each[row]), int(self._count[row])
         milli, memory = sign * need.milli, sign * (each if need.whole else need.memory)
         used, taken = self._used_cells, self._taken_cells
@@ -222,7 +222,7 @@ class DeviceTable:
             if device < count:
                 used[row, device] += milli
                 taken[row, device] += memory
-                # What is free stops at nothing, where somebody gave more than there is.
+                # Free amounts stop at 0, where more was given than there is.
                 self._free_cells[row, device] = max(0, DEVICE_MILLI - used[row, device])
                 self._memory_cells[row, device] = max(0, each - taken[row, device])
 
@@ -238,7 +238,7 @@ class DeviceTable:
 
 
 def level(count: int) -> int:
-    """A count rounded down to its leading binary digits: it moves seldom, and follows from the count alone."""
+    """A count rounded down to its leading binary digits: it changes rarely, and depends on the count alone."""
     spare = max(0, count.bit_length() - LEVEL_BITS)
     return count >> spare << spare
 

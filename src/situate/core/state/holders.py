@@ -30,7 +30,7 @@ def volume_holders(view: View) -> dict[int, list[PodClass]]:
 def volume_room(view: View, driver: str) -> tuple[IntColumn, IntColumn]:
     """How many volumes a driver has attached, overlays included, and how many it can attach, by row.
 
-    Where it sets itself no limit that is NO_LIMIT, and its volumes are not counted.
+    Without a limit that is NO_LIMIT, and its volumes are not counted.
     """
     view.reads |= LOAD | STORAGE
     table = view.cluster.attached
@@ -69,7 +69,7 @@ def volume_problems(view: View) -> dict[int, str]:
 
 
 def _volumes_moved(view: View) -> dict[int, None]:
-    """The rows of the view where an overlay adds or takes away a pod with volumes."""
+    """The rows of the view where an overlay adds or removes a pod with volumes."""
     if not (view.removed or view.added):
         return {}
     rows = (view.relative(row) for kind, row, _, _ in view.delta() if kind.holds_volumes)
@@ -84,14 +84,14 @@ def claim_users(view: View, namespace: str, claim: str) -> list[BoundPod]:
 
 
 def overlay_classes(view: View) -> list[tuple[PodClass, int]]:
-    """What the view changes of the cluster: the class of each pod, with -1 if it was taken away, 1 if added."""
+    """What the view changes of the cluster: the class of each pod, with -1 if it was removed, 1 if added."""
     view.reads |= LOAD
     return [(kind, sign) for kind, _, sign, _ in view.delta()]
 
 
 def device_users(view: View, resource: str) -> tuple[int, Mapping[PodClass, int]]:
-    """The classes of bound pods that need devices, and how many there are; and a number that moves when their
-    shares do, counted roughly (see `level`). Overlays are not counted: they are about single nodes."""
+    """The classes of bound pods that need devices, with their number; and a version that moves when their shares do,
+    counted roughly (see `level`). Overlays do not count: they are about single nodes."""
     view.reads |= LOAD
     table = view.cluster.devices_of(resource)
     return table.mix_version, table.kinds
@@ -111,7 +111,7 @@ def port_holders(view: View, port: HostPort) -> Mapping[int, Mapping[str, int]]:
         for taken in kind.host_ports if at >= 0 else ():
             if (taken.protocol, taken.port) == (port.protocol, port.port):
                 addresses = found.setdefault(at, {})
-                # Kubernetes does not count who holds a port: when one of two goes, it is free.
+                # Kubernetes does not count the holders of a port: when one of two goes, it is free.
                 addresses[taken.ip] = 0 if sign < 0 else addresses.get(taken.ip, 0) + 1
     return {at: held for at, held in ((at, _positive(addresses)) for at, addresses in found.items()) if held}
 

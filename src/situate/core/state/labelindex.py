@@ -1,6 +1,6 @@
 """Finds the selectors that may match a set of labels without trying them all.
 
-A selector that demands one value of one label (most do) is filed under that pair; the rest are tried every time.
+A selector that demands one value of one label (most do) is indexed under that pair; the rest are tried every time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Anchor = tuple[str, str]
 
 
 class LabelIndex(Generic[T]):
-    """Items filed under the one label pair that they cannot match without; or under none."""
+    """Items indexed under a label pair that they cannot match without; or under none."""
 
     __slots__ = ("_anchored", "_loose")
 

@@ -1,6 +1,6 @@
-"""Which pods a term speaks of: namespaces and labels together, as values that can be compared and filed.
+"""Which pods a term matches: namespaces and labels together, as values that can be compared and indexed.
 
-Equal terms are one value, so that every pod that asks the same thing shares the same counts.
+Equal terms are one value, so that all pods with the same term share the same counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nodes as columns: one row a node. Rows of nodes that left are used again, lowest first."""
+"""The nodes as columns, one row per node. Rows of nodes that left are reused, lowest first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LabelColumn:
 
 
 class NodeTable:
-    """Node rows. Written by the Cluster alone."""
+    """Only the Cluster writes this."""
 
     def __init__(self, resources: Vocab) -> None:
         self.resources = resources
@@ -45,7 +45,7 @@ class NodeTable:
         self.pods: list[dict[int, None]] = []
         """The pod rows on each node, in order of arrival."""
         self.labels: dict[str, LabelColumn] = {}
-        """Columns of the labels somebody asked for; others are not built."""
+        """Columns of labels, built when they are first asked for."""
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self._free: list[int] = []
@@ -62,7 +62,7 @@ class NodeTable:
         self._look()
 
     def _look(self) -> None:
-        """Other looks at the same memory, made once: as single cells, and as read-only columns for views.
+        """Other accesses to the same memory, made once: as single cells, and as read-only columns for views.
 
         Reading or writing one number through a memory view costs a fifth of numpy's way.
         """
@@ -91,7 +91,7 @@ class NodeTable:
         self._look()
 
     def fit_resources(self) -> bool:
-        """Give a column to every resource of the vocabulary; say whether any was missing."""
+        """Add a column for every resource of the vocabulary; whether any was missing."""
         missing = len(self.resources) - len(self.allocatable)
         if missing <= 0:
             return False
@@ -120,7 +120,7 @@ class NodeTable:
         return row
 
     def write(self, row: int, node: Node) -> None:
-        """Fill the row from the object; what is bound there is left alone."""
+        """Fill the row from the object; what is bound there stays."""
         self.objects[row] = node
         self.unschedulable[row] = node.spec.unschedulable
         self.taint_set[row] = self._taint_id(tuple(node.spec.taints))
@@ -152,9 +152,9 @@ class NodeTable:
         heapq.heappush(self._free, row)
 
     def forget_old_values(self) -> None:
-        """Let go of label values and sets of taints that no node has any more, once most are of that kind.
+        """Drop label values and sets of taints that no node has any more, once most are of that kind.
 
-        Nodes that come and go bring new host names for ever; what counts by value must not grow with them.
+        Nodes that come and go keep bringing new host names; counts by value must not grow with them.
         """
         limit = 2 * len(self.rows) + SPARE_VALUES
         for key in [key for key, column in self.labels.items() if len(column.values) > limit]:

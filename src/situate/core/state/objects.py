@@ -1,6 +1,7 @@
 """The objects that are neither nodes nor pods, by name: storage, services and controllers, budgets, namespaces.
 
-They are few and read by name, so they are dictionaries; each family has a version that moves when one of it changes.
+They are few and read by name, so they are dictionaries; each family has a version that moves when one of its objects
+changes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from situate.core.model.storage import (
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 Key = tuple[str, str]
-"""(namespace, name); the namespace of what has none is empty."""
+"""(namespace, name); the namespace of cluster-scoped objects is empty."""
 
 
 class StorageObjects:
@@ -58,7 +59,7 @@ class WorkloadObjects:
 
 
 class ObjectTable:
-    """Everything that is kept by name. Written by the Cluster alone."""
+    """Everything that is kept by name. Only the Cluster writes this."""
 
     def __init__(self) -> None:
         self.storage = StorageObjects()
@@ -74,15 +75,15 @@ class ObjectTable:
         self.latencies_version = 0
 
     def put(self, item: NamedObject) -> bool:
-        """Take an object in, new or changed; say whether anything changed."""
+        """Add or update an object; whether anything changed."""
         return self._file(item, item)
 
     def forget(self, item: NamedObject) -> bool:
-        """Let go of an object by its kind and name; say whether it was there."""
+        """Remove an object by its kind and name; whether it was there."""
         return self._file(item, None)
 
     def find(self, item: NamedObject) -> NamedObject | None:
-        """What is known of the object of this kind and name."""
+        """The object of this kind and name as it is known."""
         shelf, key = self._place_of(item)
         found: NamedObject | None = shelf.get(key)
         return found
@@ -100,7 +101,7 @@ class ObjectTable:
         return True
 
     def _place_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
-        """The shelf for objects of this kind, and the key of this one there."""
+        """The table for objects of this kind, and the key of this one."""
         namespace, name = item.metadata.namespace, item.metadata.name
         storage, workloads = self.storage, self.workloads
         by_name: dict[type, dict[str, Any]] = {
@@ -133,7 +134,7 @@ class ObjectTable:
         return by_namespace[kind].setdefault(namespace, {}), name
 
     def _changed(self, item: NamedObject, before: Any, after: Any) -> None:
-        """Move the version of the family, and what is filed by more than its name."""
+        """Move the version of the family, and update secondary indexes."""
         match item:
             case Namespace():
                 self._relabel(item.metadata.name, None if after is None else item.metadata.labels)
@@ -142,7 +143,7 @@ class ObjectTable:
             case LatencyTable():
                 self.latencies_version += 1
             case PodDisruptionBudget() | PodGroup() | CoschedulingPodGroup():
-                pass  # read when somebody is to be evicted or a gang to be placed, and kept in no answer
+                pass  # read only for evictions and gangs, and no cached verdict depends on it
             case _:
                 self.storage.version += 1
         if isinstance(item, PersistentVolume):
@@ -167,7 +168,7 @@ Filed = TypeVar("Filed", PersistentVolume, VolumeAttachment)
 def _refile(
     shelves: dict[str, dict[str, Filed]], shelf_of: Callable[[Filed], str], before: Filed | None, after: Filed | None
 ) -> None:
-    """Move an object to the shelf where it belongs now; None where it was or is nowhere."""
+    """Move an object to its current group; None: it was or is in none."""
     if before is not None:
         shelf = shelves[shelf_of(before)]
         del shelf[before.metadata.name]

@@ -1,4 +1,4 @@
-"""The bound pods: one row a pod, a few words each. What pods of a class have in common is in their PodClass."""
+"""The bound pods: one row per pod, a few words each. What pods of a class have in common is in their PodClass."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class BoundPod:
     kind: PodClass
     node_row: int
     start_ms: int | None
-    """When the kubelet took it, in milliseconds since the epoch; None while it has not."""
+    """When the kubelet accepted it, in milliseconds since the epoch; None if it has not."""
     created_ms: int | None
     leaving: bool
     """Whether it is being deleted."""
     preempted: bool
-    """Whether that is because a scheduler made room for another pod."""
+    """Whether it is deleted because a scheduler made room for another pod."""
 
     @property
     def key(self) -> str:
@@ -42,13 +42,13 @@ NO_TIME: Final = -(1 << 63)
 
 LEAVING: Final = 1
 PREEMPTED: Final = 2
-"""In `PodTable.leaving`: leaving, since it was preempted."""
+"""In `PodTable.leaving`: leaving because it was preempted."""
 
 DISRUPTION_TARGET: Final = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
 
 
 class PodTable:
-    """Pod rows. Written by the Cluster alone."""
+    """Only the Cluster writes this."""
 
     __slots__ = (
         "_free", "classes", "created_ms", "devices", "keys", "leaving", "node_rows", "rows", "start_ms", "uids",
@@ -64,7 +64,7 @@ class PodTable:
         self.created_ms = array("q")
         self.leaving = bytearray()
         self.devices: dict[int, str] = {}
-        """Pod row -> which devices of its node the pod says that it has; of those that say so."""
+        """Pod row -> the devices in the pod's annotation, where it has one."""
         self._free: list[int] = []
 
     def __len__(self) -> int:
@@ -114,9 +114,9 @@ class PodTable:
             uid=bound.uid,
             annotations=self._annotations(row, first),
             creation_timestamp=None if bound.created_ms is None else timestamp_text(bound.created_ms),
-            # When its deletion began is not kept, only that it did.
+            # Only that it is being deleted is kept, not since when.
             deletion_timestamp=timestamp_text(0) if bound.leaving else None,
-            # Those of the first pod of its class; of this one they are not kept.
+            # Those of the first pod of its class: this one's own are not kept.
             resource_version="",
             generation=0,
         )
@@ -131,7 +131,7 @@ class PodTable:
         return msgspec.structs.replace(first, metadata=metadata, spec=spec, status=status)
 
     def _annotations(self, row: int, first: Pod) -> Labels:
-        """Those of the first pod of its class, but for what is kept of this one."""
+        """Those of the first pod of its class, except for what is kept of this one."""
         annotations = first.metadata.annotations
         if row not in self.devices and GPU_DEVICES not in annotations:
             return annotations
@@ -156,7 +156,7 @@ class PodTable:
 
 
 def leaving_as(pod: Pod) -> int:
-    """What stands in `PodTable.leaving` for a pod: 0 while nobody deletes it."""
+    """The value in `PodTable.leaving`: 0 while the pod is not being deleted."""
     if pod.metadata.deletion_timestamp is None:
         return 0
     for condition in pod.status.conditions:
@@ -167,5 +167,5 @@ def leaving_as(pod: Pod) -> int:
 
 
 def timestamp_text(ms: int) -> str:
-    """Milliseconds since the epoch as an object writes them."""
+    """Milliseconds since the epoch, as an object writes them."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)).isoformat().removesuffix("+00:00") + "Z"

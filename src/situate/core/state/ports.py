@@ -1,4 +1,4 @@
-"""Host ports in use, by port: few pods take any, so this is a table of exceptions, not a column."""
+"""Host ports in use, by port. Few pods take any, so this is a table of exceptions, not a column."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ class PortTable:
 
 
 def conflicts(wanted_ip: str, addresses: Iterable[str]) -> bool:
-    """Whether an address clashes with those in use: the same one does, and every address clashes with all."""
+    """Whether an address conflicts with those in use: it does with itself, and the wildcard with all."""
     return any(EVERY_ADDRESS in (wanted_ip, ip) or ip == wanted_ip for ip in addresses)

@@ -1,7 +1,7 @@
-"""The (anti-)affinity terms that bound pods carry: for a new pod, which of them speak of it, and where.
+"""The (anti-)affinity terms that bound pods carry: which of them match a new pod, and where.
 
-Kubernetes asks every pod in the cluster about its terms. Here equal terms are one entry, with a count of its carriers
-by topology domain, found by the labels they ask for.
+Kubernetes checks the terms of every pod in the cluster. Here equal terms are one entry, with a count of its carriers by
+topology domain, indexed by the labels that they demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from situate.core.state.matching import NamespaceLabels
 from situate.core.state.topology import add_up
 
 COUNTED_BYTES: Final = 64 << 20
-"""How many bytes of counts are held at most; those counted first go first, and are counted again when asked for."""
+"""How many bytes of counts are kept at most. Those counted first go first, and are counted again when asked for."""
 
 DomainsOf = Callable[[str], tuple[IdColumn, int]]
 """Topology key -> the domain of each row, and how many domains there are."""
@@ -37,7 +37,7 @@ class CarriedTerm:
     version: int = 0
 
     def add(self, row: int, change: int) -> None:
-        # Where nothing is counted the version moves all the same: somebody may hold what was counted before.
+        # The version moves even where nothing is counted: a reader may hold earlier counts.
         if self.counts is None or self.domains is None:
             self.version += 1
             return
@@ -60,7 +60,7 @@ class CarriedTerms:
         self._by_term: dict[AffinityTerm, CarriedTerm] = {}
         self._index: dict[TermKind, LabelIndex[CarriedTerm]] = {}
         self._counted: dict[CarriedTerm, int] = {}
-        """The terms that hold counts, and how many bytes of them."""
+        """The terms that have counts, and how many bytes they take."""
         self._bytes = 0
         self.version = 0
         """Moves when a term appears or disappears, not when its carriers move."""
@@ -108,7 +108,7 @@ class CarriedTerms:
                     yield entry
 
     def counts(self, entry: CarriedTerm, domains_of: DomainsOf) -> IntColumn:
-        """The carriers by domain, counted from the classes if that has not been done since domains moved."""
+        """The carriers by domain, counted from the classes if domains changed since the last time."""
         if entry.counts is None:
             domains, size = domains_of(entry.term.topology_key)
             counts = np.zeros(size + 1, np.int64)
@@ -122,7 +122,7 @@ class CarriedTerms:
         return sealed(entry.counts)
 
     def forget_counts(self) -> None:
-        """Domains may have moved: count again when asked."""
+        """Domains may have changed: count again when asked."""
         for entry in list(self._counted):
             self._uncount(entry)
 

@@ -1,8 +1,8 @@
-"""Tallies: how many matching pods each topology domain holds, kept right as pods come and go.
+"""Tallies: how many matching pods each topology domain holds, kept up to date as pods come and go.
 
-A tally is made when it is first asked for, from the classes that match; after that a pod that comes or goes moves one
-number. Tallies are dropped whole when a node changes (domains and eligibility may have), and when too many bytes are
-held; dropping one moves its version, so whoever computed from it notices.
+A tally is made when it is first asked for, from the classes that match; after that a pod that comes or goes changes one
+number. All tallies are dropped when a node changes (domains and eligibility may have), and single ones when they take
+too many bytes. Dropping one moves its version, so cached verdicts notice.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from situate.core.state.labelindex import LabelIndex
 from situate.core.state.matching import Matcher, NamespaceLabels
 
 TALLY_BYTES: Final = 128 << 20
-"""How many bytes of counts are held at most; the least recently asked for goes first."""
+"""How many bytes of counts are kept at most; the least recently used goes first."""
 
 FEW_ROWS: Final = 16
-"""Up to this many rows are added up one by one: setting up arrays takes longer."""
+"""Up to this many rows are added one by one: setting up arrays takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """The nodes a tally looks at: a mask over all rows, and a key that is equal for equal masks."""
+    """The nodes that a tally covers: a mask over all rows, and a key that is equal for equal masks."""
 
     key: Hashable
     mask: Mask
@@ -35,7 +35,7 @@ class Eligible:
 
 @dataclass(eq=False, slots=True)
 class TopologyTally:
-    """Matching pods by domain of one topology key. One slot more than there are domains: the last is for no label."""
+    """Matching pods by domain of one topology key. The slot after the last domain is for nodes without the label."""
 
     matcher: Matcher
     topology_key: str | None
@@ -59,7 +59,7 @@ TallyKey = tuple[Matcher, str | None, Hashable, bool]
 
 
 class Tallies:
-    """All tallies that are kept, and which label groups feed them."""
+    """All tallies, and which label groups count in them."""
 
     __slots__ = ("_bytes", "_index", "_kept")
 
@@ -77,7 +77,7 @@ class Tallies:
     def get(self, key: TallyKey) -> TopologyTally | None:
         found = self._kept.get(key)
         if found is not None and self._bytes > TALLY_BYTES // 2:
-            # Keep the order of use only once it may come to matter.
+            # Keep the order of use only once it may matter.
             del self._kept[key]
             self._kept[key] = found
         return found
@@ -102,7 +102,7 @@ class Tallies:
         return self._kept.get((tally.matcher, tally.topology_key, eligible, tally.counts_leaving)) is tally
 
     def welcome(self, group: LabelGroup, namespaces: NamespaceLabels) -> None:
-        """A group that was not there: let it feed the tallies that match it."""
+        """A new group: count it in the tallies that match it."""
         for tally in self._index.candidates(group.labels):
             if tally.matcher.matches(group.namespace, group.labels, namespaces):
                 self._feed(group, tally)
@@ -141,7 +141,7 @@ def count_class(tally: TopologyTally, pod_class: PodClass) -> None:
 def add_up(
     counts: IntColumn, domains: IdColumn, placed: dict[int, int], times: int, eligible: Mask | None = None
 ) -> None:
-    """Add pods by node row to counts by domain, so many times each; where `eligible` is given, on those rows alone."""
+    """Add pods by node row to counts by domain, this many times each; with `eligible`, on those rows only."""
     if len(placed) <= FEW_ROWS:
         for row, amount in placed.items():
             domain = domains[row]

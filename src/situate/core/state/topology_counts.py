@@ -38,7 +38,7 @@ def count_overlay(
     eligible: Eligible | None = None,
     counted: Mapping[LabelGroup, None] | None = None,
 ) -> IntColumn:
-    """What an overlay takes off a tally and adds to it, by domain; zeros where the view is no overlay.
+    """What an overlay adds to a tally and subtracts from it, by domain; zeros without an overlay.
 
     `counted` are the groups of bound pods that match, where that is known.
     """
@@ -74,10 +74,7 @@ def _tally(
 
 
 def carried_terms(view: View, pod: PodClass, *kinds: TermKind) -> list[tuple[CarriedTerm, IntColumn]]:
-    """The terms that bound pods carry and that speak of this pod; each with its carriers by domain.
-
-    The counts are by domain of the term's topology key, as in `tally`.
-    """
+    """The terms that bound pods carry and that match this pod; each with its carriers by domain, as in `count_pods`."""
     view.reads |= TERMS
     found: list[tuple[CarriedTerm, IntColumn]] = []
     terms = view.cluster.terms

@@ -1,9 +1,9 @@
-"""A read-only look at the cluster: what a plugin sees.
+"""A read-only view of the cluster: what a plugin sees.
 
-A view may be an overlay (`without` some pods, `plus` others) and may be narrowed to one row (`at`): preemption, gangs
-and what-ifs are overlays, never undo. Every array has one entry a row of the view and cannot be written.
+A view may be an overlay (`without` some pods, `plus` others) and may be narrowed to one row (`at`). Preemption, gangs
+and what-ifs are overlays, never undo. Every array has one entry per row of the view and is read-only.
 
-A view remembers what was read through it (`reads`, `tallies_read`): that is how a cached answer knows when it is old.
+A view records what was read through it (`reads`, `tallies_read`), so that a cached verdict knows when it is outdated.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ LOAD: Final = 1
 STORAGE: Final = 2
 WORKLOADS: Final = 4
 TERMS: Final = 8
-"""Read which terms are carried at all. Which domains carry one is in `tallies_read`."""
+"""Read which terms are carried at all. The domains that carry one are in `tallies_read`."""
 FEASIBLE: Final = 16
 """Read which nodes are feasible."""
 OVERLAY: Final = 32
-"""Read what an overlay moves. The cluster never moves it."""
+"""Read what an overlay changes. The cluster never changes it."""
 
 MEMO_CELLS: Final = 1 << 23
-"""How many memos are kept between two changes of a node, counted in cells: a memo may be as long as there are rows."""
+"""How many memos are kept between two changes of a node, in cells: a memo may have one per row."""
 
 
 class OnARow(Protocol):
-    """A bound pod, as far as its row goes."""
+    """A bound pod, for its row."""
 
     @property
     def row(self) -> int: ...
@@ -87,8 +87,8 @@ class View:
         self.removed: Mapping[int, None] = removed or {}
         self.added = added
         self.given = given
-        """The devices that the added pods were given, in their order, as an annotation says it; empty: it is not known.
-        Those at the end may be left out."""
+        """The devices of the added pods, in their order, as in the annotation; empty: not known. Those at the end may
+        be left out."""
         self._feasible = None if feasible is None else sealed(feasible)
         self.size = cluster.nodes.size if row is None else 1
         self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
@@ -96,7 +96,7 @@ class View:
         self.reads = 0
         self.tallies_read: list[TopologyTally | CarriedTerm] = []
         self.versions_read: list[int] = []
-        """Their versions as of when they were read: reading one may drop another, which then moves no more."""
+        """Their versions when they were read: reading one may drop another, which then moves no more."""
 
     # -- other views ---------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class View:
     def _like(
         self, *, row: int | None, removed: Mapping[int, None] | None = None, feasible: Mask | None = None
     ) -> View:
-        """The same overlay, otherwise narrowed."""
+        """The same overlay, narrowed differently."""
         removed = self.removed if removed is None else removed
         return View(self.cluster, row=row, removed=removed, added=self.added, given=self.given, feasible=feasible)
 
@@ -136,7 +136,7 @@ class View:
 
     @property
     def whole(self) -> View:
-        """All rows, where this view is narrowed to one."""
+        """All rows, if this view is narrowed to one."""
         return self if self.row is None else self._like(row=None)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class View:
 
     @property
     def present(self) -> Mask:
-        """Rows that hold a node: others are left over from nodes that went."""
+        """Rows that hold a node; others are left over from nodes that went."""
         return self.cluster.nodes.shown_present[self.rows]
 
     @property
@@ -172,7 +172,7 @@ class View:
         return 0 if found == self.row else -1
 
     def label(self, key: str) -> tuple[IdColumn, Vocab]:
-        """A label over all rows as ids (-1 where absent) and the values those ids stand for.
+        """A label over all rows as ids (-1 where absent), and the vocabulary of those ids.
 
         The ids of a label are also the domains of the topology of that key.
         """
@@ -180,12 +180,12 @@ class View:
         return column.shown[self.rows], column.values
 
     def rows_in(self, topology_key: str, domain: int) -> IdColumn:
-        """The cluster rows that are in a domain of a topology; in the one after the last, those without the label."""
+        """The cluster rows in a domain of a topology; in the one after the last, those without the label."""
         order, starts = self.memo(("rows in", topology_key), lambda whole: _by_domain(*whole.label(topology_key)))
         return order[starts[domain] : starts[domain + 1]]
 
     def by_taint_set(self, answer: Callable[[tuple[Taint, ...]], T]) -> list[T]:
-        """Ask a question of each distinct set of taints, once; the answers by set id (see `taint_set`)."""
+        """Evaluate a function once per distinct set of taints; the results by set id (see `taint_set`)."""
         return [answer(taints) for taints in self.cluster.nodes.taint_sets]
 
     @property
@@ -198,7 +198,7 @@ class View:
         return self.cluster.images.holders(name)
 
     def memo(self, key: Hashable, compute: Callable[[View], T]) -> T:
-        """Something that depends on node rows alone, computed over all rows, once until a node changes."""
+        """A value that depends on node rows alone, computed over all rows, once until a node changes."""
         memos = self.cluster.memos
         if key in memos:
             found: T = memos[key]
@@ -213,9 +213,9 @@ class View:
     def derived(
         self, key: Hashable, compute: Callable[[View], npt.NDArray[D]], at: Callable[[int], float]
     ) -> npt.NDArray[D]:
-        """A column worked out row by row from what a node has and what is bound to it: `compute` for all, `at` for one.
+        """A column where each row depends on its node and the pods bound to it: `compute` for all, `at` for one.
 
-        It is kept, and only the rows where a pod came or went since are worked out again.
+        It is kept, and only the rows where a pod came or went since are computed again.
         """
         self.reads |= LOAD
         if self.removed or self.added:
@@ -236,10 +236,10 @@ class View:
     def by_row(
         self, key: Hashable, stamp: Hashable, compute: Callable[[View, IdColumn], npt.NDArray[D]]
     ) -> npt.NDArray[D]:
-        """A column worked out row by row from what a node has and what is bound to it, as `derived` is; but for many
-        rows at once, and it may depend on something else, which `stamp` stands for.
+        """A column as with `derived`, but computed for many rows at once; and it may depend on something else, which
+        `stamp` stands for.
 
-        `compute` is given a view and rows of it. An overlay is worked out for the rows that it changes alone.
+        `compute` gets a view and rows of it. For an overlay only the rows that it changes are computed.
         """
         self.reads |= LOAD
         cluster = self.cluster
@@ -273,7 +273,7 @@ class View:
         return self.cluster.nodes.shown_allocatable[column][self.rows]
 
     def requested(self, column: int) -> IntColumn:
-        """What is taken of a resource, `pods` being a resource too."""
+        """What is requested of a resource, `pods` being a resource too."""
         self.reads |= LOAD
         base = self.cluster.nodes.shown_requested[column][self.rows]
         if not (self.removed or self.added):
@@ -281,7 +281,7 @@ class View:
         return self._changed(base, lambda kind: next((amount for at, amount in kind.takes if at == column), 0))
 
     def nonzero_requested(self, column: int) -> IntColumn:
-        """CPU or MEMORY as scoring counts them: who asks for none counts for a little."""
+        """CPU or MEMORY as scoring counts them: containers that request none count for a little."""
         self.reads |= LOAD
         which = NONZERO_CPU if column == 0 else NONZERO_MEMORY
         base = self.cluster.nodes.shown_nonzero[which][self.rows]
@@ -306,7 +306,7 @@ class View:
             yield kind, node_row, 1, False
 
     def pod_rows_on(self, row: int) -> list[int]:
-        """The rows of the pods that `pods_on` gives, for who reads little of each of many."""
+        """The rows of the pods that `pods_on` returns, for callers that read little of many pods."""
         self.reads |= LOAD
         here = self.cluster.nodes.pods[self.absolute(row)]
         return [pod for pod in here if pod not in self.removed] if self.removed else list(here)
@@ -319,7 +319,7 @@ class View:
         return [pods.bound(pod) for pod in here if pod not in self.removed]
 
     def classes_on(self, row: int) -> list[PodClass]:
-        """The classes of the pods on the node at a row of this view, one entry a pod, overlays included."""
+        """The classes of the pods on the node at a row of this view, one entry per pod, overlays included."""
         self.reads |= LOAD
         absolute = self.absolute(row)
         pods = self.cluster.pods
@@ -360,7 +360,7 @@ class View:
         return list(self.cluster.objects.budgets.values())
 
     def latencies(self, name: str) -> Mapping[str, PlaceLatencies] | None:
-        """The table of this name, by place; None if nobody told of one. It may be read within `memo`, too."""
+        """The latency table of this name, by place; None if there is none. `memo` may read it, too."""
         table = self.cluster.objects.latencies.get(name)
         return None if table is None else table.places
 
@@ -391,7 +391,7 @@ class View:
 
 
 def _by_domain(ids: IdColumn, values: Vocab) -> tuple[IdColumn, list[int]]:
-    """The rows domain by domain, those without the label last; and where in that order each domain starts."""
+    """The rows domain by domain, those without the label last; and where each domain starts in that order."""
     domains = np.where(ids < 0, len(values), ids)
     order = np.argsort(domains, kind="stable")
     return sealed(order), np.searchsorted(domains[order], np.arange(len(values) + 2)).tolist()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 ABSENT: Final = -1
-"""The id of what is not there. Tables indexed by id keep one slot more than the vocabulary: index -1 is its last."""
+"""The id of what is absent. Tables indexed by id have one slot more than the vocabulary: index -1 is its last."""
 
 
 class Vocab:
-    """Gives each string an id, 0 upwards. Ids are never taken back."""
+    """Gives each string an id, 0 upwards. Ids are never reused."""
 
     __slots__ = ("_ids", "names")
 

@@ -1,4 +1,4 @@
-"""Bound pods that have volumes: by node, and by the claim they use. Most pods have none and are not here."""
+"""Bound pods that have volumes: by node, and by claim. Most pods have none and are not here."""
 
 from __future__ import annotations
 
