@@ -426,7 +426,7 @@ def pods_that_came_before_their_node_are_not_counted(patch: pytest.MonkeyPatch) 
 
     def add_node(self: Cluster, node: Any) -> bool:
         if node.metadata.name not in self.nodes.rows and patched(self):
-            self.homeless.pop(node.metadata.name, None)
+            self.orphans.pop(node.metadata.name, None)
         return real(self, node)
 
     def patched(cluster: Cluster) -> bool:

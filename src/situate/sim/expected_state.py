@@ -335,6 +335,6 @@ def bound_in(cluster: Cluster) -> dict[str, tuple[str, str]]:
         key: (cluster.pods.uids[row], cluster.nodes.names[cluster.pods.node_rows[row]])
         for key, row in cluster.pods.rows.items()
     }
-    for node, pods in cluster.homeless.items():
+    for node, pods in cluster.orphans.items():
         counted.update({key: (pod.metadata.uid, f"[{node}]") for key, pod in pods.items()})
     return counted

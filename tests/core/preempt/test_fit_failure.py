@@ -107,7 +107,7 @@ def test_pods_of_one_class_are_told_the_same_while_nothing_moves(monkeypatch: py
     assert finder.find(kind) is first
     cluster.add_pod(pod("b", node_name="n0", cpu="1"))
     assert finder.find(kind) is not first
-    monkeypatch.setattr(fit_failure, "SAID", 1)
+    monkeypatch.setattr(fit_failure, "CACHED", 1)
     second = finder.find(kind)
     finder.find(cluster.class_of(pod("waiting", cpu="8")))
     assert finder.find(kind) is not second, "only so much is remembered"

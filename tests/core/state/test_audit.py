@@ -122,9 +122,9 @@ PLANTED = [
     pytest.param(_set(lambda c: c.nodes.pods[0], 7, None), "pods by node", id="a pod that is not there"),
     pytest.param(_set(lambda c: c.nodes.pods[1], 0, None), "pods by node", id="a pod on two nodes"),
     pytest.param(
-        lambda c: c.homeless["gone"].update({"default/web1": pod("web1")}), "wait for a node", id="counted, and waiting"
+        lambda c: c.orphans["gone"].update({"default/web1": pod("web1")}), "wait for a node", id="counted, and waiting"
     ),
-    pytest.param(_set(lambda c: c.homeless, "a", {}), "waited for", id="a node that is here is waited for"),
+    pytest.param(_set(lambda c: c.orphans, "a", {}), "waited for", id="a node that is here is waited for"),
     pytest.param(_set(lambda c: c.nodes.allocatable, (0, 0), 1), "allocatable", id="what a node can give"),
     pytest.param(_set(lambda c: c.nodes.taint_set, 0, 0), "taints", id="a node's taints"),
     pytest.param(_set(lambda c: c.nodes.unschedulable, 1, False), "unschedulable", id="whether a node is cordoned"),

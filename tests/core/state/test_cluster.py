@@ -191,7 +191,7 @@ def test_pods_of_a_node_that_left_wait_uncounted_and_are_counted_when_it_comes_b
     before = View(cluster).pods_on(0)
     cluster.remove_node("a")
     assert len(cluster.pods) == 0
-    assert [list(pods) for pods in cluster.homeless.values()] == [["default/p", "default/q"]]
+    assert [list(pods) for pods in cluster.orphans.values()] == [["default/p", "default/q"]]
     assert audit(cluster) == []
     cluster.add_node(node("c"))
     assert load_of(cluster, "c") == (0, 0), "another node took the row"
@@ -199,7 +199,7 @@ def test_pods_of_a_node_that_left_wait_uncounted_and_are_counted_when_it_comes_b
     assert load_of(cluster, "a") == (2000, 2)
     after = View(cluster).pods_on(cluster.nodes.rows["a"])
     assert [_kept(one) for one in after] == [_kept(one) for one in before]
-    assert cluster.homeless == {}
+    assert cluster.orphans == {}
     assert audit(cluster) == []
 
 
@@ -238,7 +238,7 @@ def test_a_pod_that_waits_for_its_node_may_change_node_change_or_leave() -> None
     assert cluster.add_pod(bound("q", "lost")), "it is bound to another that is not"
     assert cluster.remove_pod("default/r")
     assert cluster.add_pod(bound("s", "gone", phase="Failed"))
-    assert {name: list(pods) for name, pods in cluster.homeless.items()} == {"lost": ["default/q"]}
+    assert {name: list(pods) for name, pods in cluster.orphans.items()} == {"lost": ["default/q"]}
     assert load_of(cluster, "a") == (0, 1)
     cluster.add_node(node("gone"))
     assert load_of(cluster, "gone") == (0, 0)
@@ -252,7 +252,7 @@ def test_a_counted_pod_may_be_bound_anew_to_a_node_that_is_not_here() -> None:
     cluster.add_pod(bound("p", "a", cpu="1"))
     assert cluster.add_pod(bound("p", "gone", cpu="1"))
     assert load_of(cluster, "a") == (0, 0)
-    assert list(cluster.homeless) == ["gone"]
+    assert list(cluster.orphans) == ["gone"]
     assert audit(cluster) == []
 
 
@@ -345,7 +345,7 @@ def test_a_whole_cluster_is_loaded_at_once() -> None:
     cluster.load([node("a"), node("b")], [team], [bound("p", "a", cpu="1"), pod("waiting"), bound("q", "nowhere")])
     assert (load_of(cluster, "a"), load_of(cluster, "b")) == ((1000, 1), (0, 0))
     assert cluster.objects.namespace_labels == {"default": {"team": "red"}}
-    assert list(cluster.homeless) == ["nowhere"]
+    assert list(cluster.orphans) == ["nowhere"]
     assert audit(cluster) == []
 
 

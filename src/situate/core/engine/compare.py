@@ -138,5 +138,5 @@ def _first_text(framework: Framework, pod: PodClass, view: View, filtered: Filte
         return f"{diagnosis.turned_away.plugin}: {diagnosis.turned_away.refusal.text}"
     if diagnosis.absent[row]:
         return RULED_OUT
-    said = [one for one in diagnosis.rejections if one.rows[row]]
-    return f"{said[0].plugin}: {', '.join(sorted(one.text for one in said))}" if said else ""
+    found = [one for one in diagnosis.rejections if one.rows[row]]
+    return f"{found[0].plugin}: {', '.join(sorted(one.text for one in found))}" if found else ""

@@ -75,7 +75,7 @@ class Engine:
         self.cycle = Cycle(self.state, self._profiles, config.extenders, stopwatch)
         self._batch = batch
         self._arrivals = 0
-        self._said: list[ExtenderSaid] = []
+        self._answers: list[ExtenderSaid] = []
         self.leading = True
         """A standby follows all changes and decides nothing, so that it can take over at once: see the change
         Leading."""
@@ -93,8 +93,8 @@ class Engine:
         for change in changes:
             self._fold(change, now)
         # Answers of extenders may decide where pods go, so they come after all that was seen.
-        said, self._said = self._said, []
-        for answer in said:
+        answers, self._answers = self._answers, []
+        for answer in answers:
             self.cycle.answered(answer)
         # 2. Handle what is due: binds and evictions to retry, nominations that ran out.
         self.cycle.due_timers()
@@ -141,7 +141,7 @@ class Engine:
             case ObjectGone(item):
                 self._object_gone(item)
             case ExtenderSaid():
-                self._said.append(change)
+                self._answers.append(change)
             case Leading(leads):
                 self.leading = leads
             case Paused(paused):
@@ -272,10 +272,10 @@ class Engine:
                 self.queue.clear_flushed(entry)
         if not self.queue.has_unschedulable:
             return
-        for refused in self.queue.rejected_pods():
-            filters = self._filters.get(refused.scheduler, {})
-            heard = [event for event in events if waits_for(refused.by, event.kind, filters)]
-            for kind in list(refused.pods) if heard else ():
-                helping = (event for event in heard if may_help(kind, refused.by, event, filters))
+        for group in self.queue.rejected_pods():
+            filters = self._filters.get(group.scheduler, {})
+            relevant = [event for event in events if waits_for(group.by, event.kind, filters)]
+            for kind in list(group.pods) if relevant else ():
+                helping = (event for event in relevant if may_help(kind, group.by, event, filters))
                 if (event := next(helping, None)) is not None:
-                    self.queue.wake_class(refused, kind, now, CAUSES[event.kind])
+                    self.queue.wake_class(group, kind, now, CAUSES[event.kind])

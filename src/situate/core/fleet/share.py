@@ -45,7 +45,7 @@ class _Waiting:
     since_ms: Millis
     rank: int | None = None
     """How many members are before us in its line; None: we are not in it."""
-    told: bool = False
+    shown: bool = False
     refused_ms: Millis | None = None
 
 
@@ -82,7 +82,7 @@ class Share:
     @property
     def elsewhere(self) -> int:
         """How many waiting pods other members own."""
-        return sum(not one.told for one in self._waiting.values())
+        return sum(not one.shown for one in self._waiting.values())
 
     def speaks_for(self, key: str) -> bool:
         """Whether this member reports about a pod, by namespace/name."""
@@ -93,20 +93,20 @@ class Share:
 
     def take(self, changes: Sequence[Change], now: Millis) -> list[Change]:
         """The part of the changes that the engine sees."""
-        told: list[Change] = []
+        out: list[Change] = []
         for change in changes:
             match change:
                 case PodSeen(pod):
-                    self._pod_seen(change, pod, now, told)
+                    self._pod_seen(change, pod, now, out)
                 case PodGone(ref):
-                    self._pod_gone(change, ref, told)
+                    self._pod_gone(change, ref, out)
                 case NodeSeen(node) if self._label:
-                    self._node_seen(change, node, now, told)
+                    self._node_seen(change, node, now, out)
                 case NodeGone(name) if self._label:
-                    self._node_gone(change, name, now, told)
+                    self._node_gone(change, name, now, out)
                 case _:
-                    told.append(change)
-        return told
+                    out.append(change)
+        return out
 
     def join(self, members: Iterable[FleetMember], now: Millis) -> list[Change]:
         """These are the members now."""
@@ -114,34 +114,34 @@ class Share:
         if found == self._members:
             return []
         self._members = found
-        told = self._deal() if self._label else []
-        self._rank_all(now, told)
-        return told
+        out = self._deal() if self._label else []
+        self._rank_all(now, out)
+        return out
 
     def due(self, now: Millis) -> list[Change]:
         """Pods that have waited long enough for other members."""
-        told: list[Change] = []
+        out: list[Change] = []
         while self._due and self._due[0][0] <= now:
             _, _, key = heappop(self._due)
             entry = self._waiting.get(key)
-            if entry is not None and not entry.told and self._is_due(entry, now):
-                self._tell(entry, told)
-        return told
+            if entry is not None and not entry.shown and self._is_due(entry, now):
+                self._show(entry, out)
+        return out
 
     def next_due_ms(self) -> Millis | None:
         return self._due[0][0] if self._due else None
 
     # -- pods that wait ----------------------------------------------------------------------------------------------
 
-    def _pod_seen(self, change: PodSeen, pod: Pod, now: Millis, told: list[Change]) -> None:
+    def _pod_seen(self, change: PodSeen, pod: Pod, now: Millis, out: list[Change]) -> None:
         ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
         key = ref.key
         if pod.spec.node_name or pod.status.phase in FINISHED:
             entry = self._waiting.pop(key, None)
             if self._label:
-                self._bound_seen(change, ref, told, waited=entry is not None and entry.told)
+                self._bound_seen(change, ref, out, waited=entry is not None and entry.shown)
             else:
-                told.append(change)
+                out.append(change)
             return
         entry = self._waiting.get(key)
         if entry is None or entry.ref != ref:
@@ -150,23 +150,23 @@ class Share:
         entry.pod = pod
         if entry.refused_ms is None and _was_refused(pod):
             entry.refused_ms = now
-        if entry.told:
-            told.append(change)
+        if entry.shown:
+            out.append(change)
         elif self._is_due(entry, now):
-            self._tell(entry, told)
+            self._show(entry, out)
         else:
             self._await(entry)
 
-    def _pod_gone(self, change: PodGone, ref: PodRef, told: list[Change]) -> None:
+    def _pod_gone(self, change: PodGone, ref: PodRef, out: list[Change]) -> None:
         entry = self._waiting.get(ref.key)
         if entry is not None and entry.ref == ref:
             del self._waiting[ref.key]
         self._off_node(ref.key)
-        told.append(change)
+        out.append(change)
 
-    def _tell(self, entry: _Waiting, told: list[Change]) -> None:
-        entry.told = True
-        told.append(PodSeen(entry.pod))
+    def _show(self, entry: _Waiting, out: list[Change]) -> None:
+        entry.shown = True
+        out.append(PodSeen(entry.pod))
 
     def _due_ms(self, entry: _Waiting) -> Millis | None:
         if entry.rank is None:
@@ -187,17 +187,17 @@ class Share:
             self._tickets += 1
             heappush(self._due, (due, self._tickets, entry.ref.key))
 
-    def _rank_all(self, now: Millis, told: list[Change]) -> None:
+    def _rank_all(self, now: Millis, out: list[Change]) -> None:
         self._due.clear()
         for entry in self._waiting.values():
             entry.rank = self._rank(entry.pod)
             if self._is_due(entry, now):
-                if not entry.told:
-                    self._tell(entry, told)
+                if not entry.shown:
+                    self._show(entry, out)
             else:
-                if entry.told and self._may_withdraw(entry.ref.key):
-                    entry.told = False
-                    told.append(PodGone(entry.ref))
+                if entry.shown and self._may_withdraw(entry.ref.key):
+                    entry.shown = False
+                    out.append(PodGone(entry.ref))
                 self._await(entry)
 
     def _rank(self, pod: Pod) -> int | None:
@@ -227,41 +227,41 @@ class Share:
     def _ours(self, pool: str) -> bool:
         return self._me in self._dealt.get(pool, ())
 
-    def _node_seen(self, change: NodeSeen, node: Node, now: Millis, told: list[Change]) -> None:
+    def _node_seen(self, change: NodeSeen, node: Node, now: Millis, out: list[Change]) -> None:
         name, pool = node.metadata.name, node.metadata.labels.get(self._label, "")
         before = self._pool_of.get(name)
         if before is not None and before != pool:
             if self._ours(before):
-                told.extend(PodGone(_ref(pod)) for pod in self._on.get(name, {}).values())
-            self._node_gone(NodeGone(name), name, now, told)
+                out.extend(PodGone(_ref(pod)) for pod in self._on.get(name, {}).values())
+            self._node_gone(NodeGone(name), name, now, out)
         news = pool not in self._pools
         self._pools.setdefault(pool, {})[name] = node
         self._pool_of[name] = pool
         if news:
-            told.extend(self._deal())
-            self._rank_all(now, told)
+            out.extend(self._deal())
+            self._rank_all(now, out)
         elif self._ours(pool):
-            told.append(change)
+            out.append(change)
             if before != pool:
-                told.extend(PodSeen(pod) for pod in self._on.get(name, {}).values())
+                out.extend(PodSeen(pod) for pod in self._on.get(name, {}).values())
 
-    def _node_gone(self, change: NodeGone, name: str, now: Millis, told: list[Change]) -> None:
+    def _node_gone(self, change: NodeGone, name: str, now: Millis, out: list[Change]) -> None:
         pool = self._pool_of.pop(name, None)
         if pool is None:
             return
         del self._pools[pool][name]
         if self._ours(pool):
-            told.append(change)
+            out.append(change)
         if not self._pools[pool]:
             del self._pools[pool]
-            told.extend(self._deal())
-            self._rank_all(now, told)
+            out.extend(self._deal())
+            self._rank_all(now, out)
 
     def _deal(self) -> list[Change]:
         """Deal the pools again. Added nodes come before their pods, removed ones after them."""
         before = self._dealt
         self._dealt = pools_dealt(sorted(self._pools), [one.name for one in self._members])
-        told: list[Change] = []
+        out: list[Change] = []
         for pool in sorted(self._pools):
             had, has = self._me in before.get(pool, ()), self._ours(pool)
             if had == has:
@@ -269,14 +269,14 @@ class Share:
             for name, node in self._pools[pool].items():
                 pods = self._on.get(name, {}).values()
                 if has:
-                    told.append(NodeSeen(node))
-                    told.extend(PodSeen(pod) for pod in pods)
+                    out.append(NodeSeen(node))
+                    out.extend(PodSeen(pod) for pod in pods)
                 else:
-                    told.extend(PodGone(_ref(pod)) for pod in pods)
-                    told.append(NodeGone(name))
-        return told
+                    out.extend(PodGone(_ref(pod)) for pod in pods)
+                    out.append(NodeGone(name))
+        return out
 
-    def _bound_seen(self, change: PodSeen, ref: PodRef, told: list[Change], *, waited: bool) -> None:
+    def _bound_seen(self, change: PodSeen, ref: PodRef, out: list[Change], *, waited: bool) -> None:
         """A pod that has a node, or had one and has finished."""
         pod, key = change.pod, ref.key
         node = "" if pod.status.phase in FINISHED else pod.spec.node_name
@@ -286,9 +286,9 @@ class Share:
             self._on.setdefault(node, {})[key] = pod
             self._node_of[key] = node
         if not node or self._ours(self._pool_of.get(node, "")) or gang_of(pod) is not None:
-            told.append(change)
+            out.append(change)
         elif waited:
-            told.append(PodGone(ref))
+            out.append(PodGone(ref))
 
     def _off_node(self, key: str) -> None:
         node = self._node_of.pop(key, "")

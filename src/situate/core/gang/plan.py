@@ -44,7 +44,7 @@ class Plan:
     """The topology domain that it keeps to, if any."""
     victims: tuple[BoundPod, ...] = ()
     """The pods to evict first."""
-    said: tuple[BindAnnotations, ...] = ()
+    annotations: tuple[BindAnnotations, ...] = ()
     """By member: the annotations of its bind. Empty: the assigners were not asked."""
 
     @property
@@ -55,25 +55,25 @@ class Plan:
 class Planner:
     """Finds nodes for pods on a draft."""
 
-    __slots__ = ("_answers", "_bare", "_beside", "cluster", "draft", "profile")
+    __slots__ = ("_answers", "_bare", "_nominated", "cluster", "draft", "profile")
 
-    def __init__(self, profile: Profile, cluster: Cluster, beside: Sequence[tuple[PodClass, int]] = ()) -> None:
-        """`beside`: nominated pods of others, with their rows. A member must fit with and without them."""
+    def __init__(self, profile: Profile, cluster: Cluster, nominated: Sequence[tuple[PodClass, int]] = ()) -> None:
+        """`nominated`: nominated pods of others, with their rows. A member must fit with and without them."""
         self.profile = profile
         self.cluster = cluster
-        self._beside = tuple(beside)
+        self._nominated = tuple(nominated)
         self.draft = Draft(cluster)
-        for kind, row in beside:
+        for kind, row in nominated:
             self.draft.put(kind, row)
-        self._bare = Draft(cluster) if beside else self.draft
+        self._bare = Draft(cluster) if nominated else self.draft
         self._answers: dict[PodClass, DraftVerdicts] = {}
 
     def fork(self) -> Planner:
         """A planner that continues from here, and leaves this one as it is."""
         made = Planner(self.profile, self.cluster)
-        made._beside = self._beside
+        made._nominated = self._nominated
         made.draft = self.draft.copy()
-        made._bare = self._bare.copy() if self._beside else made.draft
+        made._bare = self._bare.copy() if self._nominated else made.draft
         made._answers = {kind: answers.copy(made.draft) for kind, answers in self._answers.items()}
         return made
 
@@ -82,12 +82,12 @@ class Planner:
         answers = self._answers_for(member.kind)
         if member.nominated != NOWHERE and (among is None or among[member.nominated]):
             fits, score = answers.at(member.nominated)
-            if fits and self._fits_without_those_beside(member.kind, member.nominated):
+            if fits and self._fits_without_nominated(member.kind, member.nominated):
                 return member.nominated, score
         refused = dict.fromkeys(member.barred)
         while True:
             row, score = answers.best(among, refused)
-            if row == NOWHERE or self._fits_without_those_beside(member.kind, row):
+            if row == NOWHERE or self._fits_without_nominated(member.kind, row):
                 return row, score
             refused[row] = None
 
@@ -97,12 +97,12 @@ class Planner:
 
     def put(self, kind: PodClass, row: int) -> BindAnnotations:
         """Put a pod on a row; returns the annotations of its bind."""
-        said = bind_annotations(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
-        devices = assigned_devices(said) if said else ""
+        annotations = bind_annotations(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
+        devices = assigned_devices(annotations) if annotations else ""
         self.draft.put(kind, row, devices)
         if self._bare is not self.draft:
             self._bare.put(kind, row, devices)
-        return said
+        return annotations
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
         """Remove bound pods; returns those that were not removed already."""
@@ -116,7 +116,7 @@ class Planner:
             found = self._answers[kind] = DraftVerdicts(self.profile, kind, self.draft)
         return found
 
-    def _fits_without_those_beside(self, kind: PodClass, row: int) -> bool:
+    def _fits_without_nominated(self, kind: PodClass, row: int) -> bool:
         """Nominated pods may never come, so no pod may depend on them: for its affinity, say."""
         return self._bare is self.draft or fits_at(self.profile.filters, kind, self._bare.view, row)
 
@@ -138,10 +138,10 @@ def plan_enough(
         trial = planner.fork()
         other = plan(trial, [members[at] for at in order], among)
         if other.count >= needed:
-            rows, said = [NOWHERE] * len(members), [NOTHING] * len(members)
-            for at, row, one in zip(order, other.rows, other.said, strict=True):
-                rows[at], said[at] = row, one
-            return replace(other, rows=tuple(rows), said=tuple(said)), trial
+            rows, annotations = [NOWHERE] * len(members), [NOTHING] * len(members)
+            for at, row, one in zip(order, other.rows, other.annotations, strict=True):
+                rows[at], annotations[at] = row, one
+            return replace(other, rows=tuple(rows), annotations=tuple(annotations)), trial
     return found, first
 
 
@@ -157,28 +157,28 @@ def plan(planner: Planner, members: Sequence[Member], among: Mask | None = None)
 
     Members that did not fit are tried again after the others: one may want to be near another.
     """
-    rows, said = [NOWHERE] * len(members), [NOTHING] * len(members)
+    rows, annotations = [NOWHERE] * len(members), [NOTHING] * len(members)
     total = 0
     left = list(range(len(members)))
     while left:
-        in_vain: dict[PodClass, int] = {}
+        refused_at: dict[PodClass, int] = {}
         still: list[int] = []
         for at in left:
             member = members[at]
             plain = member.nominated == NOWHERE and not member.barred
-            if plain and in_vain.get(member.kind) == len(planner.draft.moves):
+            if plain and refused_at.get(member.kind) == len(planner.draft.moves):
                 still.append(at)
                 continue
             row, score = planner.choose(member, among)
             if row == NOWHERE:
                 if not member.barred:
-                    in_vain[member.kind] = len(planner.draft.moves)
+                    refused_at[member.kind] = len(planner.draft.moves)
                 still.append(at)
                 continue
-            said[at] = planner.put(member.kind, row)
+            annotations[at] = planner.put(member.kind, row)
             rows[at] = row
             total += score
         if len(still) == len(left):
             break
         left = still
-    return Plan(tuple(rows), total, said=tuple(said))
+    return Plan(tuple(rows), total, annotations=tuple(annotations))

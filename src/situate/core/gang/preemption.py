@@ -39,7 +39,7 @@ class _Search:
     score: int = 0
     victims: dict[int, BoundPod] = field(default_factory=dict)
     """By pod row; pods that are leaving already are not here."""
-    said: str = ""
+    message: str = ""
     """The message of preemption for the first member that it could not help."""
     lower: dict[int, LowerOnDraft] = field(default_factory=dict)
     """The pods that may be evicted, by the priority of the preempting member."""
@@ -69,7 +69,7 @@ def make_room(
             search.rows[at] = row
             search.score += score
     if search.count < needed:
-        return search.said
+        return search.message
     if options.never_break_budgets and _breaks_budgets(planner, search):
         return BUDGETS_FORBID
     victims = sorted(search.victims.values(), key=lambda victim: victim.key)
@@ -97,7 +97,7 @@ def make_room_somewhere(
         else {0: 0}
     )
     plans: list[Plan] = []
-    said = ""
+    message = ""
     for at in sorted(fit, key=lambda at: -fit[at]):
         found = make_room(planner.fork(), members, needed, options, with_it, within[at])
         if isinstance(found, Plan):
@@ -105,8 +105,8 @@ def make_room_somewhere(
             if len(plans) == PLANS_LIMIT:
                 break
         elif at == 0:
-            said = found
-    return least_harmful(plans) if plans else said
+            message = found
+    return least_harmful(plans) if plans else message
 
 
 def least_harmful(plans: Sequence[Plan]) -> Plan:
@@ -137,7 +137,7 @@ def _evict_for(
     diagnosis = diagnose(profile, kind, seen, filtered)
     result = post_filter(profile, kind, view, diagnosis, options, known=PreemptionInputs(lower=lower))
     if result.node_row is None:
-        search.said = search.said or result.message
+        search.message = search.message or result.message
         return NOWHERE
     leaving = [pod for pod in view.pods_on(result.node_row) if pod.leaving and pod.kind.priority < kind.priority]
     going = all_going(result.victims, kind.priority, with_it)

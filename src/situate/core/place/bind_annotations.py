@@ -19,19 +19,19 @@ NOTHING: Final[BindAnnotations] = ()
 
 def bind_annotations(profile: Profile, pod: PodClass, view: View, row: int) -> BindAnnotations:
     """What the assigners choose for a pod on a row. If two write the same annotation, the last one wins."""
-    said: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     for assigner in profile.assigners:
-        said.update(assigner.assign(pod, view, row))
-    return tuple(sorted(said.items()))
+        annotations.update(assigner.assign(pod, view, row))
+    return tuple(sorted(annotations.items()))
 
 
-def assigned_devices(said: BindAnnotations) -> str:
+def assigned_devices(annotations: BindAnnotations) -> str:
     """The value of the device annotation, as an overlay takes it; empty if there is none."""
-    return next((value for key, value in said if key == GPU_DEVICES), "")
+    return next((value for key, value in annotations if key == GPU_DEVICES), "")
 
 
-def with_annotations(pod: Pod, said: BindAnnotations) -> Pod:
+def with_annotations(pod: Pod, annotations: BindAnnotations) -> Pod:
     """The pod as it will be seen once it is bound."""
-    if not said:
+    if not annotations:
         return pod
-    return replace(pod, metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **dict(said)}))
+    return replace(pod, metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **dict(annotations)}))

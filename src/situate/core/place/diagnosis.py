@@ -78,9 +78,9 @@ class Diagnosis:
         if self.node_count == 0:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"
-        said = self.turned_away.refusal.text if self.turned_away is not None else self.histogram()
-        if said:
-            text += f" {said}."
+        reasons = self.turned_away.refusal.text if self.turned_away is not None else self.histogram()
+        if reasons:
+            text += f" {reasons}."
         return f"{text} {preemption}" if preemption else text
 
     def eviction_may_help(self, row: int) -> bool:
@@ -141,9 +141,9 @@ def _helping(plugin: Filter) -> Mask:
 def _rejections_of(plugin: Filter, pod: PodClass, view: View, codes: Codes, rows: Mask) -> list[Rejection]:
     """The reasons of one filter on the rows that it was the first to refuse."""
     if isinstance(plugin, Detailed):
-        said = [Rejection(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
+        found = [Rejection(plugin.name, text, mask & rows) for text, mask in plugin.details(pod, view)]
     else:
-        said = [
+        found = [
             Rejection(plugin.name, reason.text, rows & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)
         ]
-    return [one for one in said if one.rows.any()]
+    return [one for one in found if one.rows.any()]

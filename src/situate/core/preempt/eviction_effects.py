@@ -86,7 +86,7 @@ def with_nominations(asked: Sequence[FilterRun], pod: PodClass, nominated: Nomin
         return list(asked)
     found = []
     for one in asked:
-        rows = _swayed_rows(one, pod, nominated)
+        rows = _nominated_rows(one, pod, nominated)
         found.append(FilterRun(one.plugin, one.verdict, one.probe, rows) if rows else one)
     return found
 
@@ -107,7 +107,7 @@ def filter_effects(asked: Sequence[FilterRun], pod: PodClass) -> list[FilterEffe
     return found
 
 
-def _swayed_rows(one: FilterRun, pod: PodClass, nominated: NominatedPods) -> dict[int, None]:
+def _nominated_rows(one: FilterRun, pod: PodClass, nominated: NominatedPods) -> dict[int, None]:
     """The rows where their nominated pods may change a verdict, apart from room."""
     probe = one.probe
     if not (probe.reads or probe.tallies_read) or isinstance(one.plugin, NodeResourcesFit):

@@ -59,18 +59,18 @@ class PreemptionContext:
 
 
 def with_extender_rejections(
-    found: FitFailure, said: Sequence[ExtenderRejection], seeking: PreemptionContext
+    found: FitFailure, rejections: Sequence[ExtenderRejection], context: PreemptionContext
 ) -> FitFailure:
     """Why the pod fits nowhere, with what extenders refused, and which evictions help."""
-    if found.filtered.failed is not None or not said:
+    if found.filtered.failed is not None or not rejections:
         return found
-    filtered, diagnosis = _as_a_filter(found.filtered, found.diagnosis, said)
+    filtered, diagnosis = _as_a_filter(found.filtered, found.diagnosis, rejections)
     if filtered.feasible.any():
         return FitFailure(filtered, diagnosis, None, diagnosis.message())
-    return _remedied(filtered, diagnosis, seeking)
+    return _with_post_filter(filtered, diagnosis, context)
 
 
-def restricted_to(found: FitFailure, only: Mask, seeking: PreemptionContext) -> FitFailure:
+def restricted_to(found: FitFailure, only: Mask, context: PreemptionContext) -> FitFailure:
     """The same, with evictions at these rows only."""
     if found.post_filter is None or found.post_filter.node_row is None:
         return found
@@ -78,32 +78,32 @@ def restricted_to(found: FitFailure, only: Mask, seeking: PreemptionContext) -> 
         diagnosis = found.diagnosis
         if EXTENDER not in diagnosis.plugins:
             diagnosis = replace(diagnosis, plugins=(*diagnosis.plugins, EXTENDER))
-        said = f"{NO_CLAIMS}, {NO_CANDIDATE}" if DYNAMIC_RESOURCES in seeking.profile.post_filters else NO_CANDIDATE
-        return FitFailure(found.filtered, diagnosis, refused(said), diagnosis.message(said))
+        message = f"{NO_CLAIMS}, {NO_CANDIDATE}" if DYNAMIC_RESOURCES in context.profile.post_filters else NO_CANDIDATE
+        return FitFailure(found.filtered, diagnosis, refused(message), diagnosis.message(message))
     helps = found.diagnosis.eviction_helps & only
-    return _remedied(found.filtered, replace(found.diagnosis, eviction_helps=helps), seeking)
+    return _with_post_filter(found.filtered, replace(found.diagnosis, eviction_helps=helps), context)
 
 
-def _remedied(filtered: Filtered, diagnosis: Diagnosis, seeking: PreemptionContext) -> FitFailure:
+def _with_post_filter(filtered: Filtered, diagnosis: Diagnosis, context: PreemptionContext) -> FitFailure:
     result = post_filter(
-        seeking.profile,
-        seeking.pod,
-        seeking.view,
+        context.profile,
+        context.pod,
+        context.view,
         diagnosis,
-        seeking.options,
-        nominated_node=seeking.nominated_node,
-        known=seeking.known,
+        context.options,
+        nominated_node=context.nominated_node,
+        known=context.known,
     )
     return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
 
 
 def _as_a_filter(
-    filtered: Filtered, diagnosis: Diagnosis, said: Sequence[ExtenderRejection]
+    filtered: Filtered, diagnosis: Diagnosis, rejections: Sequence[ExtenderRejection]
 ) -> tuple[Filtered, Diagnosis]:
     """The verdicts as if the extenders were the last filter."""
     by_text: dict[str, Mask] = {}
     feasible, helps = filtered.feasible.copy(), diagnosis.eviction_helps.copy()
-    for one in said:
+    for one in rejections:
         if filtered.feasible[one.row]:
             text = one.text if one.text in by_text or len(by_text) < MOST_TEXTS else OTHER_REASONS
             by_text.setdefault(text, np.zeros(len(feasible), np.bool_))[one.row] = True
@@ -120,20 +120,20 @@ def _as_a_filter(
     )
 
 
-def candidates(diagnosis: Diagnosis, seeking: PreemptionContext) -> list[Candidate]:
+def candidates(diagnosis: Diagnosis, context: PreemptionContext) -> list[Candidate]:
     """All nodes where evictions make room, up to as many as are wanted; the least harmful first."""
-    pod, view, nominated = seeking.pod, seeking.view, seeking.known.nominated
+    pod, view, nominated = context.pod, context.view, context.known.nominated
     lower, budgets = LowerPods(view, pod.priority), Budgets(view.budgets)
-    asked = with_nominations(ask(seeking.profile, pod, view), pod, nominated)
+    asked = with_nominations(ask(context.profile, pod, view), pod, nominated)
     trial = prepare(filter_effects(asked, pod), pod, view, lower, nominated)
     rows = np.flatnonzero(diagnosis.eviction_helps)
-    wanted = seeking.options.wanted_candidates(len(rows))
+    wanted = context.options.wanted_candidates(len(rows))
     found: list[Candidate] = []
     for row in rows[(lower.counts[rows] > 0) & ~trial.unresolvable[rows]].tolist():
         outcome = victims_on(trial, budgets, row)
         if not isinstance(outcome, Candidate) or not outcome.victims:
             continue
-        if not outcome.violations or not seeking.options.never_break_budgets:
+        if not outcome.violations or not context.options.never_break_budgets:
             found.append(outcome)
         if len(found) >= wanted and any(not one.violations for one in found):
             break

@@ -24,7 +24,7 @@ from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
-SAID: Final = 1_024
+CACHED: Final = 1_024
 """For how many classes failures are cached. The one that was asked for longest ago goes first."""
 
 Moment: TypeAlias = tuple[int, ...]
@@ -56,15 +56,15 @@ class _FilterRuns:
 class FitFailureFinder:
     """For one profile on one cluster."""
 
-    __slots__ = ("_answers", "_cluster", "_lower", "_options", "_profile", "_said")
+    __slots__ = ("_cache", "_cluster", "_lower", "_options", "_profile", "_runs")
 
     def __init__(self, cluster: Cluster, profile: Profile, options: PreemptionOptions, lower: LowerTables) -> None:
         self._cluster = cluster
         self._profile = profile
         self._options = options
         self._lower = lower
-        self._said: dict[PodClass, tuple[Moment, FitFailure]] = {}
-        self._answers: _FilterRuns | None = None
+        self._cache: dict[PodClass, tuple[Moment, FitFailure]] = {}
+        self._runs: _FilterRuns | None = None
         """The last: unschedulable pods come in bursts of one class."""
 
     def find(
@@ -81,24 +81,24 @@ class FitFailureFinder:
         """
         if nominated_node or self._options.never_break_budgets:
             # This depends on which pods are leaving that node, or on the budgets, which have no version.
-            return self._seek(pod, nominated, nominated_node, evicting)
+            return self._find(pod, nominated, nominated_node, evicting)
         moment = (*_moment(self._cluster), nominated.version)
-        said = self._said.pop(pod, None)
-        if said is None or said[0] != moment:
-            said = moment, self._seek(pod, nominated, "", ())
-        if said[1].post_filter is None or said[1].post_filter.node_row is None:
-            self._said[pod] = said
-            if len(self._said) > SAID:
-                del self._said[next(iter(self._said))]
-        return said[1]
+        cached = self._cache.pop(pod, None)
+        if cached is None or cached[0] != moment:
+            cached = moment, self._find(pod, nominated, "", ())
+        if cached[1].post_filter is None or cached[1].post_filter.node_row is None:
+            self._cache[pod] = cached
+            if len(self._cache) > CACHED:
+                del self._cache[next(iter(self._cache))]
+        return cached[1]
 
-    def _seek(
+    def _find(
         self, pod: PodClass, nominated: NominatedPods, nominated_node: str, evicting: Container[str]
     ) -> FitFailure:
         profile, view = self._profile, View(self._cluster)
-        answers = self._answers_for(pod, view)
-        asked = with_nominations(answers.asked, pod, nominated)
-        filtered = filter_with_nominated(answers.filtered, asked, pod, view, nominated)
+        runs = self._runs_of(pod, view)
+        asked = with_nominations(runs.asked, pod, nominated)
+        filtered = filter_with_nominated(runs.filtered, asked, pod, view, nominated)
         diagnosis = diagnose(profile, pod, WithNominated(view, nominated) if nominated else view, filtered)
         if filtered.failed is not None:
             return FitFailure(filtered, diagnosis, None, filtered.failure)
@@ -108,15 +108,15 @@ class FitFailureFinder:
         result = post_filter(profile, pod, view, diagnosis, self._options, nominated_node=nominated_node, known=known)
         return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
 
-    def _answers_for(self, pod: PodClass, view: View) -> _FilterRuns:
+    def _runs_of(self, pod: PodClass, view: View) -> _FilterRuns:
         """The verdicts on the cluster as it is."""
         moment = _moment(self._cluster)
-        kept = self._answers
-        if kept is None or kept.pod is not pod or kept.moment != moment:
+        cached = self._runs
+        if cached is None or cached.pod is not pod or cached.moment != moment:
             asked = ask(self._profile, pod, view)
             filtered = combine(self._profile, [one.verdict for one in asked], view)
-            kept = self._answers = _FilterRuns(pod, moment, asked, filtered)
-        return kept
+            cached = self._runs = _FilterRuns(pod, moment, asked, filtered)
+        return cached
 
 
 def _moment(cluster: Cluster) -> Moment:

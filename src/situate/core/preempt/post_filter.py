@@ -31,7 +31,7 @@ def post_filter(
     known: PreemptionInputs = NO_INPUTS,
 ) -> PostFilterResult:
     """The result of the first plugin that helps or fails; if none does, the messages of all of them."""
-    said: list[PostFilterResult] = []
+    results: list[PostFilterResult] = []
     for name in profile.post_filters:
         if name == DYNAMIC_RESOURCES:
             result = _deallocate(profile, diagnosis)
@@ -43,10 +43,12 @@ def post_filter(
             continue
         if result.code != UNSCHEDULABLE:
             return result
-        said.append(result)
-    if not said:
+        results.append(result)
+    if not results:
         return NOTHING_TO_TRY
-    return refused(", ".join(result.message for result in said), withdraws=any(result.withdraws for result in said))
+    return refused(
+        ", ".join(result.message for result in results), withdraws=any(result.withdraws for result in results)
+    )
 
 
 def _deallocate(profile: Profile, diagnosis: Diagnosis) -> PostFilterResult:

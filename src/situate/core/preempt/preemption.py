@@ -102,9 +102,9 @@ def _chosen(view: View, best: Candidate) -> PostFilterResult:
     return PostFilterResult(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
 
 
-def _nowhere(view: View, counts: ReasonCounts, told: int) -> PostFilterResult:
+def _nowhere(view: View, counts: ReasonCounts, counted: int) -> PostFilterResult:
     """Reasons were counted for this many nodes. An earlier nomination is of no use any more."""
-    counts.count(NOT_HELPFUL, view.node_count - told)
+    counts.count(NOT_HELPFUL, view.node_count - counted)
     histogram = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
     message = f"preemption: 0/{view.node_count} nodes are available: {histogram}."
     return refused(message, withdraws=True)

@@ -38,7 +38,7 @@ class Trial:
     view: View
     lower: LowerPods
     nominated: NominatedPods
-    questions: tuple[FilterEffect, ...]
+    effects: tuple[FilterEffect, ...]
     unsettled: tuple[FilterEffect, ...]
     """Those that must be asked on overlays: all that evictions or nominations may change, apart from room."""
     slack: Mapping[int, IntColumn]
@@ -60,13 +60,13 @@ class Trial:
         if not self.unsettled:
             return None
         found = np.zeros(self.view.size, np.bool_)
-        for question in self.unsettled:
-            if question.by_anyone:
+        for effect in self.unsettled:
+            if effect.by_anyone:
                 found[:] = True
                 return found
-            for kind in question.by_kinds:
+            for kind in effect.by_kinds:
                 found[list(kind.placed)] = True
-            found[list(question.by_nominated)] = True
+            found[list(effect.by_nominated)] = True
         return found
 
 
@@ -101,14 +101,14 @@ def prepare(
 def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
     """Why the pod does not fit on a node that is not unresolvable, with all of lower priority gone; None if it does."""
     concerned = [
-        question
-        for question in trial.unsettled
-        if question.by_anyone or row in question.by_nominated or any(pod.kind in question.by_kinds for pod in gone)
+        effect
+        for effect in trial.unsettled
+        if effect.by_anyone or row in effect.by_nominated or any(pod.kind in effect.by_kinds for pod in gone)
     ]
     if concerned:
-        for overlay in passes(trial, row, gone):
-            for question in concerned:
-                if (texts := refusal_of(question, trial.pod, overlay)) is not None:
+        for overlay in overlays(trial, row, gone):
+            for effect in concerned:
+                if (texts := refusal_of(effect, trial.pod, overlay)) is not None:
                     return texts
     return None
 
@@ -116,21 +116,21 @@ def refusal(trial: Trial, row: int, gone: Sequence[Evictable]) -> Texts | None:
 def may_stay(trial: Trial, row: int, pod: Evictable, gone: Sequence[Evictable]) -> bool:
     """Whether everything but room lets a pod come back to a node where the preemptor fits without it and `gone`."""
     concerned = []
-    for question in trial.unsettled:
-        if isinstance(question.plugin, NodePorts):
+    for effect in trial.unsettled:
+        if isinstance(effect.plugin, NodePorts):
             # An overlay frees a host port when one of its holders goes, so it cannot tell that another came back.
             if holds_wanted_port(pod.kind, trial.pod):
                 return False
-        elif question.by_anyone or pod.kind in question.by_kinds:
-            concerned.append(question)
+        elif effect.by_anyone or pod.kind in effect.by_kinds:
+            concerned.append(effect)
     if concerned:
-        for overlay in passes(trial, row, gone):
-            if any(refusal_of(question, trial.pod, overlay) is not None for question in concerned):
+        for overlay in overlays(trial, row, gone):
+            if any(refusal_of(effect, trial.pod, overlay) is not None for effect in concerned):
                 return False
     return True
 
 
-def passes(trial: Trial, row: int, gone: Sequence[Evictable]) -> list[View]:
+def overlays(trial: Trial, row: int, gone: Sequence[Evictable]) -> list[View]:
     """The node as the pod must fit it: with its nominated pods, if there are any, and without them."""
     without = trial.view.without(gone)
     nominated = trial.nominated.at(row)
@@ -146,21 +146,21 @@ def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
     )
 
 
-def refusal_of(question: FilterEffect, pod: PodClass, here: View) -> Texts | None:
+def refusal_of(effect: FilterEffect, pod: PodClass, here: View) -> Texts | None:
     """Why a filter refuses the single row of a view; None if it does not."""
-    verdict = question.plugin.check(pod, here)
+    verdict = effect.plugin.check(pod, here)
     if verdict is None:
         return None
     if isinstance(verdict, (Refusal, Failure)):
         return (verdict.text,)
     code = int(verdict[0])
-    return None if code == FITS else _texts(question, pod, here, code)
+    return None if code == FITS else _texts(effect, pod, here, code)
 
 
-def _texts(question: FilterEffect, pod: PodClass, here: View, code: int) -> Texts:
+def _texts(effect: FilterEffect, pod: PodClass, here: View, code: int) -> Texts:
     """The reasons of a filter for the single row of a view that it refuses."""
     if code == RULED_OUT:
-        return (ruled_out((question.plugin.name,)),)
-    if (detailed := question.detailed) is not None:
+        return (ruled_out((effect.plugin.name,)),)
+    if (detailed := effect.detailed) is not None:
         return tuple(text for text, mask in detailed.details(pod, here) if mask[0])
-    return (question.plugin.reasons[code - 1].text,)
+    return (effect.plugin.reasons[code - 1].text,)

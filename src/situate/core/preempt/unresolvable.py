@@ -11,7 +11,7 @@ from situate.core.place.filtering import ruled_out
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.preempt.eviction_effects import FilterEffect
 from situate.core.preempt.nominated import WithNominated
-from situate.core.preempt.trial import Trial, passes, refusal_of
+from situate.core.preempt.trial import Trial, overlays, refusal_of
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.view import View
@@ -36,39 +36,39 @@ def count_unresolvable(trial: Trial, rows: IdColumn, counts: ReasonCounts) -> No
     """
     left = np.zeros(trial.view.size, np.bool_)
     left[rows] = True
-    for row in _swayed(trial, left):
+    for row in _nominated_rows(trial, left):
         counts.count_all(_first_refusal(trial, row))
         left[row] = False
-    for question in trial.questions:
+    for effect in trial.effects:
         if not left.any():
             return
-        if isinstance(question.plugin, NodeResourcesFit):
-            left &= ~_short_of(trial, question.plugin, left, counts)
+        if isinstance(effect.plugin, NodeResourcesFit):
+            left &= ~_short_of(trial, effect.plugin, left, counts)
             continue
-        again = left & _must_ask(question, left)
+        again = left & _must_ask(effect, left)
         for row in np.flatnonzero(again).tolist():
             overlay = trial.view.without(trial.lower.on(row)).at(row)
-            if (texts := refusal_of(question, trial.pod, overlay)) is not None:
+            if (texts := refusal_of(effect, trial.pod, overlay)) is not None:
                 counts.count_all(texts)
                 left[row] = False
-        if question.codes is not None and not question.by_anyone:
-            refused = left & ~again & (question.codes != FITS)
-            _count(question, question.codes, trial.pod, trial.view, refused, counts)
+        if effect.codes is not None and not effect.by_anyone:
+            refused = left & ~again & (effect.codes != FITS)
+            _count(effect, effect.codes, trial.pod, trial.view, refused, counts)
             left &= ~refused
     if left.any():
         raise LookupError(f"nothing refuses node row {int(np.flatnonzero(left)[0])}")
 
 
-def _swayed(trial: Trial, rows: Mask) -> list[int]:
+def _nominated_rows(trial: Trial, rows: Mask) -> list[int]:
     """The rows where a nomination may change a reason, apart from room."""
-    every = dict.fromkeys(row for question in trial.unsettled for row in question.by_nominated)
+    every = dict.fromkeys(row for effect in trial.unsettled for row in effect.by_nominated)
     return [row for row in every if rows[row]]
 
 
 def _first_refusal(trial: Trial, row: int) -> Sequence[str]:
-    for overlay in passes(trial, row, trial.lower.on(row)):
-        for question in trial.questions:
-            if (texts := refusal_of(question, trial.pod, overlay)) is not None:
+    for overlay in overlays(trial, row, trial.lower.on(row)):
+        for effect in trial.effects:
+            if (texts := refusal_of(effect, trial.pod, overlay)) is not None:
                 return texts
     raise LookupError(f"nothing refuses node row {row}")
 
@@ -84,28 +84,26 @@ def _short_of(trial: Trial, fit: NodeResourcesFit, left: Mask, counts: ReasonCou
     return refused
 
 
-def _must_ask(question: FilterEffect, left: Mask) -> Mask:
+def _must_ask(effect: FilterEffect, left: Mask) -> Mask:
     """Rows where evictions may change the verdict, so that the filter must be asked again."""
-    if question.by_anyone:
+    if effect.by_anyone:
         return left
     found = np.zeros(len(left), np.bool_)
-    for kind in question.by_kinds:
+    for kind in effect.by_kinds:
         found[list(kind.placed)] = True
     return found
 
 
-def _count(
-    question: FilterEffect, codes: Codes, pod: PodClass, view: View, refused: Mask, counts: ReasonCounts
-) -> None:
+def _count(effect: FilterEffect, codes: Codes, pod: PodClass, view: View, refused: Mask, counts: ReasonCounts) -> None:
     """Count the reasons of a filter whose verdict stands, on the rows that it is the first to refuse."""
     if not refused.any():
         return
     outside = refused & (codes == RULED_OUT)
-    counts.count(ruled_out((question.plugin.name,)), int(np.count_nonzero(outside)))
+    counts.count(ruled_out((effect.plugin.name,)), int(np.count_nonzero(outside)))
     inside = refused & ~outside
-    if (detailed := question.detailed) is not None:
-        said = [(text, mask & inside) for text, mask in detailed.details(pod, view)]
+    if (detailed := effect.detailed) is not None:
+        reasons = [(text, mask & inside) for text, mask in detailed.details(pod, view)]
     else:
-        said = [(reason.text, inside & (codes == at)) for at, reason in enumerate(question.plugin.reasons, 1)]
-    for text, mask in said:
+        reasons = [(reason.text, inside & (codes == at)) for at, reason in enumerate(effect.plugin.reasons, 1)]
+    for text, mask in reasons:
         counts.count(text, int(np.count_nonzero(mask)))

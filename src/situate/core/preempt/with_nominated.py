@@ -24,10 +24,10 @@ def filter_with_nominated(
     """
     if not nominated or plain.turned_away is not None or plain.failed is not None:
         return plain
-    beside = WithNominated(view, nominated)
+    joined_view = WithNominated(view, nominated)
     moved: dict[int, Codes] = {}
     for at, one in enumerate(asked):
-        codes = _codes_beside(one, plain.codes[at], pod, view, beside, nominated)
+        codes = _codes_with_nominated(one, plain.codes[at], pod, view, joined_view, nominated)
         if codes is not None:
             moved[at] = codes
     if not moved:
@@ -53,14 +53,19 @@ def _joined(plain: Sequence[Codes | None], moved: dict[int, Codes], view: View) 
     return Filtered(joined, feasible)
 
 
-def _codes_beside(
-    one: FilterRun, before: Codes | None, pod: PodClass, view: View, beside: WithNominated, nominated: NominatedPods
+def _codes_with_nominated(
+    one: FilterRun,
+    before: Codes | None,
+    pod: PodClass,
+    view: View,
+    joined_view: WithNominated,
+    nominated: NominatedPods,
 ) -> Codes | None:
     """The verdicts of a filter with the nominated pods of each node; None if they are the same."""
     probe = one.probe
     if probe.reads == LOAD and not probe.tallies_read and isinstance(one.plugin, RowFilter):
         # It reads the load of the node's own row only.
-        verdict = one.plugin.check(pod, beside)
+        verdict = one.plugin.check(pod, joined_view)
         return verdict.copy() if isinstance(verdict, np.ndarray) else None
     if not one.by_nominated:
         return None

@@ -34,7 +34,7 @@ def audit(cluster: Cluster) -> list[str]:
         _classes,
         _groups,
         _sparse_tables,
-        _shelves,
+        _groups_by_label,
         _attached,
         _tallies,
         _terms,
@@ -57,9 +57,9 @@ def _rows(cluster: Cluster) -> Iterator[str]:
     yield from _differ("pod rows", pods.rows, {pods.keys[row]: row for row in pods.rows.values()})
     on_nodes = sorted((row, at) for at, here in enumerate(nodes.pods) for row in here)
     yield from _differ("pods by node", on_nodes, sorted((row, pods.node_rows[row]) for row in pods.rows.values()))
-    waiting = [key for here in cluster.homeless.values() for key in here]
+    waiting = [key for here in cluster.orphans.values() for key in here]
     yield from _differ("pods that are counted and wait for a node", [key for key in waiting if key in pods.rows], [])
-    yield from _differ("nodes that are here and waited for", [one for one in cluster.homeless if one in nodes.rows], [])
+    yield from _differ("nodes that are here and waited for", [one for one in cluster.orphans if one in nodes.rows], [])
 
 
 def _node_columns(cluster: Cluster) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _groups(cluster: Cluster) -> Iterator[str]:
     for group in table.groups():
         for pair in group.labels.items():
             by_label.setdefault(pair, []).append(_named(group))
-    kept = {pair: sorted(map(_named, shelf)) for pair, shelf in table.groups_by_label.items()}
+    kept = {pair: sorted(map(_named, bucket)) for pair, bucket in table.groups_by_label.items()}
     yield from _differ("groups by label", kept, {pair: sorted(names) for pair, names in by_label.items()})
 
 
@@ -152,7 +152,7 @@ def _sparse_tables(cluster: Cluster) -> Iterator[str]:
     yield from _differ("images", cluster.images.sizes, images.sizes)
 
 
-def _shelves(cluster: Cluster) -> Iterator[str]:
+def _groups_by_label(cluster: Cluster) -> Iterator[str]:
     storage, counted = cluster.objects.storage, ObjectTable()
     for volume in storage.volumes.values():
         counted.put(volume)

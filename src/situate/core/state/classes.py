@@ -207,9 +207,9 @@ class ClassTable:
             return False
         del self._groups[_group_key(group.namespace, group.labels)]
         for pair in group.labels.items():
-            shelf = self.groups_by_label[pair]
-            del shelf[group]
-            if not shelf:
+            bucket = self.groups_by_label[pair]
+            del bucket[group]
+            if not bucket:
                 del self.groups_by_label[pair]
         return True
 

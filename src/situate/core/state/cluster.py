@@ -67,7 +67,7 @@ class Cluster:
         """What views computed row by row, and the position in `touched` up to which it is valid."""
         self.stamped: dict[Hashable, tuple[npt.NDArray[Any], int, Hashable]] = {}
         """The same for what depends on something more, with its stamp."""
-        self.homeless: dict[str, dict[str, Pod]] = {}
+        self.orphans: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
         self._beyond: dict[int, None] = {}
         """Node rows whose pods request more than a cell can hold: what leaves cannot just be subtracted."""
@@ -95,7 +95,7 @@ class Cluster:
         self.attached.touch(row)
         self._devices_moved(row)
         self._nodes_moved()
-        for pod in self.homeless.pop(node.metadata.name, {}).values():
+        for pod in self.orphans.pop(node.metadata.name, {}).values():
             self.add_pod(pod)
         return True
 
@@ -119,7 +119,7 @@ class Cluster:
         for pod_row in list(self.nodes.pods[row]):
             pod = self.pods.as_object(pod_row, name)
             self._take_off(pod_row)
-            self.homeless.setdefault(name, {})[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+            self.orphans.setdefault(name, {})[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
         node = self.nodes.objects[row]
         if node is not None:
             self.images.remove(row, node)
@@ -166,7 +166,7 @@ class Cluster:
             self.derived.clear()
             self.stamped.clear()
         if new_group:
-            self.tallies.welcome(found.group, self.objects.namespace_labels)
+            self.tallies.add_group(found.group, self.objects.namespace_labels)
         self._idle[found] = None
         if len(self._idle) > IDLE_CLASSES:
             self._forget_class(next(iter(self._idle)))
@@ -175,7 +175,7 @@ class Cluster:
     def _forget_class(self, pod_class: PodClass) -> None:
         del self._idle[pod_class]
         if self.classes.forget(pod_class):
-            self.tallies.dismiss(pod_class.group)
+            self.tallies.remove_group(pod_class.group)
 
     def add_pod(self, pod: Pod) -> bool:
         """A bound pod was added or changed. One that has finished holds nothing, so it leaves."""
@@ -190,12 +190,12 @@ class Cluster:
             self._take_off(pod_row)
         node_row = self.nodes.rows.get(node_name)
         if node_row is None:
-            if self.homeless.get(node_name, {}).get(key) == pod:
+            if self.orphans.get(node_name, {}).get(key) == pod:
                 return False
             self._drop_homeless(key)
-            self.homeless.setdefault(node_name, {})[key] = pod
+            self.orphans.setdefault(node_name, {})[key] = pod
             return True
-        if self.homeless:
+        if self.orphans:
             self._drop_homeless(key)
         self.put(pod, self.class_of(pod), node_row)
         return True
@@ -213,9 +213,9 @@ class Cluster:
         pod_row = self.pods.rows.get(key)
         if pod_row is not None:
             return self.pods.uids[pod_row]
-        if not self.homeless:
+        if not self.orphans:
             return None
-        return next((pods[key].metadata.uid for pods in self.homeless.values() if key in pods), None)
+        return next((pods[key].metadata.uid for pods in self.orphans.values() if key in pods), None)
 
     def node_of(self, key: str) -> str:
         """The node that a pod is bound to; empty if it is bound to none that is here."""
@@ -358,11 +358,11 @@ class Cluster:
         )
 
     def _drop_homeless(self, key: str) -> bool:
-        for node_name, pods in self.homeless.items():
+        for node_name, pods in self.orphans.items():
             if key in pods:
                 del pods[key]
                 if not pods:
-                    del self.homeless[node_name]
+                    del self.orphans[node_name]
                 return True
         return False
 

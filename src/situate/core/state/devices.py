@@ -59,11 +59,11 @@ def settle(count: int, each: int, holders: Sequence[Holder]) -> tuple[list[int],
     used, memory = [0] * count, [0] * count
     unsaid: list[GpuNeed] = []
     for need, text in holders:
-        said = devices_of(text, need) if text else None
-        if said is None:
+        devices = devices_of(text, need) if text else None
+        if devices is None:
             unsaid.append(need)
         else:
-            _take(used, memory, [device for device in said if device < count], need, each)
+            _take(used, memory, [device for device in devices if device < count], need, each)
     for need in unsaid:
         _take(used, memory, _lowest(used, memory, need, each), need, each)
     return used, memory
@@ -98,7 +98,7 @@ class DeviceTable:
 
     __slots__ = (
         "_count", "_each", "_free", "_free_cells", "_largest", "_memory", "_memory_cells", "_nodes", "_pods", "_taken",
-        "_taken_cells", "_unsaid", "_used", "_used_cells", "_whole", "count_cells", "each_cells", "kinds",
+        "_taken_cells", "_unannotated", "_used", "_used_cells", "_whole", "count_cells", "each_cells", "kinds",
         "largest_cells", "mix_version", "resource", "shown", "whole_cells",
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ class DeviceTable:
         self.resource = resource
         self._nodes = nodes
         self._pods = pods
-        self._unsaid: dict[int, None] = {}
+        self._unannotated: dict[int, None] = {}
         """Rows with a pod without the annotation: there, a pod that comes or goes may move others."""
         self.kinds: dict[PodClass, int] = {}
         """The classes that need devices, and how many of their pods are on nodes."""
@@ -172,9 +172,9 @@ class DeviceTable:
     def _settle(self, row: int) -> None:
         """Count a row again, from the pods on it."""
         held = self.holders(row)
-        self._unsaid.pop(row, None)
+        self._unannotated.pop(row, None)
         if any(not text or devices_of(text, need) is None for need, text in held):
-            self._unsaid[row] = None
+            self._unannotated[row] = None
         count, each = int(self._count[row]), int(self._each[row])
         used, memory = settle(count, each, held)
         for table in (self._used, self._taken, self._free, self._memory):
@@ -206,11 +206,11 @@ class DeviceTable:
             return
         self._count_kind(kind, sign)
         text = self._pods.devices.get(pod_row, "")
-        said = devices_of(text, need) if text else None
-        if said is None or node_row in self._unsaid:
+        devices = devices_of(text, need) if text else None
+        if devices is None or node_row in self._unannotated:
             self._settle(node_row)
         else:
-            self._shift(node_row, said, need, sign)
+            self._shift(node_row, devices, need, sign)
             self._sum_up(node_row)
 
     def _shift(self, row: int, devices: Sequence[int], need: GpuNeed, sign: int) -> None:

@@ -23,24 +23,24 @@ class LabelIndex(Generic[T]):
         self._loose: dict[T, None] = {}
 
     def add(self, anchor: Anchor | None, item: T) -> None:
-        shelf = self._loose if anchor is None else self._anchored.setdefault(anchor, {})
-        shelf[item] = None
+        bucket = self._loose if anchor is None else self._anchored.setdefault(anchor, {})
+        bucket[item] = None
 
     def discard(self, anchor: Anchor | None, item: T) -> None:
         if anchor is None:
             self._loose.pop(item, None)
             return
-        shelf = self._anchored.get(anchor)
-        if shelf is not None:
-            shelf.pop(item, None)
-            if not shelf:
+        bucket = self._anchored.get(anchor)
+        if bucket is not None:
+            bucket.pop(item, None)
+            if not bucket:
                 del self._anchored[anchor]
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
         """Every item that might match these labels; each once, in a fixed order."""
         if self._anchored:
             for pair in labels.items():
-                shelf = self._anchored.get(pair)
-                if shelf is not None:
-                    yield from shelf
+                bucket = self._anchored.get(pair)
+                if bucket is not None:
+                    yield from bucket
         yield from self._loose

@@ -84,23 +84,23 @@ class ObjectTable:
 
     def find(self, item: NamedObject) -> NamedObject | None:
         """The object of this kind and name as it is known."""
-        shelf, key = self._place_of(item)
-        found: NamedObject | None = shelf.get(key)
+        bucket, key = self._table_of(item)
+        found: NamedObject | None = bucket.get(key)
         return found
 
     def _file(self, item: NamedObject, after: NamedObject | None) -> bool:
-        shelf, key = self._place_of(item)
-        before = shelf.get(key)
+        bucket, key = self._table_of(item)
+        before = bucket.get(key)
         if before == after:
             return False
         if after is None:
-            del shelf[key]
+            del bucket[key]
         else:
-            shelf[key] = after
+            bucket[key] = after
         self._changed(item, before, after)
         return True
 
-    def _place_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
+    def _table_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
         """The table for objects of this kind, and the key of this one."""
         namespace, name = item.metadata.namespace, item.metadata.name
         storage, workloads = self.storage, self.workloads
@@ -166,16 +166,16 @@ Filed = TypeVar("Filed", PersistentVolume, VolumeAttachment)
 
 
 def _refile(
-    shelves: dict[str, dict[str, Filed]], shelf_of: Callable[[Filed], str], before: Filed | None, after: Filed | None
+    groups: dict[str, dict[str, Filed]], group_of: Callable[[Filed], str], before: Filed | None, after: Filed | None
 ) -> None:
     """Move an object to its current group; None: it was or is in none."""
     if before is not None:
-        shelf = shelves[shelf_of(before)]
-        del shelf[before.metadata.name]
-        if not shelf:
-            del shelves[shelf_of(before)]
+        bucket = groups[group_of(before)]
+        del bucket[before.metadata.name]
+        if not bucket:
+            del groups[group_of(before)]
     if after is not None:
-        shelves.setdefault(shelf_of(after), {})[after.metadata.name] = after
+        groups.setdefault(group_of(after), {})[after.metadata.name] = after
 
 
 def _attached_to(attachment: VolumeAttachment) -> str:

@@ -161,8 +161,8 @@ def leaving_as(pod: Pod) -> int:
         return 0
     for condition in pod.status.conditions:
         if condition.type == DISRUPTION_TARGET.type:
-            told = (condition.status, condition.reason)
-            return PREEMPTED if told == (DISRUPTION_TARGET.status, DISRUPTION_TARGET.reason) else LEAVING
+            found = (condition.status, condition.reason)
+            return PREEMPTED if found == (DISRUPTION_TARGET.status, DISRUPTION_TARGET.reason) else LEAVING
     return LEAVING
 
 

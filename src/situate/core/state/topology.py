@@ -101,13 +101,13 @@ class Tallies:
         eligible = None if tally.eligible is None else tally.eligible.key
         return self._kept.get((tally.matcher, tally.topology_key, eligible, tally.counts_leaving)) is tally
 
-    def welcome(self, group: LabelGroup, namespaces: NamespaceLabels) -> None:
+    def add_group(self, group: LabelGroup, namespaces: NamespaceLabels) -> None:
         """A new group: count it in the tallies that match it."""
         for tally in self._index.candidates(group.labels):
             if tally.matcher.matches(group.namespace, group.labels, namespaces):
                 self._feed(group, tally)
 
-    def dismiss(self, group: LabelGroup) -> None:
+    def remove_group(self, group: LabelGroup) -> None:
         for tally in group.tallies:
             tally.groups.pop(group, None)
         group.tallies.clear()
