@@ -9,6 +9,12 @@ import click
 
 from situate.cli.cluster.connection import access_to, until_stopped
 from situate.cli.options import cluster_options, verbosity_option
+from situate.core.reconcile.nodes.fencing import PROFILES
+from situate.kube.client import Client
+from situate.kube.controllers import ApiControllers
+from situate.kube.discovery import served_kinds
+from situate.kube.errors import ApiError
+from situate.loop.logs import Logging, set_up
 
 USER_AGENT: Final = "situate-controllers"
 
@@ -23,17 +29,10 @@ USER_AGENT: Final = "situate-controllers"
 @verbosity_option
 def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, verbosity: int) -> None:
     """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage."""
-    from situate.loop.logs import Logging, set_up
-
     set_up(Logging(verbosity=verbosity))
     access = access_to(kubeconfig, context)
 
     async def run() -> None:
-        from situate.core.reconcile.nodes.fencing import PROFILES
-        from situate.kube.client import Client
-        from situate.kube.controllers import ApiControllers
-        from situate.kube.discovery import served_kinds
-        from situate.kube.errors import ApiError
 
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
             try:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from situate.agent.agent import AgentError
+from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
+from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.host import node_name
+from situate.agent.node_objects import hollow_shapes
+from situate.agent.settings import NodeSettings
 from situate.cli.cluster.connection import access_to, loop_factory, until_stopped
+from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.options import (
     cluster_options,
     directory_option,
@@ -18,14 +24,11 @@ from situate.cli.options import (
     hollow_shape,
     verbosity_option,
 )
-
-if TYPE_CHECKING:
-    from situate.agent.node_objects import NodeShape
-    from situate.kube.client import Client
+from situate.kube.client import Client
+from situate.loop.logs import Logging, set_up
 
 USER_AGENT: Final = "situate-agent"
 DIRECTORY: Final = Path(".situate-node")
-PODS: Final = "pods"
 
 
 @click.command()
@@ -55,54 +58,27 @@ def node(
 
     With --process, pods keep running when this command ends, and the next run finds them again.
     """
-    from situate.agent.node_objects import hollow_shapes
-    from situate.kube.client import Client
-    from situate.loop.logs import Logging, set_up
-
     set_up(Logging(verbosity=verbosity))
     shape = hollow_shape(node_cpu, node_memory, node_pods)
     access = access_to(kubeconfig, context)
 
     async def run() -> None:
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
-            if process:
-                await until_stopped(lambda: _machine(client, name, directory))
-            else:
-                shapes = hollow_shapes(hollow, zones, shape, prefix)
-                await until_stopped(lambda: _fleet(client, shapes))
+            plane = HttpControlPlane(client)
+            if not process:
+                await until_stopped(HollowNodes(plane, hollow_shapes(hollow, zones, shape, prefix)).run)
+                return
+            settings = NodeSettings(
+                node_name(name),
+                directory.absolute(),
+                cluster=cluster_of(client.access),
+                authorities=own_authorities(client.access),
+            )
+            try:
+                await until_stopped(process_agent(plane, settings).run)
+            except AgentError as error:
+                raise click.ClickException(str(error)) from None
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(run())
     sys.exit(0)
-
-
-def _fleet(client: Client, shapes: list[tuple[str, NodeShape]]) -> Awaitable[None]:
-    from situate.agent.control_plane_http import HttpControlPlane
-    from situate.agent.hollow_nodes import HollowNodes
-
-    return HollowNodes(HttpControlPlane(client), shapes).run()
-
-
-async def _machine(client: Client, name: str, directory: Path) -> None:
-    from situate.agent import cgroups
-    from situate.agent.agent import AgentError, NodeAgent
-    from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
-    from situate.agent.host import node_name
-    from situate.agent.lease import FENCE
-    from situate.agent.process import ProcessRuntime, ProcessSettings
-    from situate.agent.settings import NodeSettings
-
-    where = directory.absolute()
-    settings = NodeSettings(
-        node_name(name), where, cluster=cluster_of(client.access), authorities=own_authorities(client.access)
-    )
-    groups, limits = cgroups.find(), ProcessSettings(fence=where / FENCE)
-    agent = NodeAgent(
-        HttpControlPlane(client),
-        settings,
-        lambda changed: ProcessRuntime(where / PODS, changed, groups=groups, settings=limits),
-    )
-    try:
-        await agent.run()
-    except AgentError as error:
-        raise click.ClickException(str(error)) from None

@@ -69,7 +69,7 @@ def _summary(
 ) -> dict[str, Any]:
     held = {one["metadata"]["name"]: one.get("status", {}).get("allocated", {}) for one in snapshots}
     phases = Counter(one.get("status", {}).get("phase", "Unknown") for one in pods)
-    waiting = [one for one in pods if not one["spec"].get("nodeName") and _phase(one) == "Pending"]
+    pending = [one for one in pods if one.get("status", {}).get("phase") == "Pending"]
     return {
         "server": None
         if state is None
@@ -85,12 +85,8 @@ def _summary(
             "held": [_node(one, held.get(one["metadata"]["name"], {})) for one in nodes],
         },
         "pods": {"total": len(pods), "byPhase": dict(sorted(phases.items()))},
-        "waiting": [_waiting(one) for one in waiting],
+        "waiting": [_waiting(one) for one in pending if not one["spec"].get("nodeName")],
     }
-
-
-def _phase(pod: Mapping[str, Any]) -> str:
-    return str(pod.get("status", {}).get("phase", ""))
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:
@@ -152,10 +148,8 @@ def _views(summary: Mapping[str, Any]) -> list[str]:
     shown = [one for one in wanting if one["workload"].split("/")[1] != "pod"][:MOST_WORKLOADS]
     if shown:
         rows = [[str(one[key]) for key in ("workload", "desired", *COUNTS, "nodes")] for one in shown]
-        lines += [
-            "",
-            *columns(["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"], rows, gap=GAP),
-        ]
+        headings = ["WORKLOAD", "DESIRED", "RUNNING", "READY", "WAITING", "FAILED", "NODES"]
+        lines += ["", *columns(headings, rows, gap=GAP)]
     spaces = [one for one in summary["namespaces"] if one["pods"]]
     if spaces:
         keys = ("namespace", "workloads", "pods", *COUNTS, "cpu", "memory")

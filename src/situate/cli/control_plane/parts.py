@@ -9,18 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from situate.agent import cgroups
 from situate.agent.agent import NodeAgent
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
-from situate.agent.lease import FENCE
 from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
 from situate.agent.node_objects import hollow_shapes
-from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.settings import NodeSettings
+from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
@@ -34,8 +32,8 @@ from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings
 from situate.store.contract import Store
 
 CONTROLLERS_LEASE: Final = ("kube-system", "situate-controllers")
-NODE, PODS = "node", "pods"
-"""Below the control plane's directory: that of this machine as a node, and below it that of its pods."""
+NODE: Final = "node"
+"""Below the control plane's directory: that of this machine as a node."""
 LOOK_S: Final = 1.0
 """How soon a change of leadership is noticed."""
 RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
@@ -97,13 +95,7 @@ def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: Agen
     """The agent of this machine. Its pods end with the control plane: `situate down` stops all of a cluster."""
     directory = settings.directory.absolute() / NODE
     own = NodeSettings(node_name(), directory, configuration=_configuration(settings.profile), ends_pods=True)
-    groups, limits = cgroups.find(), ProcessSettings(fence=directory / FENCE)
-    agent = NodeAgent(
-        LocalControlPlane(registry),
-        own,
-        lambda changed: ProcessRuntime(directory / PODS, changed, groups=groups, settings=limits),
-    )
-    logs.agents[own.name] = agent
+    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own)
     return agent
 
 

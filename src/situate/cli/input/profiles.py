@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +74,8 @@ def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[st
     found: dict[str, type] = {}
     for profile in config.profiles:
         for name in enabled_names(profile.plugins or Plugins()):
-            if name in BUILT_IN_POINTS or name in found:
-                continue
-            if ":" in name:
-                found[name] = _named(name, path)
-            elif (point := installed().get(name)) is not None:
-                found[name] = _class(_loaded(point.load, name, path), name, path)
+            if name not in BUILT_IN_POINTS and name not in found and (":" in name or name in installed()):
+                found[name] = _plugin(name, path)
     return found
 
 
@@ -91,44 +86,37 @@ def installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _named(name: str, path: Path) -> type:
-    """The class of `package.module:Class` or `path/to/file.py:Class`."""
+def _plugin(name: str, path: Path) -> type:
+    """Raises InputError, too, for whatever the plugin's own code raises."""
+    problem = ""
     where, _, class_name = name.rpartition(":")
-    module = _file_module(path.parent / where, name, path) if where.endswith(".py") else _module(where, name, path)
-    return _class(getattr(module, class_name, None), name, path)
+    file = path.parent / where
+    try:
+        if not where:
+            found = installed()[name].load()
+        elif not where.endswith(".py"):
+            found = getattr(importlib.import_module(where), class_name, None)
+        elif file.is_file():
+            found = getattr(_file_module(file), class_name, None)
+        else:
+            found, problem = None, f"no such file: {file}"
+    except (Exception, SystemExit) as error:
+        raise InputError(describe(error), file=str(path), subject=f'plugin "{name}"') from error
+    if not isinstance(found, type):
+        problem = problem or "there is no class of that name"
+    elif not points_of(found):
+        problem = "has none of check, check_one, score, score_one"
+    else:
+        return found
+    raise InputError(problem, file=str(path), subject=f'plugin "{name}"')
 
 
-def _module(where: str, name: str, path: Path) -> Any:
-    return _loaded(lambda: importlib.import_module(where), name, path)
-
-
-def _file_module(file: Path, name: str, path: Path) -> Any:
+def _file_module(file: Path) -> Any:
     """The module of a single file; the same one for all its classes."""
     spec = importlib.util.spec_from_file_location(f"situate plugin {file.resolve()}", file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise _unusable(name, path, f"no such file: {file}")
-    if spec.name in sys.modules:
-        return sys.modules[spec.name]
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look up their module there
-    _loaded(lambda: spec.loader.exec_module(module), name, path)  # type: ignore[union-attr]
-    return module
-
-
-def _loaded(load: Callable[[], Any], name: str, path: Path) -> Any:
-    """The result of running third-party code. Whatever it raises becomes an InputError."""
-    try:
-        return load()
-    except (Exception, SystemExit) as error:
-        raise _unusable(name, path, describe(error)) from error
-
-
-def _class(found: object, name: str, path: Path) -> type:
-    if not isinstance(found, type):
-        raise _unusable(name, path, "there is no class of that name")
-    if not points_of(found):
-        raise _unusable(name, path, "has none of check, check_one, score, score_one")
-    return found
-
-
-def _unusable(name: str, path: Path, problem: str) -> Exception:
-    return InputError(problem, file=str(path), subject=f'plugin "{name}"')
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no such file: {file}")
+    if spec.name not in sys.modules:
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where dataclasses look
+        spec.loader.exec_module(module)
+    return sys.modules[spec.name]

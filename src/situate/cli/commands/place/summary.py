@@ -22,9 +22,9 @@ EXAMPLES: Final = 3
 class RefusalSummary:
     """The nodes that one plugin refused for one reason. A node that lacks two things is in two of these."""
 
+    reason: str
     plugin: str
     """Empty for nodes that were ruled out before any plugin ran."""
-    reason: str
     code: str
     count: int
     examples: tuple[str, ...]
@@ -108,7 +108,7 @@ def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[RefusalSummary
         told.append(("", diagnosis.absent_text, diagnosis.absent))
     found = [
         RefusalSummary(
-            plugin, text, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist())
+            text, plugin, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist())
         )
         for plugin, text, mask in told
         for may_help in (True, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
@@ -19,10 +20,7 @@ def as_values(rehearsed: Rehearsed) -> dict[str, Any]:
     if rehearsed.money is not None:
         spent = dict(zip(("before", "after"), map(money.as_values, rehearsed.money), strict=True))
     totals = {"nodes": rehearsed.node_count, "pods": len(placements), **counts, "evicted": evicted, "money": spent}
-    return {
-        "summary": totals,
-        "pods": [_pod(placement) for placement in placements],
-    }
+    return {"summary": totals, "pods": [_pod(placement) for placement in placements]}
 
 
 def _pod(placement: Placement) -> dict[str, Any]:
@@ -56,7 +54,7 @@ def _found(summary: PodSummary) -> dict[str, Any]:
         "refusals": [_refused(one) for one in summary.refused],
     }
     if summary.every_node is not None:
-        values["nodes"] = [_ranked(one) if isinstance(one, NodeScores) else _node(one) for one in summary.every_node]
+        values["nodes"] = [_ranked(one) if isinstance(one, NodeScores) else _refused(one) for one in summary.every_node]
     return values
 
 
@@ -64,20 +62,5 @@ def _ranked(ranked: NodeScores) -> dict[str, Any]:
     return {"node": ranked.node, "score": ranked.total, "scores": dict(ranked.plugins)}
 
 
-def _refused(refused: RefusalSummary) -> dict[str, Any]:
-    return {
-        "reason": refused.reason,
-        "plugin": refused.plugin or None,
-        "code": refused.code,
-        "count": refused.count,
-        "examples": list(refused.examples),
-    }
-
-
-def _node(refused: RefusedNode) -> dict[str, Any]:
-    return {
-        "node": refused.node,
-        "plugin": refused.plugin or None,
-        "code": refused.code,
-        "reasons": list(refused.reasons),
-    }
+def _refused(refused: RefusalSummary | RefusedNode) -> dict[str, Any]:
+    return {**asdict(refused), "plugin": refused.plugin or None}
