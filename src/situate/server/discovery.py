@@ -1,7 +1,7 @@
-"""Which groups, versions and resources are served: the documents that clients read before anything else.
+"""Discovery: the documents that list groups, versions and resources, which clients read first.
 
-Both ways: the old one (a document for the groups, and one for each version) and the aggregated one (everything at once,
-with an ETag). The bytes are made once.
+It has the old form (a document for the groups, and one for each version) and the aggregated one (one document with an
+ETag). Documents are encoded once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GROUPS: Final = (
     "discovery.k8s.io",
     "resource.k8s.io",
 )
-"""In kube-apiserver's order, which decides whose kind a short name means; all others come after, as they stand."""
+"""In kube-apiserver's order, which resolves short names. Other groups follow in the order of the table."""
 _STABLE: Final = {"": 0, "beta": 1, "alpha": 2}
 _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
     "binding": ("", "", "Binding", ("create",)),
@@ -45,14 +45,14 @@ _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
     "status": ("", "", "", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
-"""Group, version and kind, if others than the resource's own; and verbs."""
+"""Group, version and kind, where they differ from the resource's, and verbs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     body: bytes
     etag: str
-    """Quoted, as the header has it."""
+    """In quotes, as in the header."""
 
 
 def document(value: Any) -> Document:
@@ -61,7 +61,7 @@ def document(value: Any) -> Document:
 
 
 def subresource_kind(resource: Resource, name: str) -> tuple[str, str, str]:
-    """Group, version and kind of what a subresource takes and gives; the first two empty if they are the resource's."""
+    """Group, version and kind of a subresource's body. Empty group and version mean the resource's own."""
     group, version, kind, _ = _SUBRESOURCES[name]
     return group, version, kind or resource.kind
 
@@ -121,11 +121,11 @@ class Discovery:
 
     @property
     def paths(self) -> list[str]:
-        """All there are, for whoever asks for `/`."""
+        """All paths, for GET `/`."""
         return sorted(["/api", *self._documents])
 
     def plain(self, path: str, address: str) -> Document | None:
-        """`address` is where the client reached the server, which /api tells."""
+        """`address` is the address by which the client reached the server. /api includes it."""
         if path == "/api":
             reached = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
             versions = list(self._legacy_api)
@@ -147,7 +147,7 @@ def _resource_list(resources: Iterable[Resource]) -> dict[str, Any]:
         rows.extend(_subresource_row(one, name) for name in sorted(one.subresources))
     rows.sort(key=lambda row: row["name"])
     version = next(iter(resources)).api_version
-    # Only lists of named groups say their own version.
+    # kube-apiserver leaves out the apiVersion in the core group.
     start = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if "/" in version else {})
     return start | {"groupVersion": version, "resources": rows}
 

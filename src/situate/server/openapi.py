@@ -1,6 +1,6 @@
-"""OpenAPI v3: one document for each group and version, made from the table of messages when it is first asked for.
+"""OpenAPI v3: one document for each group and version, built from the table of messages on first use.
 
-Good for `kubectl explain`, for its validation and for clients that are generated; not a copy of Kubernetes' texts.
+The documents serve `kubectl explain`, kubectl's validation and client generators. Descriptions are our own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, 
 __all__ = ["PROTOBUF_V2", "OpenApi"]
 
 PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""As clients ask for it. An @ is not allowed in the name of a type, so it is not answered so."""
+"""As clients request it. The answer's media type has no @, which media types do not allow."""
 REF: Final = "#/components/schemas/"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _PREFIXES: Final = {
@@ -74,8 +74,8 @@ _FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
 }
-# Without the strategic type: where a document lists it, kubectl computes such patches from the document's extensions,
-# and not from what it knows about Kubernetes' kinds.
+# Without strategic merge: if a document lists it, kubectl computes patches from the document's extensions, and not
+# from its built-in types.
 _PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _BODIES: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _METHODS: Final = {
@@ -116,7 +116,7 @@ _WORDS: Final[Mapping[str, str]] = {
     **{kind.resources[0].kind: kind.description for kind in KINDS},
     **{name: text for kind in KINDS for name, text in kind.words.items()},
 }
-"""Descriptions of messages and of fields; a field without its message is described so in every message."""
+"""Descriptions of messages and fields. A field without a message has this description in every message."""
 
 
 def _parameter(name: str, text: str, kind: str = "string", where: str = "query") -> dict[str, Any]:
@@ -164,7 +164,7 @@ _PARAMETERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
 
 
 class OpenApi:
-    """All documents, and the list of them."""
+    """All documents and their index."""
 
     def __init__(self, resources: Sequence[Resource] = RESOURCES, version: str = "1.36") -> None:
         self._version = version
@@ -185,12 +185,12 @@ class OpenApi:
         return self._index
 
     def document(self, name: str) -> Document | None:
-        """Of `api/v1` or `apis/apps/v1`."""
+        """The document of `api/v1` or `apis/apps/v1`, say."""
         return self._made(name) if name in self._resources else None
 
     def empty_v2(self, protobuf: bool) -> tuple[Document, str]:
-        """The older kind of document, with nothing in it, and its type. kubectl asks for it when a file holds a List or
-        a kind that is not served, and then leaves all checking to the server; without an answer it gives up."""
+        """An empty OpenAPI v2 document and its media type. kubectl reads it when a file holds a List or a kind that is
+        not served, and then leaves validation to the server. Without it, kubectl fails."""
         title, version = b"Kubernetes", self._version.encode()
         if protobuf:
             info = b"\x0a%c%b\x12%c%b" % (len(title), title, len(version), version)
@@ -258,7 +258,7 @@ def _list_schema(one: Resource) -> dict[str, Any]:
 
 
 def _inner(kind: Type) -> Iterator[str]:
-    """The messages in a type."""
+    """The messages that a type names."""
     if kind.form == "message":
         yield kind.name
     elif kind.of is not None:
@@ -266,7 +266,7 @@ def _inner(kind: Type) -> Iterator[str]:
 
 
 def _reached(names: Sequence[str]) -> list[str]:
-    """All messages that objects of these can have in them."""
+    """All messages that can occur inside these."""
     found: dict[str, None] = {}
     waiting = list(names)
     while waiting:
@@ -279,7 +279,7 @@ def _reached(names: Sequence[str]) -> list[str]:
 
 @cache
 def _schema(name: str) -> msgspec.Raw:
-    """Encoded once: most documents have the pod's in them."""
+    """Encoded once, because most documents contain the pod's."""
     one = message(name)
     properties = {field.name: _property(one, field) for field in flat_fields(one)}
     schema: dict[str, Any] = {

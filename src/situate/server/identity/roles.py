@@ -1,6 +1,6 @@
-"""The roles and bindings that every cluster begins with: Kubernetes' own, but for those of its controllers, and ours.
+"""The bootstrap roles and bindings of a cluster: those of Kubernetes v1.36 without its controllers', and ours.
 
-Two tables, and what is made of them. The rights are facts of Kubernetes v1.36, with gang scheduling on.
+The table states Kubernetes' rules as kube-apiserver has them. Kinds declare the rights of our own roles.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 ANNOTATIONS: Final = {AUTOUPDATE: "true"}
 
-# A role: its name, with a namespace if it has one; `> x`: the role x gathers it; `< x`: it has no rules but those of
-# all that say `> x`. Indented, its rules: verbs, groups, resources, after `=` names; or verbs and paths. A rule goes on
-# in the next line if that is indented further. R, W, RW, RU and E are for the verbs that often come together.
+# A role: its name, with a namespace if it has one. `> x` aggregates it to the role x. `< x` gives it the rules of all
+# roles with `> x`. Its rules are indented: verbs, groups, resources and, after `=`, names; or verbs and paths. A rule
+# continues on lines that are indented further. R, W, RW, RU and E stand for common sets of verbs.
 _ROLES: Final = """
 admin < admin
 cluster-admin
@@ -217,7 +217,7 @@ situate:scheduler
   get,list,update,watch coordination.k8s.io : leases = situate situate-scheduler
 """
 
-# A binding: its name, the role (in its own namespace, if it has one: a Role), and to whom.
+# A binding: its name, the role (a Role if the binding has a namespace), and the subjects.
 _BINDINGS: Final = """
 cluster-admin = cluster-admin : Group/system:masters
 system:basic-user = system:basic-user : Group/system:authenticated
@@ -253,7 +253,7 @@ _VERBS: Final = {
 
 class BootstrapRole(NamedTuple):
     namespace: str
-    """Empty: a ClusterRole."""
+    """Empty for a ClusterRole."""
     name: str
     rules: tuple[Rule, ...]
     gathered_by: str
@@ -324,7 +324,7 @@ def _declared(role: str) -> Iterator[Rule]:
 
 
 def _entries(table: str) -> Iterator[list[str]]:
-    """Lines that belong together: one that is not indented, and those after it that are."""
+    """A line that is not indented, and the indented lines after it."""
     entry: list[str] = []
     for line in table.strip().splitlines():
         if not line.startswith(" "):
@@ -359,4 +359,4 @@ def _parsed_bindings() -> Iterator[BootstrapBinding]:
 ROLES: Final = tuple(_parsed_roles())
 BINDINGS: Final = tuple(_parsed_bindings())
 NODE_RULES: Final = next(role.rules for role in ROLES if role.name == "system:node")
-"""What all agents may alike, where the node authorizer does not look closer."""
+"""The rights of every node, where the node authorizer has no special rule."""

@@ -1,4 +1,4 @@
-"""IP addresses and networks in objects, by the API server's rules of today: no leading zeros, no IPv4 inside IPv6."""
+"""Validation of IP addresses and CIDRs by the API server's current rules: no leading zeros, no IPv4-mapped IPv6."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff
 NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 _ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])", re.ASCII)
-_MAX_LENGTH = 64  # longer text is no address, and is not worth reading
+_MAX_LENGTH = 64  # longer text is not an address
 
 
 def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
-    """As old clients wrote it: leading zeros in IPv4 mean nothing."""
+    """As old clients wrote them: leading zeros in IPv4 are ignored."""
     if len(text) > _MAX_LENGTH or "%" in text or not text.isascii():
         return None
     for one in (text, _ZEROS.sub("", text) if ":" not in text else text):
@@ -31,7 +31,7 @@ def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def ip(text: str, path: str, causes: Causes, known: Collection[str] = ()) -> None:
-    """`known` are the values of the object that is updated: those stay welcome."""
+    """`known` are the values of the stored object, which remain valid."""
     if text in known:
         return
     found = parse_ip(text)
@@ -67,13 +67,13 @@ def is_ipv6(text: str) -> bool:
 
 
 def is_dual_stack(texts: Sequence[str]) -> bool:
-    """Both families are there; text that is no address counts as IPv4."""
+    """Whether both IP families occur. Text that is not an address counts as IPv4."""
     families = [is_ipv6(text) for text in texts]
     return True in families and False in families
 
 
 def endpoint_ip(text: str, path: str, causes: Causes) -> None:
-    """What a service or an endpoint may point at."""
+    """Check an address that a service or an endpoint points at."""
     found = parse_ip(text)
     if found is None:
         causes.invalid(path, text, "must be a valid IP address")

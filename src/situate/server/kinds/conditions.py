@@ -1,4 +1,4 @@
-"""metav1.Condition, in the status of budgets and groups: what the API server refuses in them."""
+"""Validation of metav1.Condition, in the status of budgets and groups."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class FieldChecks:
         self._message = message_name
 
     def check(self, obj: Mapping[str, Any], path: str, causes: Causes, names: str = "") -> None:
-        """The named fields, parted by spaces, or all that have a range or must not be empty."""
+        """Check the named fields, separated by spaces, or all that have a rule in the table."""
         for name, check in _compiled(self._message, names):
             check(obj.get(name), f"{path}.{name}" if path else name, causes)
 

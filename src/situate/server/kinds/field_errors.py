@@ -41,7 +41,7 @@ def quoted(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a message: text quoted, all else as compact JSON with the API server's escapes."""
+    """A value in a message: text in quotes, anything else as compact JSON with Go's escapes."""
     if isinstance(value, str):
         return quoted(value)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -57,7 +57,7 @@ def invalid(path: str, value: object, detail: str) -> Cause:
 
 
 def not_supported(path: str, value: object, supported: Iterable[str]) -> Cause:
-    """`supported` in the order to be shown: Kubernetes' sets are sorted, its slices as written."""
+    """The message lists `supported` in this order."""
     listed = ", ".join(map(quoted, supported))
     detail = f"supported values: {listed}" if listed else ""
     return Cause(path, _detailed(f"Unsupported value: {shown(value)}", detail), "FieldValueNotSupported")

@@ -1,7 +1,7 @@
-"""Values as the API server shows them in messages where it shows its own structs: its names, with all fields written.
+"""Values as kube-apiserver prints its internal structs in error messages: with Go's field names, and every field.
 
-A shape says what a struct is called inside: its field's name, then the name in the API, or that and the shape of what
-is there (or of each, in a list), or that and what is shown for nothing.
+A layout maps a Go field name to the name in the API, alone, with the layout of the value (or of a list's items), or
+with the value to print if there is none.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ CLAIM: Final[Shape] = {"Devices": ("devices", _CLAIM)}
 
 
 def inside(value: Any, shape: Shape) -> Any:
-    """A value of the API under the names of its shape; nothing is null."""
+    """A value of the API under the names of its layout. An absent value is null."""
     if value is None:
         return None
     if isinstance(value, list):

@@ -12,7 +12,7 @@ ALL = 100
 
 
 def portion(value: Portion, path: str, causes: Causes) -> None:
-    """A whole number or a percentage, not less than nothing."""
+    """Check a whole number or a percentage, which must not be negative."""
     if isinstance(value, int):
         causes.at_least_zero(value, path)
     else:
@@ -25,7 +25,7 @@ def at_most_all(value: Portion, path: str, causes: Causes) -> None:
 
 
 def how_many(value: Portion) -> int:
-    """The number in it, of pods or percent, to be compared with none; what is neither is none."""
+    """The number of pods or percent, to be compared with 0. Invalid text is 0."""
     if isinstance(value, int):
         return value
     digits = value[:-1] if not percent(value) else value

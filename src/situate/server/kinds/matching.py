@@ -1,4 +1,4 @@
-"""Label selectors against labels, and what the API server says of a controller whose selector misses its own pods."""
+"""Matching label selectors, and the checks of a controller's selector against its template."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Selector = Mapping[str, Any] | None
 
 
 def is_empty(selector: Selector) -> bool:
-    """It asks for nothing, and so matches everything; one that is missing matches nothing."""
+    """An empty selector matches everything. A missing one matches nothing."""
     return selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
 def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """For a selector without mistakes."""
+    """The selector must be valid."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
@@ -39,7 +39,7 @@ def _holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def usable_selector(selector: Selector, path: str, causes: Causes) -> bool:
-    """Whether it can be asked anything; if not, `causes` says why."""
+    """Whether the selector is valid. If not, `causes` says why."""
     before = len(causes)
     causes.label_selector(selector, path)
     return len(causes) == before
@@ -51,9 +51,9 @@ def template_labels(template: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, causes: Causes) -> bool:
-    """spec.selector of a Deployment and its like: there, not empty, and matching the template.
+    """Check that a controller's spec.selector is set, not empty, and matches the template.
 
-    Whether the template can be looked at further.
+    Returns whether kube-apiserver goes on to check the template.
     """
     selector, at = spec.get("selector"), f"{path}.selector"
     usable = True

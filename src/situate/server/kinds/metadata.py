@@ -1,7 +1,4 @@
-"""ObjectMeta: what is wrong with an object's metadata, at creation and at an update, in the API server's texts.
-
-For every kind alike; the name by the kind's rule. Nothing here fills anything in.
-"""
+"""Validation of ObjectMeta on creation and on update, in kube-apiserver's words. Every kind shares it."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from situate.server.objects import Object
 __all__ = ["MAX_ANNOTATIONS", "kube_finalizer", "validate_annotations", "validate_metadata", "validate_metadata_update"]
 
 MAX_ANNOTATIONS: Final = 256 * 1024
-"""Bytes of all keys and values together."""
+"""Bytes of all keys and values."""
 MAX_MANAGER: Final = 128
 MAX_SUBRESOURCE: Final = 256
 
@@ -30,7 +27,7 @@ _TEXTS: Final = frozenset(("name", "namespace", "uid"))
 
 
 def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: str = "metadata") -> Causes:
-    """At creation, once a name was generated and the namespace filled in."""
+    """On creation, after the registry has set the name and the namespace."""
     meta = obj.get("metadata", {})
     causes = Causes()
     if prefix := meta.get("generateName", ""):
@@ -54,7 +51,7 @@ def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: 
 
 
 def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -> Causes:
-    """At an update. Where `new` says nothing of what the server keeps (uid, times), fill it in from `old` before."""
+    """On update. Before the call, copy the server's own fields (uid, times) from `old` where `new` lacks them."""
     meta, was = new.get("metadata", {}), old.get("metadata", {})
     causes = Causes()
     if "deletionTimestamp" in was:
@@ -77,7 +74,7 @@ def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -
 
 
 def kube_finalizer(name: str, path: str, causes: Causes) -> None:
-    """Without a domain, only Kubernetes' own."""
+    """A finalizer without a domain must be one of Kubernetes' own."""
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         causes.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
 
@@ -104,7 +101,7 @@ def _common(meta: Mapping[str, Any], path: str, causes: Causes) -> None:
 def validate_annotations(annotations: Mapping[str, str], path: str, causes: Causes) -> None:
     size = 0
     for key, value in annotations.items():
-        # The rule is that of label keys, except that case does not matter, even in the prefix.
+        # The rule for label keys, but case-insensitive, even in the prefix.
         for problem in qualified_name_problems(key.lower()):
             causes.invalid(path, key, problem)
         size += len(key) + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))

@@ -1,8 +1,6 @@
-"""The grammar of names in API objects, in the texts of the API server. Each rule returns what is wrong, nothing if
-nothing is.
+"""Rules for names in API objects. Each rule returns the problems of a name, in kube-apiserver's words.
 
-`core.model.names` has the grammar of label keys and values. Texts differ by history: there the limit is in bytes, here
-in characters.
+`core.model.names` has the rules for label keys and values. Its limits are in bytes, those here in characters.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ MAX_ID: Final = 2**31 - 1
 
 
 def pattern_text(rule: str, pattern: str, *examples: str) -> str:
-    """The API server's way to say that text does not match a pattern."""
+    """kube-apiserver's message for text that does not match a pattern."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} ({'e.g. ' if examples else ''}{shown}regex used for validation is '{pattern}')"
 
@@ -122,7 +120,7 @@ def between_text(low: int, high: int) -> str:
 
 
 def _remembered(rule: NameRule) -> NameRule:
-    """Names come again and again; what is too long for one is not worth keeping, and must not be kept."""
+    """Cache the result, because names repeat. Text that is too long for a name is not cached."""
     kept = lru_cache(maxsize=_CACHE_SIZE)(rule)
 
     @wraps(rule)
@@ -157,7 +155,7 @@ def dns_label(text: str) -> tuple[str, ...]:
 
 @_remembered
 def dns_1035_label(text: str) -> tuple[str, ...]:
-    """Names of old services: no digit first."""
+    """Names of Services: no digit first."""
     return _checked(text, MAX_LABEL, _is_dns_1035, _DNS_1035_RULE)
 
 
@@ -171,7 +169,7 @@ def wildcard_subdomain(text: str) -> tuple[str, ...]:
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """Names of roles and bindings: anything that can be one part of a URL's path."""
+    """Names of roles and bindings: any segment of a URL path."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     found = [f"may not contain '{part}'" for part in ("/", "%") if part in text]
@@ -227,7 +225,7 @@ def user_or_group(number: int) -> tuple[str, ...]:
 
 
 def prefix_problems(rule: NameRule, prefix: str) -> tuple[str, ...]:
-    """What is wrong with metadata.generateName by a rule of names: it may end in a dash."""
+    """The problems of a metadata.generateName, which may end in a dash."""
     if len(prefix) > 1 and prefix.endswith("-") and rule is not path_segment:
         return rule(prefix[:-2] + "a")
     return rule(prefix)

@@ -1,7 +1,4 @@
-"""Lists of resources: which names may stand where, which amounts are allowed, requests against limits.
-
-For containers, pods, quotas, limit ranges, nodes and claims alike. Amounts are compared exactly.
-"""
+"""Validation of resource lists: names, amounts, and requests against limits. Amounts are compared exactly."""
 
 from __future__ import annotations
 
@@ -87,7 +84,7 @@ def is_huge_pages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Of Kubernetes, not of a device plugin."""
+    """A resource of Kubernetes, not of a device plugin."""
     return "/" not in name or _DEFAULT_NAMESPACE in name
 
 
@@ -149,7 +146,7 @@ def quota_resource_name(name: str, path: str, causes: Causes) -> None:
 
 
 def nanos(raw: Any) -> int:
-    """Billionths. What is no quantity was refused when the object was read; should one come by, it is nothing."""
+    """The amount in billionths. Decoding refuses invalid quantities; here they count as 0."""
     try:
         return parse_quantity(raw)
     except QuantityError:
@@ -157,7 +154,7 @@ def nanos(raw: Any) -> int:
 
 
 def rounded(raw: Any) -> Any:
-    """The amount as the API server keeps it in lists of resources: in thousandths, rounded up."""
+    """The amount as kube-apiserver stores it in resource lists: rounded up to thousandths."""
     try:
         return _rounded(raw)
     except QuantityError:
@@ -179,7 +176,7 @@ def amounts_rounded(found: dict[str, Any] | None) -> None:
 
 
 def written(total: int, *, binary: bool) -> str:
-    """Billionths as text: in Ki, Mi, ... if asked for and exact, else in thousands and thousandths."""
+    """Billionths as text: with Ki, Mi and so on if `binary` and exact, else with decimal suffixes."""
     units, rest = divmod(total, NANO)
     if binary and not rest and units >= _KIBI:
         power = 0
@@ -201,7 +198,7 @@ def text_of(raw: Any) -> str:
 
 
 def amount(name: str, raw: Any, path: str, causes: Causes) -> None:
-    """Not negative, and whole if it is counted."""
+    """The amount must not be negative, and must be whole if the resource is counted."""
     exact = nanos(raw)
     if exact < 0:
         causes.invalid(path, text_of(raw), NOT_NEGATIVE)
@@ -226,7 +223,7 @@ def _indivisible(name: str, raw: Any) -> bool:
 
 
 def fractions(resources: Mapping[str, Any], names: tuple[str, ...], path: str, found: list[str]) -> None:
-    """Parts of a byte."""
+    """Warn about fractions of a byte."""
     for name in names:
         for which in ("limits", "requests"):
             raw = resources.get(which, {}).get(name)
@@ -245,7 +242,7 @@ def resources(
     claims: Collection[str] = (),
     name_check: NameCheck = container_resource_name,
 ) -> None:
-    """ResourceRequirements: of a container, or with another rule of names of a pod."""
+    """ResourceRequirements of a container, or of a pod with another rule for names."""
     limits, requests = found.get("limits") or {}, found.get("requests") or {}
     for name, raw in limits.items():
         _entry(name, raw, f"{path}.limits[{name}]", name_check, causes)

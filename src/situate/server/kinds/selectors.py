@@ -1,4 +1,4 @@
-"""Node selectors and topology terms as objects write them: what the API server refuses in them."""
+"""Validation of node selectors and topology terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAD_OPERATOR = "not a valid selector operator"
 
 
 def node_selector(selector: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """Required node affinity, of a pod or a volume."""
+    """Validate the required node affinity of a pod or a volume."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         causes.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
@@ -33,7 +33,7 @@ def preferred_terms(terms: Sequence[Mapping[str, Any]], path: str, causes: Cause
 
 
 def node_selector_term(term: Mapping[str, Any], path: str, causes: Causes, *, values: bool = True) -> None:
-    """`values`: that they are label values is asked too; of what is only preferred it is not."""
+    """`values`: check the label values, too. kube-apiserver does not for preferred terms."""
     for index, one in enumerate(term.get("matchExpressions", ())):
         _expression(one, f"{path}.matchExpressions[{index}]", values, causes)
     for index, one in enumerate(term.get("matchFields", ())):
@@ -74,7 +74,7 @@ def _field(one: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def topology_selector_term(term: Mapping[str, Any], path: str, causes: Causes) -> dict[str, frozenset[str]]:
-    """allowedTopologies of a StorageClass. Returns what it asks, for finding repetitions."""
+    """Validate a term of allowedTopologies. Returns its values by key, to find duplicate terms."""
     asked: dict[str, frozenset[str]] = {}
     for index, one in enumerate(term.get("matchLabelExpressions", ())):
         at = f"{path}.matchLabelExpressions[{index}]"

@@ -1,7 +1,4 @@
-"""What the status of new objects says, and numbers in a status: counts that may not be negative, nor beyond others.
-
-A kind whose status has fields that are always written has them from the start.
-"""
+"""Common rules for the status of objects: its initial value, and counts that bound each other."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
 
 
 def reset_status(*zeros: str) -> Callable[[Object], None]:
-    """On creation: what a client says about the state is not believed; the named numbers are 0."""
+    """On creation: ignore the client's status. The named counts are 0, because Go always writes them."""
 
     def reset(obj: Object) -> None:
         obj["status"] = dict.fromkeys(zeros, 0)
@@ -27,7 +24,7 @@ def reset_status(*zeros: str) -> Callable[[Object], None]:
 
 
 def not_more(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
-    """Each of these counts is within another one."""
+    """None of the named counts may exceed another one."""
     for name in names:
         if status.get(name, 0) > status.get(limit, 0):
             causes.invalid(f"status.{name}", status.get(name, 0), text)
@@ -39,7 +36,7 @@ def never_less(new: Mapping[str, Any], old: Mapping[str, Any], name: str, causes
 
 
 def name_warnings(obj: Object) -> list[str]:
-    """A name that pods get theirs from had better be good for a hostname."""
+    """Warn about a name that is not a valid hostname, because pods derive theirs from it."""
     problems = dns_label(obj.get("metadata", {}).get("name", ""))
     if not problems:
         return []

@@ -1,9 +1,8 @@
-"""Strategy: what is particular to a kind when its objects are written. Everything else is the registry's.
+"""Strategy: the steps of a write that differ from kind to kind. The registry does the rest.
 
-The registry calls, in this order: `default` (whenever an object was decoded), `prepare_create` or `prepare_update` or
-`prepare_status`, then `validate` or `validate_update` or `validate_status`. The first four change the object in place.
-The validations read only, take an object that is defaulted and prepared, and say what is wrong with anything but
-`metadata`, which is checked by `metadata.py` for every kind alike.
+The registry calls `default` after it decodes an object, then `prepare_create`, `prepare_update` or `prepare_status`,
+then `validate`, `validate_update` or `validate_status`. The first four change the object in place. Validations only
+read it, and append to the errors. They leave `metadata` to metadata.py.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ def again(check: Check) -> Compare:
 
 
 def drop_status(obj: Object) -> None:
-    """On creation: what a client says about the state is not believed."""
+    """On creation: ignore the client's status."""
     obj.pop("status", None)
 
 
 def keep_status(new: Object, old: Object) -> None:
-    """On update: only the status subresource changes the state."""
+    """On update: only the status subresource changes the status."""
     if "status" in old:
         new["status"] = old["status"]
     else:
@@ -74,7 +73,7 @@ def keep_status(new: Object, old: Object) -> None:
 
 
 def keep_all_but_status(new: Object, old: Object) -> None:
-    """On update of the status: all else stays, but for metadata, which is the registry's."""
+    """On update of the status: keep everything else. The registry handles metadata."""
     for key in [key for key in new if key not in ("metadata", "status") and key not in old]:
         del new[key]
     for key, value in old.items():
@@ -84,33 +83,33 @@ def keep_all_but_status(new: Object, old: Object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A kind's own rules; what is not given does nothing."""
+    """The rules of a kind. Every step is optional."""
 
     default: Change = _leave
-    """Fill in what the API server writes for what was left out. Twice is the same as once."""
+    """Set defaults. Must be idempotent."""
     prepare_create: Change = _leave
     prepare_update: Merge = _leave_both
-    """(new, old): carry over from old what this request may not change and says nothing about."""
+    """(new, old): copy from `old` what this request cannot change."""
     prepare_status: Merge = keep_all_but_status
     validate: Check = _fine
     validate_update: Compare = _fine_both
-    """(new, old): includes the checks of `validate` where Kubernetes makes them again."""
+    """(new, old): includes the checks of `validate` that kube-apiserver repeats."""
     validate_status: Compare = _fine_both
     validate_finalize: Check = _fine
     """Of the `finalize` subresource."""
     selectable: Callable[[Object], Mapping[str, str]] = _not_selectable
-    """Values for field selectors beyond metadata.name and metadata.namespace; always all keys of the kind."""
+    """Values for field selectors besides metadata.name and metadata.namespace. Always returns all keys of the kind."""
     grace: Callable[[Object, int | None], int] = _at_once
-    """(object, asked for): seconds between being asked to go and going; 0 is at once."""
+    """(object, requested): the grace period in seconds. 0 deletes at once."""
     warnings: Callable[[Object], list[str]] = _silent
     name_rule: NameRule = subdomain
-    """What is wrong with a name, by metadata.py."""
+    """The rule for names, which metadata.py applies."""
     is_nameless: Callable[[Object], bool] | None = None
-    """Whether the name of a new object, if it is a DNS label, plays no part in anything that is done or said here: then
-    others that differ only in their names are created in its likeness. None: that is not so."""
+    """Whether nothing here depends on the name of a new object, if that is a DNS label. Then the registry creates
+    objects that differ only in their names from one template. None: the name matters."""
     counts_generation: bool = False
-    """metadata.generation is 1 at creation and one more with each change of anything but metadata and status."""
+    """metadata.generation is 1 on creation and counts changes of anything but metadata and status."""
     creates_on_update: bool = False
-    """PUT of what does not exist creates it."""
+    """PUT creates an object that does not exist."""
     unconditional_update: bool = True
-    """PUT without a resourceVersion is taken; if not, it is Invalid."""
+    """PUT without a resourceVersion is accepted, not Invalid."""

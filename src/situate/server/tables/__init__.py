@@ -1,4 +1,4 @@
 """Tables, as `kubectl get` asks for them. Each kind declares its own; `printers` looks them up.
 
-Pure: no HTTP and no clock, and nothing depends on who reads.
+Pure: no HTTP and no clock.
 """

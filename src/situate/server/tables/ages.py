@@ -1,7 +1,4 @@
-"""How long ago, in few characters: `5m12s`, `3h`, `2y10d`, as Kubernetes writes durations for people.
-
-The shorter the time, the finer it is told; never more than two units. Reads no clock: whoever asks says when it is.
-"""
+"""Durations as kubectl prints them: `5m12s`, `3h`, `2y10d`. At most two units, and the finer the shorter the time."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
 
 
-# Up to so many seconds: the unit, and the finer one that is told beside it, if any.
+# Below this many seconds: the unit, and the finer unit next to it, if any.
 _STEPS: Final = (
     (2 * _MINUTE, (1, "s"), None),
     (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
@@ -36,7 +33,7 @@ _STEPS: Final = (
 
 
 def human_duration(milliseconds: int) -> str:
-    """A duration for people. A clock may be up to two seconds behind without anybody noticing."""
+    """A duration for people. Clock skew of up to two seconds prints as 0s."""
     if milliseconds < 0:
         return INVALID if milliseconds <= -2 * _MS_PER_S else "0s"
     seconds = milliseconds // _MS_PER_S
@@ -48,7 +45,7 @@ def human_duration(milliseconds: int) -> str:
 
 
 def since(timestamp: str | None, now_ns: int) -> str:
-    """The time from a timestamp, as an object writes it, to now; `<unknown>` if it has none."""
+    """The time from an object's timestamp to now, or `<unknown>`."""
     if not timestamp:
         return UNKNOWN
     try:

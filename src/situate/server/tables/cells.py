@@ -1,4 +1,4 @@
-"""What several printers write in their cells: labels, selectors, lists of containers, lists that are cut short."""
+"""Cells that several kinds print: labels, selectors, containers, shortened lists."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 SHOWN: Final = 3
-"""How many ports or addresses a cell lists before it counts the rest."""
+"""The number of ports or addresses that a cell lists before it counts the rest."""
 
 _OPERATORS: Final = {"In": "in", "NotIn": "notin"}
 
 
 def labels(these: Mapping[str, str] | None) -> str:
-    """`a=b,c=d`, in the order of their keys."""
+    """`a=b,c=d`, sorted by key."""
     if not these:
         return NONE
     return ",".join([f"{key}={these[key]}" for key in sorted(these)])
@@ -67,7 +67,7 @@ def images(template: Mapping[str, Any] | None) -> str:
 
 
 def shortened(these: Sequence[str], nothing: str) -> str:
-    """The first three, and how many more there are."""
+    """The first three, and the number of the others."""
     text = ",".join(these[:SHOWN])
     if len(these) > SHOWN:
         return f"{text} + {len(these) - SHOWN} more..."

@@ -1,6 +1,6 @@
-"""The kinds that are served: one table of their messages and fields, and reading objects by it as an API server does.
+"""The table of messages and fields of all kinds, and the decoder that reads objects by it as kube-apiserver does.
 
-Pure: bytes or objects in, objects out. What a value means, and whether it makes sense, is not asked here.
+Pure: bytes or objects in, objects out. Nothing here validates values.
 """
 
 from situate.wire.schema.decoding import (

@@ -1,4 +1,4 @@
-"""Bodies into objects, as an API server reads them: fast if nothing is wrong with them, with words if something is."""
+"""Decodes bodies as kube-apiserver does: on a fast path, or else field by field, with kube-apiserver's errors."""
 
 import json
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from situate.wire.schema.walking import Number, Pairs, Walk, walked
 
 __all__ = ["DecodeError", "Decoded", "checked", "decode", "duplicate_fields", "normalised", "strict_refusal"]
 
-# What msgspec raises for what it does not take.
+# What msgspec raises for an invalid body.
 _REFUSED: Final = (msgspec.DecodeError, ValueError, RecursionError)
 SUMMARY: Final = 30
-"""How much of a body is shown in a refusal."""
+"""Characters of a body in an error message."""
 HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-"""What Go calls the type by which it finds out what a body is."""
+"""Go's name for the type with which it reads a body's kind."""
 TOO_DEEP: Final = "exceeded max depth"
 BAD_TEXT: Final = "invalid text: not UTF-8, or half of a surrogate pair"
 ANYWHERE: Final = "DeleteOptions"
-"""The kind that every group has, and that is the same in all of them."""
+"""The kind that is the same in every group."""
 SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
 
 _encode = msgspec.json.Encoder().encode
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class DecodeError(ValueError):
-    """A body that is no such object; the text is the API server's answer (400), `why` its last part alone."""
+    """The body is not such an object. The text is kube-apiserver's answer (400), `why` its last part."""
 
     def __init__(self, text: str, why: str = "") -> None:
         super().__init__(text)
@@ -39,17 +39,17 @@ class DecodeError(ValueError):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """An object and, in Kubernetes' words, what a strict reader finds wrong with it."""
+    """An object, and what strict field validation reports about it."""
 
     object: dict[str, Any]
     problems: tuple[str, ...] = ()
 
 
 def decode(api_version: str, kind: str, body: bytes, *, strict: bool = True) -> Decoded:
-    """The object in a body of JSON, normalised, with its kind and apiVersion; a body may leave those out.
+    """The normalised object in a JSON body, with kind and apiVersion, which the body may leave out.
 
-    `problems` are unknown fields, and duplicate ones, in the order of the body; what is strict refuses them. Without
-    `strict`, where nobody would be told, duplicates are not looked for. Raises DecodeError.
+    `problems` are unknown and duplicate fields, in the order of the body. Without `strict`, duplicates are not
+    detected. Raises DecodeError.
     """
     one = _known(api_version, kind)
     try:
@@ -64,12 +64,12 @@ def decode(api_version: str, kind: str, body: bytes, *, strict: bool = True) -> 
 
 
 def normalised(api_version: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
-    """What Go would write after reading the object: a new one, with kind and apiVersion. Raises DecodeError."""
+    """A new object, as Go would write it after reading this one, with kind and apiVersion. Raises DecodeError."""
     return checked(api_version, kind, obj).object
 
 
 def checked(api_version: str, kind: str, obj: dict[str, Any]) -> Decoded:
-    """An object normalised, and what is wrong with it, as `decode` does it for a body. Raises DecodeError."""
+    """Normalise an object and report its problems, as `decode` does for a body. Raises DecodeError."""
     one = _known(api_version, kind)
     walk = Walk()
     try:
@@ -90,7 +90,7 @@ def _walked(api_version: str, kind: str, one: Message, tree: Any, walk: Walk) ->
 
 
 def strict_refusal(api_version: str, kind: str, problems: Sequence[str]) -> str:
-    """The answer (400) to a body with problems, where fieldValidation is Strict."""
+    """The answer (400) to a body with problems if fieldValidation is Strict."""
     return _refusal(api_version, kind, kind, f"strict decoding error: {', '.join(problems)}")
 
 
@@ -114,15 +114,15 @@ def _unregistered(api_version: str, kind: str) -> str:
 
 
 def _may_repeat(body: bytes) -> bool:
-    """Whether the body may say a field twice: cheaply, and if in doubt, yes.
+    """Whether the body may have a duplicate field. A cheap test, which may be true without cause.
 
-    Every field has a colon. So has some text, but the same text on both sides, unless it is written with escapes.
+    It counts colons: every field has one. Text may have some, but as many before as after, unless it has escapes.
     """
     return _encode(_decode(body)).count(b":") != body.count(b":")
 
 
 def duplicate_fields(body: bytes) -> tuple[str, ...]:
-    """What any body of JSON, as a patch, says twice. Raises DecodeError."""
+    """The duplicate fields of any JSON body, such as a patch. Raises DecodeError."""
     try:
         if not _may_repeat(body):
             return ()
@@ -168,7 +168,7 @@ def _careful(api_version: str, kind: str, one: Message, body: bytes) -> Decoded:
 
 
 def _head(kind: str, body: bytes, tree: dict[str, Any]) -> tuple[str, str]:
-    """The apiVersion and kind that a body says."""
+    """The apiVersion and kind in a body."""
     for name in ("apiVersion", "kind"):
         value = tree.get(name)
         if value is not None and (not isinstance(value, str) or isinstance(value, Number)):
@@ -178,7 +178,7 @@ def _head(kind: str, body: bytes, tree: dict[str, Any]) -> tuple[str, str]:
 
 
 def _mismatched(api_version: str, kind: str, given_version: str, given_kind: str, body: bytes) -> NoReturn:
-    """Refuse a body that says it is something else."""
+    """Refuse a body of another kind or version."""
     if given_version.count("/") > 1:
         raise DecodeError(
             f"the object provided is unrecognized (must be of type {kind}): "
@@ -207,7 +207,7 @@ _tree_decoder: Final = json.JSONDecoder(
 
 
 def _tree(kind: str, body: bytes) -> Any:
-    """What a body says, with numbers as they are written and fields as often as they are."""
+    """The body as a tree that keeps the text of numbers and duplicate fields."""
     tree: Any = None
     fault = ""
     try:

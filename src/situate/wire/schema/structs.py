@@ -1,6 +1,6 @@
-"""msgspec structs made from the table: they check types in C, refuse unknown fields, and leave out what Go would.
+"""msgspec structs built from the table: they check types in C, refuse unknown fields, and omit what Go omits.
 
-What they refuse may still be an object that Kubernetes takes (nulls, say): walking.py decides, and finds the words.
+Kubernetes may accept what they refuse, such as nulls: walking.py decides, and writes the error.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class _Free:
 Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
-# The type, and the value of what is absent.
+# The type, and the value of an absent field.
 _SCALARS: Final[dict[str, tuple[Any, Any]]] = {
     "string": (str, ""),
     "bool": (bool, False),
@@ -88,7 +88,7 @@ def _read(kind: Any, value: Any) -> Any:
         return _Free(value)
     if type(value) is int and kind in (_Quantity, _Amount):
         value = str(value)
-    # Each of these takes text; whatever else comes is looked at with care, elsewhere.
+    # Each of these reads text. walking.py handles anything else.
     if type(value) is not str:
         raise TypeError
     read = _READ[kind](value)
@@ -107,7 +107,7 @@ def _zero_text() -> str:
 
 @cache
 def struct_of(name: str) -> type[msgspec.Struct]:
-    """Of a message, by its name."""
+    """The struct of a message, by its name."""
     return msgspec.defstruct(
         name.replace(".", "_"),
         _fields(message(name)),
@@ -118,7 +118,7 @@ def struct_of(name: str) -> type[msgspec.Struct]:
 
 
 def _fields(one: Message) -> list[tuple[str, Any, Any]]:
-    # Names of our own: those in JSON may be Python's, as `from`.
+    # With a prefix, because JSON names may be Python keywords, as `from`.
     return [
         (f"f_{field.name}", *_annotated(field)[:1], msgspec.field(name=field.name, **_annotated(field)[1]))
         for field in flat_fields(one)
@@ -126,7 +126,7 @@ def _fields(one: Message) -> list[tuple[str, Any, Any]]:
 
 
 def _annotated(field: Field) -> tuple[Any, dict[str, Any]]:
-    """A field's type and default. What has a factory that makes no list or map is always written."""
+    """A field's type and default. msgspec always writes a field whose factory makes neither a list nor a map."""
     kind = field.type
     annotation, zero = _annotation(kind)
     if kind.form in ("list", "map"):
@@ -155,7 +155,7 @@ def _annotation(kind: Type) -> tuple[Any, Any]:
 
 @cache
 def decoder_of(name: str) -> msgspec.json.Decoder[Any]:
-    """Of JSON, for a message by its name."""
+    """The JSON decoder of a message, by its name."""
     return msgspec.json.Decoder(struct_of(name), dec_hook=_read)
 
 
@@ -165,6 +165,6 @@ def from_builtin(name: str, obj: Any) -> Any:
 
 
 def builtin(struct: Any) -> dict[str, Any]:
-    """A new object: the fields in the table's order, without what Go leaves out."""
+    """A new object with the fields in the table's order, without what Go omits."""
     found: dict[str, Any] = msgspec.to_builtins(struct, enc_hook=_shown)
     return found

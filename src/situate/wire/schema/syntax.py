@@ -1,7 +1,4 @@
-"""JSON with a fault in it: where the fault is, in the words of Go's scanner.
-
-Time is linear, and nesting costs no recursion.
-"""
+"""Finds the syntax error in invalid JSON, in the words of Go's scanner. Linear in time, without recursion."""
 
 import re
 from typing import Final
@@ -11,13 +8,13 @@ __all__ = ["MAX_DEPTH", "syntax_fault"]
 MAX_DEPTH: Final = 10_000
 """Where Go's scanner stops."""
 MAX_STEPS: Final = 100_000
-"""Values that are looked at: words for a fault far into a body are not worth the time."""
+"""The number of values to scan. An error beyond it gets a generic message."""
 CUT_OFF: Final = "unexpected end of JSON input"
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*")
 _LETTERS: Final = re.compile(rb'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}')
-"""Some of a string: each piece is remembered until the match is over, so a long one is matched in parts. (Possessive
-matching, which remembers nothing, goes back to the wrong place in the first releases of Python 3.11.)"""
+"""A part of a string. The regex engine remembers each repetition, so a long string is matched in parts. (Possessive
+quantifiers would not, but backtrack wrongly in the first releases of Python 3.11.)"""
 _DIGITS: Final = re.compile(rb"[0-9]*")
 _LITERALS: Final = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _OPEN: Final = {ord("{"): ord("}"), ord("["): ord("]")}
@@ -26,11 +23,11 @@ _ESCAPES: Final = b'"\\/bfnrtu'
 
 
 class _FaultError(Exception):
-    """Found it."""
+    """The scanner found the error."""
 
 
 def syntax_fault(body: bytes) -> str:
-    """What is wrong with the body, or nothing if nothing is, or not within MAX_STEPS."""
+    """The error in the body, or "" if there is none within MAX_STEPS."""
     try:
         _scan(body)
     except _FaultError as fault:
@@ -53,7 +50,7 @@ def _scan(body: bytes) -> None:
 
 
 def _next(body: bytes, at: int, closers: list[int]) -> int:
-    """From where a value has ended, or an object or list has begun, to where that is so again."""
+    """Scan from the end of a value, or the start of an object or list, to the next such place."""
     closer = closers[-1]
     begun = body[at - 1] in _OPEN
     at = _space(body, at)
@@ -169,7 +166,7 @@ def _unexpected(body: bytes, at: int, where: str) -> _FaultError:
 
 
 def _shown(byte: int) -> str:
-    """A byte as Go quotes it: one byte is one character to its scanner."""
+    """A byte as Go quotes it. Go's scanner treats a byte as a character."""
     named = {ord("'"): r"'\''", ord('"'): "'\"'", ord("\\"): r"'\\'", ord("\n"): r"'\n'", ord("\t"): r"'\t'"}
     named[ord("\r")] = r"'\r'"
     if byte in named:

@@ -1,7 +1,7 @@
-"""The table of messages: what is in groups/, parsed when it is asked for.
+"""The table of messages, which is in groups/ and parsed on first use.
 
-A line a message, of a kind if it says so; fields parted by semicolons: a name, the number in protobuf (`-`: none), and
-a type, which is
+A line has a message; `kind` marks those of kinds. Fields are separated by semicolons and have a name, the number in
+protobuf (`-`: none) and a type, which is
     string, bool, int32, int64, bytes         as Go and protobuf call them
     Quantity, Amount, IntOrString, Time,      with a JSON of their own; an Amount is a Quantity of a resource,
     MicroTime, Raw, Free                      rounded up to thousandths; Raw is any object, Free any value
@@ -49,7 +49,7 @@ SPECIAL: Final = {
 }
 """What Go calls them."""
 
-# The sections of the table: by name the module in groups/ and the apiVersion of the kinds there.
+# The sections of the table by name: the module in groups/, and the apiVersion of its kinds.
 _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "apps.v1": ("apps", "apps/v1"),
     "authentication.v1": ("authentication", "authentication.k8s.io/v1"),
@@ -77,39 +77,39 @@ _BY_API_VERSION: Final = {api_version: section for section, (_, api_version) in 
 
 
 class Type(msgspec.Struct, frozen=True):
-    """What a field holds."""
+    """The type of a field."""
 
     form: Form
     name: str
-    """Of a scalar, a special type, or a message (`core.v1.Container`); empty for a list or a map."""
+    """The name of a scalar, a special type or a message (`core.v1.Container`). Empty for a list or a map."""
     go: str
     """What Go calls it in a refusal, as `[]v1.Container`."""
     of: "Type | None" = None
-    """Of a list's items, of a map's values."""
+    """The type of a list's items or a map's values."""
     values: tuple[str, ...] = ()
-    """Of an enum."""
+    """The values of an enum."""
 
 
 class Field(msgspec.Struct, frozen=True):
     """One field of a message."""
 
     name: str
-    """As JSON has it; of an inlined message, the message's name."""
+    """The name in JSON. For an inlined message, the message's name."""
     number: int
-    """In protobuf; 0 for what it does not carry."""
+    """The number in protobuf, or 0 if protobuf does not carry the field."""
     type: Type
     pointer: bool = False
     """Zero values are kept."""
     always: bool = False
     """Written even if empty."""
     inline: bool = False
-    """In JSON, the fields of the message in it stand here."""
+    """In JSON, the fields of the inner message are fields of this one."""
     required: bool = False
-    """As OpenAPI has it: by rule what is always written, but for objects and times, which Go writes even if absent."""
+    """As in OpenAPI. By rule, fields that are always written are required, except objects and times."""
     merge: str = ""
-    """How patches merge it, in the words of the table."""
+    """How patches merge the field, in the words of the table."""
     rules: tuple[str, ...] = ()
-    """What validation asks of its value; what an enum allows is in its type."""
+    """The rules for its value. The values of an enum are in its type."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def kinds() -> Mapping[tuple[str, str], str]:
-    """All kinds that can be decoded: the message's name, by apiVersion and kind."""
+    """The names of all kinds' messages, by apiVersion and kind."""
     return _kinds()
 
 
@@ -141,7 +141,7 @@ def _kinds() -> Mapping[tuple[str, str], str]:
 
 
 def message_of(api_version: str, kind: str) -> Message | None:
-    """The message of a kind, if it is one that is known. Every group has DeleteOptions."""
+    """The message of a kind, or None. Every group has DeleteOptions."""
     if kind == "DeleteOptions":
         return message("meta.v1.DeleteOptions")
     section = _BY_API_VERSION.get(api_version, "")
@@ -152,7 +152,7 @@ def message_of(api_version: str, kind: str) -> Message | None:
 
 @cache
 def message(name: str) -> Message:
-    """By its name, as `core.v1.Pod`. Raises KeyError."""
+    """The message of this name, as `core.v1.Pod`. Raises KeyError."""
     section, _, own = name.rpartition(".")
     if section not in _SECTIONS:
         raise KeyError(name)
@@ -169,7 +169,7 @@ _TYPE_META: Final = (Field("kind", 0, _TEXT), Field("apiVersion", 0, _TEXT))
 
 
 def flat_fields(one: Message) -> Iterator[Field]:
-    """The fields that the message has in JSON."""
+    """The fields of the message in JSON."""
     for field in one.fields:
         if field.inline:
             yield from flat_fields(message(field.type.name))

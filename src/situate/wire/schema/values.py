@@ -1,7 +1,4 @@
-"""Values with a JSON of their own: quantities, times, base64.
-
-Each is read, checked, and written as Go writes it back.
-"""
+"""Values with their own JSON form: quantities, times, base64. Each function checks text and returns what Go writes."""
 
 import binascii
 import re
@@ -32,16 +29,16 @@ __all__ = [
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAX_DEPTH: Final = 200
-"""Of what an object holds in any form. Far above what anybody writes, and far below where copying it would fail."""
+"""The maximum nesting of free-form values. Real objects are far below it, and copying works far above it."""
 MAX_SHOWN: Final = 512
-"""Characters of a value that are repeated to whoever wrote it."""
+"""Characters of a value that an error message repeats."""
 TOO_DEEP: Final = "exceeded max depth"
 OUT_OF_RANGE: Final = "number out of range"
 _CACHED: Final = 16_384
 
 
 class ValueRefusedError(ValueError):
-    """The text is no such value; the message says why, in Go's words."""
+    """The text is not such a value. The message says why, in Go's words."""
 
 
 # ── quantities ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,12 +53,12 @@ _MILLI: Final = NANO // 1000
 
 
 def canonical_quantity(raw: Any) -> str:
-    """A quantity as Go writes it after reading it: `1000m` is `1`, and `1.234`, for want of a better, `1.234`."""
+    """A quantity as Go writes it after reading it: `1000m` becomes `1`."""
     return _canonical(_quantity_text(raw), -9)
 
 
 def canonical_amount(raw: Any) -> str:
-    """A quantity in a list of resources, where thousandths are the finest there is."""
+    """A quantity in a resource list, which Go rounds up to thousandths."""
     return _canonical(_quantity_text(raw), -3)
 
 
@@ -100,7 +97,7 @@ def _canonical(raw: str, finest: int) -> str:
 
 
 def _kept_binary(digits: str, fraction: str, suffix: str) -> bool:
-    """Whether Go takes the text for canonical: no fraction, not too long, and no multiple of eight."""
+    """Whether Go treats the text as canonical: no fraction, not too long, and no multiple of eight."""
     room = _FAST_BINARY_DIGITS - _BINARY.index(suffix) * 3
     return not fraction and len(digits) <= room and int(digits) % 8 != 0
 
@@ -125,7 +122,7 @@ def _binary_text(nanos: int, finest: int) -> str:
 
 
 def _decimal_text(nanos: int, *, written_out: bool) -> str:
-    """With the largest power of a thousand that leaves a whole number; `written_out` as `e6`, not as `M`."""
+    """With the largest power of 1000 that leaves a whole number. `written_out` gives `e6` instead of `M`."""
     exponent = -9
     while nanos % 1000 == 0 and (written_out or exponent < _DECIMAL["E"]):
         nanos //= 1000
@@ -140,7 +137,7 @@ def _decimal_text(nanos: int, *, written_out: bool) -> str:
 _SECONDS: Final = "2006-01-02T15:04:05Z07:00"
 _MICROS: Final = "2006-01-02T15:04:05.000000Z07:00"
 _PLAIN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
-# What Go's layout is made of, and what each part takes.
+# The parts of Go's time layout, and what each part matches.
 _LAYOUT: Final = tuple(
     (name, re.compile(pattern, re.ASCII))
     for name, pattern in (
@@ -166,7 +163,7 @@ _ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=_CACHED)
 def time_text(text: str) -> str | None:
-    """A Time: RFC 3339, in whole seconds of UTC. None for Go's zero time, which is as good as absent."""
+    """A Time: RFC 3339 in whole seconds of UTC. None for Go's zero time."""
     return _utc(_moment(text, micros=False), 19)
 
 
@@ -216,7 +213,7 @@ def _moment(text: str, *, micros: bool) -> datetime:
 
 
 def _leading(text: str, layout: str) -> tuple[list[str], int]:
-    """The numbers of a time up to its seconds, and where they end."""
+    """The numbers of a time up to its seconds, and the end of their text."""
     found: list[str] = []
     at = 0
     for name, pattern in _LAYOUT:
@@ -255,7 +252,7 @@ def base64_text(text: str) -> str:
 
 
 def _illegal_at(text: str) -> int:
-    """Where Go stops: at a foreign character, at a missing or surplus `=`, or at the start of what is cut off."""
+    """The offset in Go's error: of a foreign character, a missing or surplus `=`, or the truncated rest."""
     good = _ALPHABET.match(text)
     end = good.end() if good else 0
     rest = text[end:]
@@ -273,7 +270,7 @@ def _illegal_at(text: str) -> int:
 
 
 def check_free(value: Any) -> None:
-    """Refuse what is nested deeper than MAX_DEPTH, and numbers that JSON has no room for. Without recursion."""
+    """Refuse values nested deeper than MAX_DEPTH, and numbers that JSON cannot represent. Without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inside: list[Any] = []

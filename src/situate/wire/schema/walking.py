@@ -1,6 +1,6 @@
-"""The careful way to read an object: field by field, with Go's words for what is wrong and a list of what is not known.
+"""The slow path of the decoder: reads an object field by field, with Go's errors, and collects unknown fields.
 
-Slow beside structs.py, which is asked first; here come nulls, unknown and duplicate fields, and values of wrong types.
+structs.py is the fast path. This one handles nulls, unknown and duplicate fields, and values of wrong types.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from situate.wire.schema.values import (
 __all__ = ["MAX_PROBLEMS", "Number", "Pairs", "Walk", "walked"]
 
 MAX_PROBLEMS: Final = 100
-"""Of one body that are told; a body of nothing else would make an answer as long as itself."""
+"""The number of problems to report, so that a bad body does not get an answer as long as itself."""
 
 _RANGES: Final = {"int32": (INT32_MIN, INT32_MAX), "int64": (INT64_MIN, INT64_MAX)}
 _MAX_DIGITS: Final = 20
@@ -37,13 +37,13 @@ _TIMES: Final = {"Time": time_text, "MicroTime": micro_time_text}
 
 
 class Number(str):
-    """A number as it stands in a body."""
+    """A number as it is written in a body."""
 
     __slots__ = ()
 
 
 class Pairs(dict[str, Any]):
-    """An object of a body; `pairs` has what the body says, where it says a name twice."""
+    """An object in a body. `pairs` keeps duplicate names."""
 
     __slots__ = ("pairs",)
 
@@ -57,11 +57,11 @@ def _shortened(text: str) -> str:
 
 
 class Walk(msgspec.Struct):
-    """What was found on the way."""
+    """The findings of one walk."""
 
     problems: list[str] = msgspec.field(default_factory=list)
     refused: ValueRefusedError | None = None
-    """The first value of a wrong type. Reading goes on: of a text that cannot be parsed Go speaks sooner."""
+    """The first value of a wrong type. The walk goes on, because Go reports text that it cannot parse first."""
 
     def note(self, what: str, path: str) -> None:
         text = f'{what} field "{_shortened(path)}"'
@@ -73,7 +73,7 @@ class Walk(msgspec.Struct):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where a value stands: the struct around it and the fields from the root, as Go says it; the path with indices."""
+    """The place of a value: its struct and the fields from the root, as in Go's errors, and the path with indices."""
 
     struct: str
     fields: tuple[str, ...]
@@ -88,7 +88,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 @cache
 def _by_name(name: str) -> dict[str, tuple[Field, tuple[str, ...]]]:
-    """A message's fields in JSON, each with the messages that it is inlined by."""
+    """A message's fields in JSON, each with the messages that inline it."""
     return {one.name: (one, through) for one, through in _reached(message(name), ())}
 
 
@@ -146,7 +146,7 @@ def _message(kind: Type, value: Any, place: _Place, walk: Walk) -> dict[str, Any
 
 
 def _written(one: Field, value: Any) -> Any:
-    """A field's value as it is written, or None if it is not."""
+    """A field's value as Go writes it, or None if Go omits the field."""
     kind = one.type
     if one.pointer or kind.name in ("Time", "MicroTime", "Raw", "Free"):
         return value
@@ -156,7 +156,7 @@ def _written(one: Field, value: Any) -> Any:
 
 
 def _zero(kind: Type) -> Any:
-    """The value of what is absent; of a list or a map, none."""
+    """The zero value. None for a list or a map."""
     if kind.form == "message":
         return msgspec.json.decode(_empty(kind))
     if kind.form == "special":
@@ -166,7 +166,7 @@ def _zero(kind: Type) -> Any:
 
 @cache
 def _empty(kind: Type) -> bytes:
-    """A message of which all is absent, encoded: decoding is the fastest way to have another one."""
+    """An encoded empty message. Decoding it is the fastest way to make another one."""
     return msgspec.json.encode(_message(kind, {}, _Place("", (), ""), Walk()))
 
 
@@ -258,7 +258,7 @@ def _called(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a body without the traces of how it was read. Its depth was checked."""
+    """A value of a body as plain Python objects. Its depth was checked."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

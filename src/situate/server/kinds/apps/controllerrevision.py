@@ -1,4 +1,4 @@
-"""ControllerRevisions: what was, kept by StatefulSets and DaemonSets; it may be renumbered and never changed."""
+"""ControllerRevision: a snapshot of a StatefulSet's or DaemonSet's template. Only its number may change."""
 
 from __future__ import annotations
 

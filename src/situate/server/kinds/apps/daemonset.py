@@ -23,7 +23,7 @@ _STATUS: Final = FieldChecks("apps.v1.DaemonSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"
 HISTORY: Final = 10
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-"""An annotation in place of what was a field of the spec: how often the template changed."""
+"""An annotation that replaces a former field of the spec. It counts changes of the template."""
 
 _ZEROS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
@@ -37,7 +37,7 @@ def _default(obj: Object) -> None:
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", HISTORY)
-    # Whoever writes a DaemonSet writes this, too, as far as managedFields are concerned.
+    # managedFields attribute this annotation to the client that writes the DaemonSet.
     _set_template_generation(obj, _template_generation(obj))
 
 

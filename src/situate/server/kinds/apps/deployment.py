@@ -42,7 +42,7 @@ def _default(obj: Object) -> None:
 def _prepare_update(new: Object, old: Object) -> None:
     keep_status(new, old)
     meta, was = new.setdefault("metadata", {}), old.get("metadata", {})
-    # Annotations go on to the ReplicaSets, so a change of them is one that the controller has to see.
+    # The controller copies annotations to ReplicaSets, so it must notice when they change.
     if meta.get("annotations") != was.get("annotations"):
         meta["generation"] = was.get("generation", 0) + 1
 

@@ -1,4 +1,4 @@
-"""What Deployments, ReplicaSets, StatefulSets and DaemonSets ask of their pods alike."""
+"""Rules for pod templates that Deployments, ReplicaSets, StatefulSets and DaemonSets share."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _default(obj: Object) -> None:
 
 
 def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
-    """The selector and the template, of Deployments too."""
+    """Check the selector and the template. Deployments use it, too."""
     if own_selector(spec, "spec", "deployment", "invalid label selector", causes):
         validate_template(spec.get("template", {}), "spec.template", causes)
         that_stay(spec, "spec", "ReplicaSet", causes)

@@ -67,7 +67,7 @@ def _default(obj: Object) -> None:
 
 
 def _without_batches(obj: Object) -> None:
-    """How many pods a rolling update takes at once is not offered by default in this release."""
+    """The MaxUnavailableStatefulSet feature gate is off by default."""
     obj.get("spec", {}).get("updateStrategy", {}).get("rollingUpdate", {}).pop("maxUnavailable", None)
 
 
@@ -86,7 +86,7 @@ def _validate(obj: Object, causes: Causes) -> None:
 
 
 def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: bool = True) -> None:
-    """What cannot change is not looked at again at an update."""
+    """An update does not check again what cannot change."""
     policy = spec.get("podManagementPolicy", "")
     if policy not in (ORDERED, PARALLEL):
         causes.invalid("spec.podManagementPolicy", policy, f"must be '{ORDERED}' or '{PARALLEL}'")
@@ -125,13 +125,13 @@ def _template(spec: Mapping[str, Any], path: str, causes: Causes, *, pods: bool)
     template = spec.get("template", {})
     if pods:
         validate_template(_as_made(spec, template), path, causes)
-    # The API server looks at these twice.
+    # kube-apiserver checks these twice.
     causes.labels(template_labels(template) or {}, f"{path}.labels")
     validate_annotations(template.get("metadata", {}).get("annotations", {}), f"{path}.annotations", causes)
 
 
 def _as_made(spec: Mapping[str, Any], template: dict[str, Any]) -> dict[str, Any]:
-    """The template as the controller fills it in: a claim's volume for each claim, hostname and subdomain its own."""
+    """The template as the controller completes it: a volume for each claim, and its own hostname and subdomain."""
     pod = {key: value for key, value in template.get("spec", {}).items() if key not in ("hostname", "subdomain")}
     claims = {claim.get("metadata", {}).get("name", ""): None for claim in spec.get("volumeClaimTemplates", ())}
     if claims:
@@ -144,7 +144,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     spec, was = new.get("spec", {}), old.get("spec", {})
     before = Causes()
     _validate_spec(was, before, new=False)
-    # A template that was let in once is not refused now.
+    # A template that is stored already is not refused now.
     _validate_spec(spec, causes, new=False, pods=not before)
     if any(spec.get(key) != was.get(key) for key in {**spec, **was} if key not in _MAY_CHANGE):
         causes.forbidden("spec", FORBIDDEN_CHANGE)

@@ -22,7 +22,7 @@ __all__ = ["KIND"]
 
 _SPEC: Final = FieldChecks("batch.v1.CronJobSpec")
 MAX_NAME: Final = 52
-"""The controller adds up to 11 characters for the name of a Job."""
+"""The controller appends up to 11 characters to name a Job."""
 SUCCESSFUL: Final = 3
 FAILED: Final = 1
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}", re.ASCII).fullmatch
@@ -84,7 +84,7 @@ def _schedule(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Ca
 
 @lru_cache(maxsize=1_024)
 def _problem(schedule: str) -> str:
-    """Nothing, if the controller can read it."""
+    """Empty if the controller can parse the schedule."""
     zone, _, rest = schedule.partition(" ")
     text = rest.strip() if zone.startswith(("TZ=", "CRON_TZ=")) else schedule
     try:
@@ -108,7 +108,7 @@ def _zone(zone: str, causes: Causes) -> None:
 
 @lru_cache(maxsize=1_024)
 def _is_known(zone: str) -> bool:
-    """By the time zones of this machine; one without any still knows UTC."""
+    """Uses this machine's time zones. UTC is always known."""
     if zone == "UTC":
         return True
     try:

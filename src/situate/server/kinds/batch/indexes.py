@@ -1,4 +1,4 @@
-"""Lists of indexes, as `0-2,4`: of an Indexed Job, what succeeded or failed, and what should."""
+"""Lists of indexes of an Indexed Job, as `0-2,4`: those that succeeded, failed, or must succeed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ INT32_DIGITS = 10
 
 
 class IndexesError(ValueError):
-    """The text is not such a list; the message says why."""
+    """The text is not a list of indexes. The message says why."""
 
 
 def how_many_indexes(text: str, completions: int) -> int:
-    """How many indexes are listed, in order and below `completions`."""
+    """The number of indexes in the list. Indexes must be in order and below `completions`."""
     total, last = 0, -1
     for fragment in text.split(",") if text else ():
         low, high = _interval(fragment, completions)
@@ -25,7 +25,7 @@ def how_many_indexes(text: str, completions: int) -> int:
 
 
 def overlap(succeeded: str, failed: str, completions: int) -> int | None:
-    """The first index that is in both lists; what is no interval is passed over."""
+    """The first index in both lists. Text that is not an interval is ignored."""
     if not succeeded or not failed:
         return None
     theirs = _readable(failed, completions)

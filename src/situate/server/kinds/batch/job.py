@@ -1,4 +1,4 @@
-"""Jobs: defaults, the selector that is made for them, preparation and validation."""
+"""Jobs: defaults, the generated selector, preparation and validation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IMMUTABLE: Final[Mapping[str, Shape | None]] = {
     "successPolicy": SUCCESS_POLICY,
 }
 _DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
-"""Where pods may go: to be changed as long as no pod was made."""
+"""Scheduling directives, which may change until the first pod exists."""
 
 
 def _default(obj: Object) -> None:
@@ -50,7 +50,7 @@ def _default(obj: Object) -> None:
     labels = template_labels(spec["template"])
     meta = obj.setdefault("metadata", {})
     if labels and not meta.get("labels"):
-        # The same dict, not a copy: what is added to one of them for the selector is meant for both.
+        # The same dict, not a copy: labels that are added for the selector belong to both.
         meta["labels"] = labels
     spec.setdefault("completionMode", NON_INDEXED)
     spec.setdefault("suspend", False)
@@ -65,7 +65,7 @@ def _prepare_create(obj: Object) -> None:
 
 
 def _select_own(obj: Object) -> None:
-    """Labels for its pods by its name and uid, and a selector for them; what is there already stays, right or not."""
+    """Generate pod labels from the Job's name and uid, and a selector. Existing labels stay, right or wrong."""
     spec, meta = obj["spec"], obj["metadata"]
     labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
     for key in _BY_NAME:
@@ -95,7 +95,7 @@ def _validate_all(obj: Object, causes: Causes, *, prefixed: bool) -> None:
 
 
 def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
-    """That it was made as it should. Jobs of old have the labels without a prefix only."""
+    """Check a generated selector. Old Jobs have only the labels without a prefix."""
     meta, spec = obj.get("metadata", {}), obj.get("spec", {})
     uid, name = meta.get("uid", ""), meta.get("name", "")
     causes.require(uid, "metadata.uid")
@@ -151,7 +151,7 @@ def _completions(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes
 
 
 def _may_move(old: Object) -> bool:
-    """Suspended, and with no pods: where pods go and what they ask for may still change."""
+    """Whether scheduling directives and resources may still change: the Job is suspended and has no pods."""
     status = old.get("status", {})
     idle = "startTime" not in status or is_true(status.get("conditions", ()), "Suspended")
     return bool(old.get("spec", {}).get("suspend")) and idle and not status.get("active")
@@ -168,7 +168,7 @@ def _template(spec: Mapping[str, Any], was: Mapping[str, Any], may_move: bool, c
 
 
 def _moved(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """The old template with what may change taken from the new one."""
+    """The old template with those fields of the new one that may change."""
     allowed = copy.deepcopy(dict(old))
     pod, asked = allowed.setdefault("spec", {}), new.get("spec", {})
     for name in _DIRECTIVES:

@@ -1,6 +1,6 @@
-"""The status of a Job: what a controller may not say about it.
+"""The status of a Job: which states a controller may not write.
 
-A rule about a field is enforced when the field changes: an old mistake does not stand in the way of other changes.
+A rule applies only when its field changes, so that an old mistake does not block other changes.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _reasons(change: _Change, causes: Causes) -> None:
 
 
 def _leftovers(change: _Change, causes: Causes) -> None:
-    """What a Job that is over may not have."""
+    """Check what a finished Job may not have."""
     if not change.finished:
         return
     status, spec = change.status, change.spec

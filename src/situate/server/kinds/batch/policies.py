@@ -1,4 +1,4 @@
-"""What a Job says about pods that fail and indexes that suffice: podFailurePolicy and successPolicy."""
+"""podFailurePolicy and successPolicy of a Job."""
 
 from __future__ import annotations
 

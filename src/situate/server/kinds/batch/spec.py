@@ -21,7 +21,7 @@ NEVER, ON_FAILURE = "Never", "OnFailure"
 MAX_PARALLEL: Final = 100_000
 MAX_FAILED: Final = 100_000
 MANY: Final = 100_000
-"""Completions beyond which the lists of indexes in the status have to be kept short."""
+"""Above this many completions, the lists of indexes in the status must stay short."""
 MAX_OF_MANY: Final = 10_000
 MAX_MANAGED_BY: Final = 63
 NOT_INDEXED: Final = "requires indexed completion mode"
@@ -31,7 +31,7 @@ _IS_PATH = re.compile(_PATH, re.ASCII).fullmatch
 
 
 def default_pods(spec: dict[str, Any]) -> None:
-    """What is filled in wherever a Job is specified."""
+    """Set the defaults that Jobs and CronJobs share."""
     default_template(spec.setdefault("template", {}))
     for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
         for pattern in rule.get("onPodConditions", ()):
@@ -39,7 +39,7 @@ def default_pods(spec: dict[str, Any]) -> None:
 
 
 def validate_spec(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """All but the selector."""
+    """Validate everything but the selector."""
     _SPEC.check(spec, path, causes)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")

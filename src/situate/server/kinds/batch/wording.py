@@ -1,4 +1,4 @@
-"""What is wrong with a cron schedule, in the API server's words. Whether one is right is for core.reconcile.cron."""
+"""kube-apiserver's messages for wrong cron schedules. core.reconcile.cron decides which schedules are valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _BadNumberError(ValueError):
 
 
 def schedule_problem(text: str) -> str:
-    """Nothing if it is not one that we have words for."""
+    """Empty if we have no message for the problem."""
     if text.startswith("@"):
         return _descriptor(text)
     parts = text.split()

@@ -1,4 +1,4 @@
-"""coordination.k8s.io/v1: Leases."""
+"""Lease: who holds a lock, and until when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["KIND"]
 
 _SPEC: Final = FieldChecks("coordination.v1.LeaseSpec")
 _NOT_OFFERED: Final = ("strategy", "preferredHolder")
-"""Elections that the API server takes part in: off by default in this release."""
+"""Fields of coordinated leader election, whose feature gate is off by default."""
 
 
 def _default(obj: Object) -> None:

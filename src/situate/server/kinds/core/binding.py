@@ -1,4 +1,4 @@
-"""Binding: a pod, and the node it shall run on. Answered, never stored."""
+"""Binding: a pod and the node that it is to run on. The server answers it and does not store it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConfigMaps: keys that can be names of files, a size, and a lock."""
+"""ConfigMaps: valid keys, a maximum size, and immutability."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOCKED: Final = "field is immutable when `immutable` is set"
 
 
 def decoded_size(text: str) -> int:
-    """Bytes that a base64 text stands for."""
+    """The number of bytes that base64 text encodes."""
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
 def locked(new: Object, old: Object, keys: tuple[str, ...], causes: Causes) -> None:
-    """What was made immutable stays so, with what it holds."""
+    """An immutable object stays immutable and keeps its data."""
     if not old.get("immutable"):
         return
     if not new.get("immutable"):

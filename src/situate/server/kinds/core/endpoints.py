@@ -1,4 +1,4 @@
-"""Endpoints: addresses and ports behind a service."""
+"""Endpoints: the addresses and ports behind a Service."""
 
 from __future__ import annotations
 

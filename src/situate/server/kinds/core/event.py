@@ -1,6 +1,6 @@
-"""Events, of core/v1 and of events.k8s.io/v1, which has other names for some fields and asks for more.
+"""Events of core/v1 and of events.k8s.io/v1, which renames some fields and has stricter rules.
 
-The rules of either read an event in either form.
+Every function reads an event in either form.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_NOTE: Final = 1024
 MISMATCH: Final = "does not match event.namespace"
 _HOME: Final = ("default", "kube-system")
 
-# As messages call them: as core/v1 does, but for the controller.
+# By the names in error messages: those of core/v1, except for the controller.
 _NAMES: Final = {
     "involvedObject": "regarding",
     "message": "note",

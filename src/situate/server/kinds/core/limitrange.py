@@ -1,4 +1,4 @@
-"""LimitRanges: least, most and usual amounts that must agree with each other."""
+"""LimitRanges: minimum, maximum and default amounts, which must agree with each other."""
 
 from __future__ import annotations
 

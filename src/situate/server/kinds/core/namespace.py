@@ -1,4 +1,4 @@
-"""Namespaces: they go when everything in them has gone, which is what their own finalizer waits for."""
+"""Namespaces. Their own finalizer holds one until everything in it is deleted."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _prepare_create(namespace: Object) -> None:
     finalizers = namespace.setdefault("spec", {}).setdefault("finalizers", [])
     if KUBERNETES not in finalizers:
         finalizers.append(KUBERNETES)
-    _default(namespace)  # the name may have been generated only now
+    _default(namespace)  # the registry may have generated the name after the first call
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """Finalizers change by the `finalize` subresource only."""
+    """Only the `finalize` subresource changes finalizers."""
     keep_status(new, old)
     spec, was = new.setdefault("spec", {}), old.get("spec", {})
     if "finalizers" in was:

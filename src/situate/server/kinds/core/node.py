@@ -1,4 +1,4 @@
-"""Nodes: what a kubelet or an operator may write about one."""
+"""Nodes: what a kubelet or an operator may write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _default(node: Object) -> None:
     if "allocatable" not in status and "capacity" in status:
         status["allocatable"] = dict(status["capacity"])
     spec = node.setdefault("spec", {})
-    # Two names of one thing: the first of podCIDRs is podCIDR, which is right where they differ.
+    # podCIDR is the first of podCIDRs, and wins where they differ.
     if own := spec.get("podCIDR"):
         if spec.get("podCIDRs", ("",))[:1] != [own]:
             spec["podCIDRs"] = [own]
@@ -46,7 +46,7 @@ def _default(node: Object) -> None:
 
 
 def _prepare_create(node: Object) -> None:
-    """A node that registers brings its state along."""
+    """A node reports its status when it registers."""
     node["spec"].pop("configSource", None)
     node["status"].pop("config", None)
 
@@ -73,7 +73,7 @@ def taints(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
 def _validate(node: Object, causes: Causes) -> None:
     spec = node.get("spec", {})
     if "taints" in spec:
-        taints(spec["taints"], "metadata.taints", causes)  # the API server's path, as it is
+        taints(spec["taints"], "metadata.taints", causes)  # kube-apiserver's path
     _resources(node, causes)
     swap = node.get("status", {}).get("nodeInfo", {}).get("swap", {}).get("capacity")
     if swap is not None:
@@ -94,7 +94,7 @@ def _resources(node: Object, causes: Causes) -> None:
 
 
 def _features(node: Object, causes: Causes) -> None:
-    """Sorted, without repetition."""
+    """Feature names must be sorted and unique."""
     found = node.get("status", {}).get("declaredFeatures", ())
     for index, feature in enumerate(found):
         where = f"status.declaredFeatures[{index}]"

@@ -1,6 +1,6 @@
-"""PersistentVolumes: where storage is, who may claim it, which nodes reach it.
+"""PersistentVolumes: a source of storage, its claim, and the nodes that reach it.
 
-Of the drivers that left Kubernetes' tree long ago only that there is one kind of source a volume is asked.
+Of in-tree drivers that Kubernetes has removed, only the number of sources is checked.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _default(volume: Object) -> None:
 
 
 def _prepare_create(volume: Object) -> None:
-    """`metadata.creationTimestamp`, if there, is the time of its first phase."""
+    """The first phase begins at `metadata.creationTimestamp`, if that is set."""
     status: dict[str, Any] = {"phase": "Pending"}
     if now := volume.get("metadata", {}).get("creationTimestamp"):
         status["lastPhaseTransitionTime"] = now
@@ -195,7 +195,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _with_new_secret(spec: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
-    """The old source; the secret for expanding may be added to it."""
+    """The old source, with the secret for expansion if the update adds one."""
     source = {key: was[key] for key in _SOURCES if key in was}
     secret = spec.get("csi", {}).get("controllerExpandSecretRef")
     if secret is not None and "csi" in source and "controllerExpandSecretRef" not in source["csi"]:
@@ -204,7 +204,7 @@ def _with_new_secret(spec: Mapping[str, Any], was: Mapping[str, Any]) -> dict[st
 
 
 def _renamed(affinity: Mapping[str, Any]) -> list[Any]:
-    """Terms, with labels under the names they have today."""
+    """The terms, with beta labels replaced by their GA names."""
     terms = []
     for term in affinity.get("required", {}).get("nodeSelectorTerms", ()):
         asked = [
@@ -216,7 +216,7 @@ def _renamed(affinity: Mapping[str, Any]) -> list[Any]:
 
 
 def _affinity_shown(affinity: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """As the API server shows it, under the names it has inside."""
+    """As kube-apiserver prints it: with the field names of its internal structs."""
     if affinity is None:
         return None
     asked = affinity.get("required")

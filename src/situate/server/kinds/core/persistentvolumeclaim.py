@@ -61,7 +61,7 @@ _RESIZING: Final = (
 
 
 def default_claim_spec(spec: dict[str, Any]) -> None:
-    """Of claims, and of templates of claims."""
+    """Set the defaults of a claim or a claim template."""
     spec.setdefault("volumeMode", "Filesystem")
     resources = spec.get("resources", {})
     amounts_rounded(resources.get("limits"))
@@ -87,7 +87,7 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _pair_sources(spec: dict[str, Any], was: Mapping[str, Any]) -> None:
-    """dataSource and dataSourceRef say the same; the older one cannot name a namespace, nor anything but two kinds."""
+    """Keep dataSource and dataSourceRef equal. dataSource has no namespace and allows only two kinds."""
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
     new = source is not None and ref is None and not was.get("dataSource")
     if source is not None and new and (source.get("apiGroup", ""), source.get("kind", "")) not in _OLD_SOURCES:
@@ -100,7 +100,7 @@ def _pair_sources(spec: dict[str, Any], was: Mapping[str, Any]) -> None:
 
 
 def claim_template(template: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """Of an ephemeral volume: labels, annotations and a claim's spec, nothing else."""
+    """Validate the claim template of an ephemeral volume: labels, annotations and a claim's spec only."""
     meta = template.get("metadata", {})
     validate_annotations(meta.get("annotations", {}), f"{path}.metadata.annotations", causes)
     causes.labels(meta.get("labels", {}), f"{path}.metadata.labels")
@@ -118,7 +118,7 @@ def access_modes(modes: list[str], path: str, causes: Causes) -> None:
 
 
 def validate_claim_spec(spec: Mapping[str, Any], path: str, causes: Causes, *, any_group: bool = False) -> None:
-    """`any_group`: the group of a data source that was there before is not looked at again."""
+    """`any_group`: do not check the group of a data source that is stored already."""
     modes = spec.get("accessModes", [])
     causes.require(modes, f"{path}.accessModes", "at least 1 access mode is required")
     causes.label_selector(spec.get("selector"), f"{path}.selector")
@@ -185,7 +185,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _class_may_change(new: Object, old: Object, mine: dict[str, Any], causes: Causes) -> None:
-    """A claim that named no class may be given one; nothing else."""
+    """A claim without a class may get one. Other changes are refused."""
     said = new["metadata"].get("annotations", {}).get(CLASS_ANNOTATION, "")
     was_said = old["metadata"].get("annotations", {}).get(CLASS_ANNOTATION)
     chosen, before = mine.get("storageClassName"), old["spec"].get("storageClassName")

@@ -1,4 +1,4 @@
-"""Pod templates, wherever they are: defaults and validation, the same as of pods, but for what only a pod can say."""
+"""Pod templates in any kind: the defaults and validation of pods, without what only a pod has."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 
 def default_template(template: dict[str, Any]) -> None:
-    """Fill in a PodTemplateSpec (`metadata` and `spec`) in place, as the API server does in Deployments."""
+    """Set the defaults of a PodTemplateSpec in place."""
     default_spec(template.setdefault("spec", {}))
 
 
 def validate_template(template: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """What is wrong with a PodTemplateSpec at `path`, as `spec.template`: labels, annotations and the pod's spec.
+    """Validate the labels, annotations and spec of a PodTemplateSpec at `path`.
 
-    Selectors, replicas and the restart policies that a controller allows are the caller's.
+    The caller checks selectors, replicas and the restart policies that its controller allows.
     """
     meta, spec = template.get("metadata", {}), template.get("spec", {})
     if found := meta.get("labels"):
@@ -44,7 +44,7 @@ def validate_template(template: Mapping[str, Any], path: str, causes: Causes) ->
 
 
 def validate_template_update(new: Mapping[str, Any], old: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """A template that may not change: `field is immutable`."""
+    """Refuse any change of a template."""
     causes.immutable(new, old, path)
 
 
@@ -64,7 +64,7 @@ def _warnings(obj: Object) -> list[str]:
 
 
 def that_stay(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> None:
-    """Their pods are never done."""
+    """The pods of a controller that keeps them running must restart always."""
     pod = spec.get("template", {}).get("spec", {})
     if pod.get("restartPolicy") != "Always":
         causes.not_supported(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy", ""), ["Always"])

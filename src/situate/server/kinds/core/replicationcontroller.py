@@ -1,4 +1,4 @@
-"""ReplicationControllers: a count, a selector and a template, which give each other defaults."""
+"""ReplicationControllers: the selector and the template default each other."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ KIND: Final = Kind(
         validate_status=_validate_status,
         selectable=_selectable,
         warnings=_warnings,
-        name_rule=subdomain_problems,  # which counts in bytes, as the newer of the API server's validations do
+        name_rule=subdomain_problems,  # counts bytes, as kube-apiserver's newer validations do
         counts_generation=True,
     ),
     columns="""

@@ -1,4 +1,4 @@
-"""ResourceQuotas: amounts that a namespace may use, of pods in a scope."""
+"""ResourceQuotas: the amounts that a namespace, or its pods in a scope, may use."""
 
 from __future__ import annotations
 

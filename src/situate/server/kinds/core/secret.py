@@ -1,4 +1,4 @@
-"""Secrets: like ConfigMaps, in base64, and with keys that their type needs."""
+"""Secrets: like ConfigMaps, in base64, with the keys that their type requires."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REDACTED: Final = "<secret contents redacted>"
 
 
 def _default(secret: Object) -> None:
-    """stringData is a way to write data, and is not kept."""
+    """Move stringData, which is write-only, into data."""
     if "type" not in secret:
         secret["type"] = "Opaque"
     told = secret.pop("stringData", None)
@@ -75,7 +75,7 @@ def _docker(key: str, data: Mapping[str, Any], causes: Causes) -> None:
 
 
 def _not_an_object(text: str) -> str:
-    """Why a base64 text is not a JSON object; Go's words for the plain cases, ours for the rest."""
+    """Why base64 text is not a JSON object: in Go's words for simple cases, in ours for the rest."""
     try:
         found = msgspec.json.decode(base64.b64decode(text))
     except (binascii.Error, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""ServiceAccounts: a name, mostly. References to secrets keep only the name."""
+"""ServiceAccounts. References to secrets keep only the name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""discovery.k8s.io/v1: EndpointSlices."""
+"""EndpointSlice: a part of the addresses behind a Service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _default(obj: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """Whoever reads slices finds them by their labels, so a change of those counts."""
+    """Clients find slices by their labels, so a change of labels counts as a new generation."""
     meta, was = new.setdefault("metadata", {}), old.get("metadata", {})
     if meta.get("labels") != was.get("labels"):
         meta["generation"] = was.get("generation", 0) + 1

@@ -1,4 +1,4 @@
-"""node.k8s.io/v1: RuntimeClasses."""
+"""RuntimeClass: a way in which a node runs containers."""
 
 from __future__ import annotations
 

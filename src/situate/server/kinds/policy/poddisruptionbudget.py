@@ -1,4 +1,4 @@
-"""policy/v1: PodDisruptionBudgets."""
+"""PodDisruptionBudget: how many pods of a set may be evicted at once."""
 
 from __future__ import annotations
 

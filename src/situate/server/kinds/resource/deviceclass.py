@@ -23,7 +23,7 @@ def _default_class(obj: Object) -> None:
 
 
 def _class_name(name: str) -> tuple[str, ...]:
-    """As everywhere, but that its length is told in bytes."""
+    """The common rule, with the length in bytes."""
     long = too_long_text(MAX_SUBDOMAIN)
     return tuple(f"must be no more than {MAX_SUBDOMAIN} bytes" if one == long else one for one in subdomain(name))
 

@@ -16,7 +16,7 @@ _SPEC: Final = FieldChecks("x.v1alpha1.PodGroupSpec")
 
 
 def _validate_plugin_group(obj: Object, causes: Causes) -> None:
-    """As its CustomResourceDefinition says: types, and no more than that."""
+    """As its CustomResourceDefinition does: types and ranges only."""
     _SPEC.check(obj.get("spec", {}), "spec", causes)
 
 

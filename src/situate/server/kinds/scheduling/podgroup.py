@@ -121,7 +121,7 @@ def _claims(claims: Any, causes: Causes) -> None:
 
 
 def _validate_group_update(new: Object, old: Object, causes: Causes) -> None:
-    """Nothing that was asked of a group may change; but, from v1beta1 on, how many make a gang."""
+    """The spec of a group must not change, except, in v1beta1, the size of its gang."""
     spec, was = new.get("spec", {}), old.get("spec", {})
     growing = new.get("apiVersion", "").endswith("/v1beta1")
     for key in {**was, **spec}:

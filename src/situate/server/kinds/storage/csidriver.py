@@ -29,7 +29,7 @@ def _default_driver(obj: Object) -> None:
 
 
 def _prepare_driver_update(new: Object, old: Object) -> None:
-    """A driver is not numbered till it first changes."""
+    """A driver has no generation before its first change."""
     was = old.get("metadata", {}).get("generation", 0)
     if new.get("spec") != old.get("spec"):
         new.setdefault("metadata", {})["generation"] = was + 1

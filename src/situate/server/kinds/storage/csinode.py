@@ -54,7 +54,7 @@ def _validate_node_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _driver(one: Mapping[str, Any]) -> dict[str, Any]:
-    """All that may not change: how many volumes it takes may."""
+    """The fields that must not change. The number of volumes may."""
     name, node = one.get("name", ""), one.get("nodeID", "")
     return {"Name": name, "NodeID": node, "TopologyKeys": one.get("topologyKeys"), "Allocatable": None}
 

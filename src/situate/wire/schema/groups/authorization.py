@@ -1,7 +1,4 @@
-"""Messages of authorization.k8s.io, read from the structs of k8s.io/api v0.36.4: facts only.
-
-table.py says how to read it.
-"""
+"""Messages of authorization.k8s.io, read from the structs of k8s.io/api v0.36.4. See table.py for the notation."""
 
 from typing import Final
 

@@ -1,7 +1,4 @@
-"""Messages that all groups share, read from the structs of k8s.io/apimachinery v0.36.4: facts only.
-
-table.py says how to read it.
-"""
+"""Messages that all groups share, from the structs of k8s.io/apimachinery v0.36.4. See table.py for the notation."""
 
 from typing import Final
 

@@ -1,7 +1,4 @@
-"""Messages of scheduling.k8s.io, read from the structs of k8s.io/api v0.36.4 (v1beta1: v0.37.1): facts only.
-
-table.py says how to read it.
-"""
+"""Messages of scheduling.k8s.io, from k8s.io/api v0.36.4 (v1beta1: v0.37.1). See table.py for the notation."""
 
 from typing import Final
 

@@ -1,7 +1,6 @@
-"""Messages of situate.dev, and of scheduling.x-k8s.io, whose PodGroup is a custom resource: facts only.
+"""Messages of situate.dev, and of scheduling.x-k8s.io, whose PodGroup is a custom resource.
 
-They have no numbers, as they are never in protobuf, and keep what was written, be it zero. table.py says how to read
-it.
+They have no protobuf numbers, and keep zeros that a client writes. See table.py for the notation.
 """
 
 from typing import Final

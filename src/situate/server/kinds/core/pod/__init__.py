@@ -1,7 +1,4 @@
-"""Pods: defaults, preparation, validation, selectable fields and grace.
-
-Nothing here decides where a pod goes, or knows any object but the one at hand.
-"""
+"""Pods: defaults, preparation, validation, selectable fields and grace period. No function reads another object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers of a pod, of every sort: what is wrong with them."""
+"""Validation of containers, init containers and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WHITESPACE: Final = "must not have leading or trailing whitespace"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a container's correctness depends on, beside itself."""
+    """What the validation of a container depends on besides the container."""
 
     volumes: Volumes
     claims: Collection[str]
@@ -85,7 +85,7 @@ def init_containers(
             causes.duplicate(f"{at}.name", name)
         elif name:
             names.add(name)
-        # The API server looks at one init container at a time here, and calls each of them the first.
+        # kube-apiserver checks one init container at a time here, and gives each of them the index 0.
         _host_ports(container.get("ports", ()), set(), f"{path}[0].ports", causes)
         if sidecar:
             if "lifecycle" in container:

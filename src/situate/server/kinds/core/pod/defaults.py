@@ -1,4 +1,4 @@
-"""What the API server writes into pods and pod templates for what was left out. In place; twice is the same as once."""
+"""Defaults of pods and pod templates. Functions change the object in place and are idempotent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOKEN_S: Final = 3600
 _GRACE_S: Final = 30
 _MAX_IMAGE, _MAX_NAME = 1_024, 255
 
-# An image by the grammar of container registries; what does not match has no tag.
+# An image reference, by the grammar of container registries. Text that does not match has no tag.
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _IMAGE = re.compile(
@@ -38,7 +38,7 @@ _IMAGE = re.compile(
 
 
 def pull_policy(image: str) -> str:
-    """`Always` for the tag latest, spoken or not. What is too long for an image has no tag, and is not remembered."""
+    """`Always` for the tag latest, explicit or implied. Text too long for an image has no tag and is not cached."""
     return _pull_policy(image) if len(image) <= _MAX_IMAGE else IF_NOT_PRESENT
 
 
@@ -73,7 +73,7 @@ def default_pod(pod: Object) -> None:
 
 
 def default_spec(spec: dict[str, Any]) -> None:
-    """Of pods and of templates."""
+    """Set the defaults of a pod's or a template's spec."""
     for container in spec.get("containers", ()):
         _container(container)
     for container in spec.get("initContainers", ()):
@@ -92,7 +92,7 @@ def default_spec(spec: dict[str, Any]) -> None:
         spec["securityContext"] = {}
     if "schedulerName" not in spec:
         spec["schedulerName"] = "default-scheduler"
-    # Two names of one thing: what is written under either is read under both.
+    # serviceAccount is the old name of serviceAccountName. Either sets both.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     if "overhead" in spec:
@@ -191,7 +191,7 @@ def _volume(volume: dict[str, Any]) -> None:
 
 
 def _addresses(status: dict[str, Any]) -> None:
-    """Two names of one thing: the first of podIPs is podIP, which is right where they differ."""
+    """podIP is the first of podIPs, and wins where they differ."""
     every = status.get("podIPs", [])
     if own := status.get("podIP"):
         if not every or every[0].get("ip") != own:
@@ -224,7 +224,7 @@ def _host_ports(containers: Iterable[dict[str, Any]]) -> None:
 
 
 def _pod_level(spec: Mapping[str, Any], own: dict[str, Any]) -> None:
-    """Requests of the whole pod that its limits imply: what containers ask for, or else the limits."""
+    """Default the pod-level requests: the containers' requests, or else the pod's limits."""
     amounts_rounded(own.get("limits"))
     amounts_rounded(own.get("requests"))
     limits, requests = dict(own.get("limits", {})), dict(own.get("requests", {}))
@@ -250,7 +250,7 @@ def _total(spec: Mapping[str, Any], which: str) -> Amounts:
 
 
 def total_of(containers: Iterable[Mapping[str, Any]], inits: Iterable[Mapping[str, Any]], which: str) -> Amounts:
-    """Requests or limits of all containers, in billionths."""
+    """The sum of all containers' requests or limits, in billionths."""
     return together([_asked(one, which) for one in containers], [_asked(one, which) for one in inits])
 
 

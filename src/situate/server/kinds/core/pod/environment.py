@@ -1,4 +1,4 @@
-"""Environment variables and references to fields, resources and keys: what is wrong with them."""
+"""Validation of environment variables and of references to fields, resources and keys."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _file_ref(ref: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def field_ref(ref: Mapping[str, Any], allowed: Sequence[str], path: str, causes: Causes) -> None:
-    """A field of the pod itself; labels and annotations also by one key, as `metadata.labels['app']`."""
+    """A reference to a field of the pod, or to one label or annotation, as `metadata.labels['app']`."""
     version, field = ref.get("apiVersion", ""), ref.get("fieldPath", "")
     if not version:
         causes.required(f"{path}.apiVersion")

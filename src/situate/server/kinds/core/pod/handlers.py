@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: what is wrong with them."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of files in pods: those inside a volume must stay inside."""
+"""Validation of file paths in pods. A path inside a volume must not leave the volume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def descending(path_of_file: str, path: str, causes: Causes) -> None:
 
 
 def not_reserved(path_of_file: str, path: str, causes: Causes) -> None:
-    """Names that begin with two dots are those of the kubelet's own."""
+    """Names that begin with two dots are reserved for the kubelet."""
     descending(path_of_file, path, causes)
     if path_of_file.startswith("..") and not path_of_file.startswith("../"):
         causes.invalid(path, path_of_file, "must not start with '..'")

@@ -1,4 +1,4 @@
-"""What becomes of a pod on its way in: the state is the server's, its class of service is computed, once."""
+"""Preparation of pods: the server sets the status, and computes the QoS class once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPUTE: Final = (CPU, MEMORY)
 
 
 def prepare_create(pod: Object) -> None:
-    """`metadata.creationTimestamp`, if there, is the time of the condition that a gated pod gets."""
+    """The condition of a gated pod gets the time `metadata.creationTimestamp`, if that is set."""
     spec = pod["spec"]
     status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_class(spec)}
     pod["status"] = status
@@ -28,7 +28,7 @@ def prepare_create(pod: Object) -> None:
 
 
 def is_nameless(pod: Object) -> bool:
-    """Claims of volumes may be named after their pod."""
+    """Ephemeral volumes name their claims after the pod, so the name matters."""
     return "volumes" not in pod["spec"]
 
 
@@ -54,7 +54,7 @@ def prepare_status(new: Object, old: Object) -> None:
 
 
 def _keep_observed(conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]]) -> None:
-    """A client that does not know observedGeneration does not take it away."""
+    """Keep observedGeneration where a client does not send it."""
     known = {one.get("type"): one["observedGeneration"] for one in before if "observedGeneration" in one}
     for one in conditions:
         if "observedGeneration" not in one and one.get("type") in known:
@@ -70,7 +70,7 @@ def _gated(now: str | None) -> dict[str, Any]:
 
 
 def _drop_stop_signals(spec: Mapping[str, Any]) -> None:
-    """Their feature is off, as it is on a usual cluster."""
+    """Their feature gate is off by default."""
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         lifecycle = container.get("lifecycle")
         if lifecycle is not None:
@@ -78,7 +78,7 @@ def _drop_stop_signals(spec: Mapping[str, Any]) -> None:
 
 
 def _merge_label_keys(spec: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """matchLabelKeys become part of the selector when the pod is created: the scheduler reads only that."""
+    """Merge matchLabelKeys into the selector. The scheduler reads only the selector."""
     affinity = spec.get("affinity", {})
     for one in (affinity.get("podAffinity"), affinity.get("podAntiAffinity")):
         if one:
@@ -129,7 +129,7 @@ def _class_of(every: Iterable[Mapping[str, Any] | None]) -> str:
 
 
 def _sum(listed: Mapping[str, Any] | None, total: dict[str, int]) -> int:
-    """Of cpu and memory, those that are more than nothing; returns how many there are."""
+    """Add the amounts of cpu and memory that are not zero. Returns their number."""
     count = 0
     if listed:
         for name in _COMPUTE:
@@ -155,7 +155,7 @@ def selectable(pod: Object) -> Mapping[str, str]:
 
 
 def grace(pod: Object, asked: int | None) -> int:
-    """Nobody has to wait for a pod that was never on a node, or has ended."""
+    """A pod without a node, or one that has ended, needs no grace period."""
     spec = pod.get("spec", {})
     if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
         return 0

@@ -1,7 +1,6 @@
-"""The row of a pod: the one printer with rules worth the name.
+"""The row of a pod in a table.
 
-A pod's status in a table is not its phase: it is the first thing among its containers that a person should know, and
-`Terminating` over all of it.
+Its STATUS is not the phase, but the first state of its containers that a person should know, or `Terminating`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _COMPLETED: Final = {
 
 @dataclass(slots=True)
 class _Tally:
-    """What was seen so far. Restarts of init containers count only till the pod is initialised."""
+    """Totals over the containers. Restarts of init containers count until the pod is initialized."""
 
     reason: str
     ready: int = 0
@@ -64,7 +63,7 @@ def _cells(pod: Object, now_ns: int) -> list[Any]:
 
 
 def _row_conditions(pod: Object) -> list[Object]:
-    """Rows of pods that are over say so, so that a client can leave them out."""
+    """Rows of ended pods carry a condition, so that a client can filter them."""
     phase = (pod.get("status") or {}).get("phase", "")
     if phase not in _COMPLETED:
         return []
@@ -92,7 +91,7 @@ def _walk(spec: Mapping[str, Any], status: Mapping[str, Any], tally: _Tally) -> 
 
 
 def _init_containers(spec: Mapping[str, Any], status: Mapping[str, Any], starting: _Tally, sidecars: _Tally) -> bool:
-    """Whether the pod is still at it; `starting` gets what all of them did, `sidecars` the restarts of some."""
+    """Returns whether the pod is still initializing. `starting` collects all init containers, `sidecars` restarts."""
     declared = {one.get("name"): one for one in spec.get("initContainers") or ()}
     for index, one in enumerate(status["initContainerStatuses"]):
         starting.count(one)
@@ -133,7 +132,7 @@ def _containers(status: Mapping[str, Any], tally: _Tally) -> None:
             running = True
             tally.ready += 1
     if tally.reason == "Completed":
-        # One container that ended well does not make the pod complete while others go on, or failed.
+        # A completed container does not complete the pod while others run or have failed.
         tally.reason = _of_several(running, failure, status)
 
 

@@ -1,4 +1,4 @@
-"""What a pod says about where it may go: affinity, spread, tolerations, gates. What is wrong with it."""
+"""Validation of affinity, topology spread, tolerations and scheduling gates."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> N
         if value:
             causes.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator in ("Lt", "Gt"):
-        # Known, but their feature is off, as it is on a usual cluster.
+        # Known operators, whose feature gate is off by default.
         causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
     else:
         causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists"))

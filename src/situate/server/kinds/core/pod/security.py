@@ -1,6 +1,6 @@
-"""Security contexts of pods and containers: what is wrong with them.
+"""Validation of security contexts of pods and containers.
 
-What only Windows knows is looked at where Linux and Windows exclude each other, and no further.
+Windows options are checked only where they exclude Linux options.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _WINDOWS_CONTAINER: Final = [
 
 
 def every_container(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """With the path from the spec, in the API server's order."""
+    """Each container with its path below the spec, in kube-apiserver's order."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(key, ())):
             yield f"{key}[{index}]", container
@@ -175,7 +175,7 @@ def container_security(context: Mapping[str, Any], host_users: bool, path: str, 
 
 
 def _context_shown(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The API server shows the whole context, under the names it has inside."""
+    """The whole context, as kube-apiserver prints it: with the field names of its internal structs."""
     found: dict[str, Any] = {
         key[:1].upper() + key[1:] if key != "seLinuxOptions" else "SELinuxOptions": None for key in _CONTEXT
     }
@@ -188,7 +188,7 @@ def _context_shown(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def user_namespace(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """A pod with users of its own shares nothing else with the host."""
+    """A pod with its own user namespace must not share other namespaces with the host."""
     if spec.get("hostUsers", True):
         return
     detail = "when `hostUsers` is false"

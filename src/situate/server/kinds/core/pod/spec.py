@@ -1,4 +1,4 @@
-"""PodSpec: everything that is wrong with it, of a pod or of a template, in the API server's order and words."""
+"""Validation of a PodSpec, of a pod or a template, in kube-apiserver's order and words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SUBDOMAINS: Final = ("serviceAccountName", "nodeName", "priorityClassName", "ru
 def validate_spec(
     spec: Mapping[str, Any], path: str, causes: Causes, *, pod_name: str = "", is_pod: bool = False
 ) -> None:
-    """The spec is defaulted. `pod_name` is that of a pod, nothing for a template."""
+    """The spec has its defaults. `pod_name` is empty for a template."""
     found = spec.get("containers", ())
     inits = spec.get("initContainers", ())
     claims = spec.get("resourceClaims", ())
@@ -190,7 +190,7 @@ def _resource_claims(claims: Sequence[Mapping[str, Any]], path: str, causes: Cau
 
 
 def _pod_resources(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """Of the whole pod: at least what its containers ask together."""
+    """Pod-level resources must cover the sum of the containers'."""
     own, at = spec["resources"], f"{path}.resources"
     if spec.get("os", {}).get("name") == "windows":
         causes.forbidden(at, "may not be set for a windows pod")
@@ -216,7 +216,7 @@ def _pod_resources(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def _file_keys(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """Variables read from files need an emptyDir that somebody writes them to."""
+    """Variables that come from files need an emptyDir volume."""
     for where, container in every_container(spec):
         for index, variable in enumerate(container.get("env", ())):
             ref = variable.get("valueFrom", {}).get("fileKeyRef")
@@ -232,7 +232,7 @@ def _file_keys(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], path: str, causes: Causes) -> None:
-    """Annotations that mean something in a pod."""
+    """Check the annotations that Kubernetes itself reads."""
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
         causes.invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail)

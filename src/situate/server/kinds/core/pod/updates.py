@@ -1,4 +1,4 @@
-"""What may change in a pod that exists: images, a deadline, more tolerations, fewer gates; and in its state."""
+"""Validation of pods and their updates: images, the deadline, tolerations and gates may change, within limits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _INT32_MAX: Final = 2**31 - 1
 REMEMBERED: Final = 1_024
 _encode: Final = msgspec.json.Encoder().encode
 _right: Final[set[bytes]] = set()
-"""Specs, encoded, with which nothing is wrong."""
+"""Encoded specs that are known to be valid."""
 _SYSTEM_CONDITIONS: Final = frozenset(("PodScheduled", "Ready", "Initialized"))
 
 
 def validate(pod: Object, causes: Causes) -> None:
-    """A new pod. Most are like one that came a moment ago: a spec that was right is right again, unless what is right
+    """Validate a new pod. Most pods repeat the spec of an earlier one, so valid specs are cached, unless their validity
     depends on more than the spec."""
     spec = pod["spec"]
     alone = "volumes" not in spec and not pod["metadata"].get("annotations")
@@ -82,7 +82,7 @@ def _tokens_need_an_account(volumes: Sequence[Mapping[str, Any]], causes: Causes
 def validate_update(new: Object, old: Object, causes: Causes) -> None:
     mine, was = new["spec"], old["spec"]
     if mine == was and new["metadata"].get("annotations") == old["metadata"].get("annotations"):
-        return  # what is stored was right when it was stored
+        return  # the stored value was valid when it was stored
     _whole(new, mine, causes)
     _annotations(new, old, causes)
     for key in ("containers", "initContainers"):
@@ -117,7 +117,7 @@ def _annotations(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _deadline(new: int | None, old: int | None, causes: Causes) -> bool:
-    """Whether to go on."""
+    """Returns whether to go on."""
     where = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
@@ -166,7 +166,7 @@ def _without_what_may_change(new: Mapping[str, Any], old: Mapping[str, Any], cau
 
 
 def _with(new: Mapping[str, Any], old: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """`new`, but for one field, which is as in `old`."""
+    """`new` with one field of `old`."""
     found = dict(new)
     found.pop(key, None)
     if key in old:
@@ -175,7 +175,7 @@ def _with(new: Mapping[str, Any], old: Mapping[str, Any], key: str) -> dict[str,
 
 
 def _gated(new: dict[str, Any], old: Mapping[str, Any], causes: Causes) -> dict[str, Any]:
-    """A pod that waits at a gate may still be narrowed down to fewer nodes."""
+    """A gated pod may still be restricted to fewer nodes."""
     mine, was = new.get("nodeSelector", {}), old.get("nodeSelector", {})
     if any(mine.get(key) != value for key, value in was.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -247,7 +247,7 @@ def _nominated(new: str, old: str, spec: Mapping[str, Any], causes: Causes) -> N
 
 
 def _transitions(status: Mapping[str, Any], before: Mapping[str, Any], spec: Mapping[str, Any], causes: Causes) -> None:
-    """What has ended does not run again, unless its pod restarts it."""
+    """A container that has ended must not run again, unless the restart policy allows it."""
     policy = spec.get("restartPolicy")
     if policy == "Always" or any("restartPolicyRules" in one for one in spec.get("containers", ())):
         return

@@ -1,6 +1,6 @@
-"""Volumes of a pod, and where its containers mount them: what is wrong with them.
+"""Validation of volumes and of their mounts in containers.
 
-Of the drivers that left Kubernetes' tree long ago only that there is one kind of source a volume is asked.
+Of in-tree drivers that Kubernetes has removed, only the number of sources is checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_DRIVER: Final = 63
 
 
 def volumes(found: Sequence[Source], pod_name: str, is_pod: bool, path: str, causes: Causes) -> Volumes:
-    """Returns those that are right, by name: what mounts may refer to."""
+    """Returns the valid volumes by name, for mounts to refer to."""
     right: dict[str, Source] = {}
     made = {f"{pod_name}-{one.get('name', '')}" for one in found if "ephemeral" in one} if pod_name else ()
     for index, volume in enumerate(found):

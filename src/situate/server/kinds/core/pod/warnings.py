@@ -1,4 +1,4 @@
-"""Things in a pod that are allowed and hardly ever meant: told to the client, in the API server's words."""
+"""Warnings to the client about valid settings that are hardly ever intended, in kube-apiserver's words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pod_warnings(pod: Object) -> list[str]:
 
 
 def template_warnings(template: Mapping[str, Any], path: str) -> list[str]:
-    """Of a pod template at `path`."""
+    """Warnings about a pod template at `path`."""
     return _common(template.get("spec", {}), template.get("metadata", {}), f"{path}.")
 
 
@@ -111,7 +111,7 @@ def _twice(items: list[Mapping[str, Any]], key: str, path: str, found: list[str]
 
 
 def _ports(ports: list[tuple[str, Mapping[str, Any]]], found: list[str]) -> None:
-    """Ports of all containers together: they share an address."""
+    """Checks the ports of all containers together, because containers share an address."""
     named: dict[str, str] = {}
     for index, (where, port) in enumerate(ports):
         host, address = port.get("hostPort", 0), port.get("hostIP", "")

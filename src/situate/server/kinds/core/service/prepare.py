@@ -1,8 +1,7 @@
-"""Defaults of services, and the addresses and ports that the server gives them.
+"""Defaults of Services, and the cluster IPs and node ports that the server allocates. IPv4 only.
 
-One family of addresses, IPv4. `allocate` is deterministic: where an address is free, the same service gets the same
-one. What is taken is told by whoever knows all services; `prepare_create` alone knows none, and takes the first
-choice.
+`allocate` is deterministic: a Service gets the same address if that is free. The caller passes what is taken;
+`prepare_create` knows no other Service and takes the first choice.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def prepare_create(service: Object) -> None:
 
 
 def allocate(service: Object, taken: Container[str] = (), taken_ports: Container[int] = ()) -> None:
-    """Give a service the address and node ports that it needs and does not have. Twice is the same as once."""
+    """Allocate the cluster IP and the node ports that a Service needs and does not have. Idempotent."""
     spec = service["spec"]
     if not needs_address(spec):
         return
@@ -90,7 +89,7 @@ def allocate(service: Object, taken: Container[str] = (), taken_ports: Container
 
 
 def _free_address(key: str, taken: Container[str]) -> str:
-    """Neither the first (the network), nor the next (the API's own), nor the last."""
+    """Skips the network's address, the API server's, and the last one."""
     usable = ADDRESSES.num_addresses - 3
     first = crc32(key.encode("utf-8", "surrogatepass")) % usable
     for step in range(usable):
@@ -126,7 +125,7 @@ def _families(spec: dict[str, Any]) -> None:
 
 
 def prepare_update(new: Object, old: Object) -> None:
-    """What was given stays given: a client that did not repeat it did not mean to take it away."""
+    """Keep allocated addresses and ports that the client does not repeat."""
     keep_status(new, old)
     spec, was = new["spec"], old["spec"]
     _keep_addresses(spec, was)

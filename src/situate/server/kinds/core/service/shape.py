@@ -1,4 +1,4 @@
-"""What sort of service it is, and so what it needs. `spec` is defaulted."""
+"""Which sort of Service a spec describes, and what that needs. `spec` has its defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 NONE: Final = "None"
-"""The address of a headless service."""
+"""The clusterIP of a headless Service."""
 
 
 def type_of(spec: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Services: what is wrong with one, new, changed or in its state."""
+"""Validation of Services, their updates and their status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _check(service: Object, old: Object | None, causes: Causes) -> None:
         before = len(causes)
         _addresses(spec, was, causes)
         if len(causes) > before:
-            return  # addresses are looked at first, and nothing else before they are right
+            return  # kube-apiserver reports nothing else while addresses are wrong
     if not ports and not is_headless(spec) and kind != "ExternalName":
         causes.required("spec.ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
@@ -145,7 +145,7 @@ def _addresses(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) 
 
 
 def _each_address(every: list[str], known: Sequence[str], causes: Causes) -> bool:
-    """Whether all of them are addresses."""
+    """Returns whether all of them are addresses."""
     before = len(causes)
     for index, one in enumerate(every):
         if index == 0 and one == NONE:
@@ -235,7 +235,7 @@ def validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 
 def _fixed(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) -> None:
-    """An address, once given, stays."""
+    """An allocated address must not change."""
     if is_headless(spec) and is_headless(was):
         return
     mine, before = spec.get("clusterIPs", []), was.get("clusterIPs", [])
