@@ -94,7 +94,7 @@ def test_a_client_that_leaves_is_forgotten() -> None:
                 assert sum(here.server.meter.long_running.values()) == 1
             while sum(here.server.meter.long_running.values()):
                 await asyncio.sleep(0)
-            assert len(here.server._watches) == 0
+            assert len(here.server._streams) == 0
 
     told(story)
 
@@ -107,10 +107,10 @@ def test_a_client_that_does_not_read_is_cut_off() -> None:
             line.writer.transport.pause_reading()  # type: ignore[attr-defined]
             large = "x" * 200_000
             for number in range(60):
-                if not len(here.server._watches):
+                if not len(here.server._streams):
                     break
                 await here.ask("POST", PODS, pod(f"p{number}", annotations={"a": large}))
-            while len(here.server._watches):
+            while len(here.server._streams):
                 await asyncio.sleep(0.01)
             line.writer.transport.resume_reading()  # type: ignore[attr-defined]
 

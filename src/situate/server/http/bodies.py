@@ -1,4 +1,4 @@
-"""Request bodies: read with a bound, then decoded as JSON, YAML or protobuf into an object of the promised kind."""
+"""Reads request bodies up to a limit, and decodes JSON, YAML or protobuf into an object of the expected kind."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from situate.wire.yaml import load_yaml
 
 __all__ = ["decode_delete_options", "decode_object", "decode_patch", "read_body"]
 
-UNSUPPORTED: Final = "the body of the request has a Content-Encoding, and none is supported"
+UNSUPPORTED: Final = "the request body has a Content-Encoding; the server supports none"
 ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 MAX_DEPTH: Final = 512
 MAX_VALUES: Final = 32_768
-"""In the body of a request: each of them is looked at, and a body of 3 MiB has room for a million."""
+"""In a request body: the decoder visits each, and a body of 3 MiB has room for a million."""
 _decode: Final = msgspec.json.Decoder().decode
 _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -35,7 +35,7 @@ _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 async def read_body(request: web.BaseRequest, most: int) -> bytes:
-    """The whole body. Raises StatusError (413) before more than `most` bytes are held, whatever the headers say."""
+    """The whole body. Raises StatusError (413) before it holds more than `most` bytes, whatever the headers say."""
     headers = request.headers
     length = request.content_length
     if length is not None and length > most:
@@ -70,7 +70,7 @@ def _too_large(most: int) -> StatusError:
 
 
 def decode_object(body: bytes, content_type: str, api_version: str, kind: str, options: WriteOptions) -> Object:
-    """The object in a body, normalised. Raises StatusError; warns of fields that are not known."""
+    """The object in a body, normalized. Raises StatusError; warns of unknown fields."""
     form = body_type(content_type)
     try:
         if form == "protobuf":
@@ -97,7 +97,7 @@ def decode_object(body: bytes, content_type: str, api_version: str, kind: str, o
 
 
 def _loosely(body: bytes) -> Any:
-    """Without a schema; nothing if that cannot be read: the real decoder has the words for that."""
+    """Decode without a schema; None if that fails, since the real decoder has the error text."""
     if body.count(b",") < MAX_VALUES:
         return None
     try:
@@ -107,7 +107,7 @@ def _loosely(body: bytes) -> Any:
 
 
 def _few(value: Any, size: int) -> None:
-    """Raises StatusError (413) if there are more values than anybody needs. A value takes two bytes at least."""
+    """Raises StatusError (413) for more than MAX_VALUES values. A value takes at least two bytes."""
     if size <= 2 * MAX_VALUES:
         return
     left, level = MAX_VALUES, [value]
@@ -124,7 +124,7 @@ def _few(value: Any, size: int) -> None:
 
 
 def _expected(obj: Object, api_version: str, kind: str) -> Object:
-    """The object, if it is of the kind that belongs at this path, or says nothing of its kind."""
+    """The object, if it has the kind of this path, or none."""
     given_version, given_kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
     if given_version == api_version and given_kind == kind:
         return obj
@@ -144,7 +144,7 @@ def _mismatch(given_version: str, given_kind: str, api_version: str, kind: str) 
 
 
 def _other_kind(body: bytes, form: str, api_version: str, kind: str) -> None:
-    """If a body that could not be read is of another kind, that is what to say about it."""
+    """If a body that does not decode is of another kind, raise that error instead."""
     if form == "protobuf":
         return
     try:
@@ -157,7 +157,7 @@ def _other_kind(body: bytes, form: str, api_version: str, kind: str) -> None:
 
 
 def _yaml(body: bytes) -> Any:
-    """One document. Aliases are refused: a small body must not stand for a large object."""
+    """One document, without aliases: a small body must not expand to a large object."""
     try:
         if b"*" in body:
             for event in yaml.parse(body, Loader=_YamlLoader):
@@ -177,7 +177,7 @@ def _yaml(body: bytes) -> Any:
 
 
 def decode_patch(body: bytes, how: str) -> Any:
-    """A patch as values. Raises StatusError."""
+    """A patch, as decoded JSON. Raises StatusError."""
     if how == "apply" and not body.lstrip().startswith(b"{"):
         patch = _yaml(body)
     else:
@@ -188,7 +188,7 @@ def decode_patch(body: bytes, how: str) -> Any:
             raise bad_request(f"{what}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise bad_request(f"error decoding patch: {error}") from None
-    if how != "json":  # how many operations there may be is for that to say
+    if how != "json":  # JSON patch has its own limit of operations
         _few(patch, len(body))
     if _depth_over(patch, MAX_DEPTH):
         raise bad_request(f"error decoding patch: nested deeper than {MAX_DEPTH} levels")
@@ -201,7 +201,7 @@ def decode_patch(body: bytes, how: str) -> Any:
 
 
 def _depth_over(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested deeper. Level by level, so that it cannot itself go too deep."""
+    """Whether lists and objects are nested deeper. Goes level by level, so that it does not recurse."""
     level = [value]
     for _ in range(most):
         following: list[Any] = []
@@ -220,7 +220,7 @@ def _depth_over(value: Any, most: int) -> bool:
 
 
 def decode_delete_options(body: bytes, content_type: str) -> Object:
-    """DeleteOptions from a body, or nothing. Raises StatusError."""
+    """DeleteOptions from a body, {} if it is empty. Raises StatusError."""
     form = body_type(content_type)
     if not body:
         return {}
@@ -233,7 +233,7 @@ def decode_delete_options(body: bytes, content_type: str) -> Object:
             if loose is None:
                 return {}
             if not isinstance(loose, dict):
-                raise bad_request("the body of the request is no DeleteOptions")
+                raise bad_request("the request body is not a DeleteOptions")
             obj = loose
         version, kind = obj.get("apiVersion") or "v1", obj.get("kind") or "DeleteOptions"
         if not isinstance(version, str) or not isinstance(kind, str) or isinstance(obj.get("apiVersion"), list | dict):

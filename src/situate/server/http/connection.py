@@ -1,4 +1,4 @@
-"""One client's connection: aiohttp's, with a deadline on headers, a Status for what is no HTTP, and word of its end."""
+"""aiohttp's connection with a deadline for headers, a Status for malformed HTTP, and a callback for its end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from situate.server.http.responses import status_response
 __all__ = ["Connection", "Listener"]
 
 TRIM_AFTER_CONNECTIONS: Final = 128
-"""So many connections at once leave enough behind to tidy up after. To shake hands with them takes longer than that, so
-who opens one connection after another does not make it the server's main work."""
+"""So many new connections leave enough free memory behind to trim the heap. Their handshakes take longer than the trim,
+so a client that keeps reconnecting cannot keep the server busy with it."""
 
 
 class Connection(RequestHandler):
@@ -29,13 +29,13 @@ class Connection(RequestHandler):
         super().__init__(manager, loop=loop, **options)
         self.on_lost: Callable[[], None] | None = None
         self.head_since = 0.0
-        """When a request began whose headers are not there yet; 0: none."""
+        """When a request started whose headers are incomplete; 0: none."""
         self.peer: bytes | bool | None = False
-        """The client's certificate (DER), None if it showed none; False: not looked up yet."""
+        """The client's certificate (DER), None if it has none; False: not looked up yet."""
 
     @property
     def paused(self) -> bool:
-        """Whether the client has more to read than is good."""
+        """Whether the send buffer is above its limit."""
         return self._paused
 
     def certificate(self) -> bytes | None:
@@ -59,7 +59,7 @@ class Connection(RequestHandler):
             self.head_since = 0.0
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Whoever reads a body asks for this, though nothing was paused: the parser need not run once more for it."""
+        """aiohttp calls this for every body, even if nothing was paused. Then the parser need not run again."""
         if self._reading_paused or self._buffer_paused:
             super().resume_reading(resume_parser)
 
@@ -76,7 +76,7 @@ class Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What could not be parsed. Our own handler answers everything else itself."""
+        """The response to a request that could not be parsed. Our handler answers everything else."""
         if isinstance(exc, LineTooLong):
             text = "the request line or a header of the request is too large"
             error = StatusError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "RequestHeaderFieldsTooLarge", text)
@@ -84,21 +84,21 @@ class Connection(RequestHandler):
             first = (message or "").strip().splitlines()[:1]
             error = bad_request(f"the request is not HTTP/1.1: {first[0].rstrip(':') if first else 'malformed'}")
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer was begun already")
+            raise ConnectionError("a response was started already")
         response = status_response(error)
         response.close = True
         return cast(web.StreamResponse, response)
 
 
 class Listener(web.Server):
-    """Makes connections up to a number, closes those whose headers never end, and tidies up after many came at once."""
+    """Accepts connections up to a limit, closes those whose headers never end, and trims the heap after a rush."""
 
     def __init__(self, handler: Any, *, head_s: float, most: int, **options: Any) -> None:
         super().__init__(handler, **options)
         self._head_s = head_s
         self._most = most
         self._came = self._came_before = 0
-        """Connections since the last sweep, and between that and the one before."""
+        """Connections since the last sweep, and in the interval before."""
 
     @property
     def full(self) -> bool:
@@ -116,6 +116,6 @@ class Listener(web.Server):
             began = connection.head_since if isinstance(connection, Connection) else 0.0
             if began and now - began > self._head_s:
                 connection.force_close()
-        if self._came + self._came_before >= TRIM_AFTER_CONNECTIONS:  # those of before may have begun to watch only now
+        if self._came + self._came_before >= TRIM_AFTER_CONNECTIONS:  # earlier ones may have started to watch only now
             heap.trim_heap()
         self._came_before, self._came = self._came, 0

@@ -1,4 +1,4 @@
-"""The Host allow-list: a page in a browser must not reach the server under a name of its own choosing."""
+"""Checks the Host header, so that a web page cannot reach the server by DNS rebinding."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ ANY: Final = "*"
 
 
 class HostAllowlist:
-    """Names by which the server may be called."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(name.lower().strip("[]").rstrip(".") for name in (*ALWAYS, *names))
         self._known: dict[str, bool] = {}
@@ -29,7 +27,7 @@ class HostAllowlist:
             if len(self._known) < 1024:
                 self._known[header] = known
         if not known:
-            text = "the server may not be reached by the host name of this request"
+            text = "the Host of the request is not allowed"
             raise StatusError(HTTPStatus.FORBIDDEN, "Forbidden", text)
 
     def _allowed(self, header: str) -> bool:

@@ -1,4 +1,4 @@
-"""Counts and times of requests, under kube-apiserver's names. Noting is a look-up; texts are made when asked."""
+"""Request metrics under kube-apiserver's names. Cheap to record; formatted when scraped."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ BUCKETS: Final = (
 ) + (20.0, 30.0, 45.0, 60.0)
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource", "scope")
 RequestLabels = tuple[str, str, str, str, str, str]
-"""The values of those labels."""
+"""The values of `_LABELS`."""
 
 
 class RequestMetrics(Collector):
-    """What the HTTP side did so far. `gauges` and the texts of others are asked for when somebody looks."""
+    """`gauges` and `others`, the text of other metrics, are called on each scrape."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class RequestMetrics(Collector):
         self.in_flight = {"readOnly": 0, "mutating": 0}
         self.long_running: dict[RequestLabels, int] = {}
         self.rejected: dict[str, int] = {}
-        """By what they reached: the limits."""
+        """By limit."""
         self.panics = 0
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def observe(self, what: RequestLabels, code: int, seconds: float | None) -> None:
-        """One answer; without a time for what lasts as long as the client likes."""
+        """Record a response; without a duration for long-running requests."""
         key = (what, code)
         self._requests[key] = self._requests.get(key, 0) + 1
         if seconds is None:
@@ -75,7 +75,7 @@ class RequestMetrics(Collector):
         self.rejected[limit] = self.rejected.get(limit, 0) + 1
 
     def count(self, code: int | None = None) -> int:
-        """How many requests were answered, or answered so."""
+        """How many requests were answered, with this code or with any."""
         return sum(number for (_, found), number in self._requests.items() if code is None or found == code)
 
     def text(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Accept and Content-Type: which form an answer takes, and which one a body has."""
+"""Accept and Content-Type: the encoding of the response and of the request body."""
 
 from __future__ import annotations
 

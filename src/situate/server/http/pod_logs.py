@@ -1,8 +1,7 @@
-"""The subresource log: which container is meant, and what it wrote, from whoever can reach it."""
+"""Serves pods/log: finds the container and streams its log from the node."""
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from typing import Final
 
@@ -11,18 +10,17 @@ from situate.server.http import query
 from situate.server.http.ports import LogSource
 from situate.server.http.request import ApiRequest
 from situate.server.http.responses import TEXT, Response
-from situate.server.http.settings import Limits
-from situate.server.http.streams import ChunkedStream
+from situate.server.http.streams import OpenStreams
 from situate.server.registry.registry import Registry
 from situate.server.requests import Object, Target
 
 __all__ = ["PodLogHandler", "container_of"]
 
-NO_SOURCE: Final = "no node of this cluster keeps logs"
+NO_SOURCE: Final = "no node of this cluster serves logs"
 
 
 def container_of(pod: Object, container: str) -> str:
-    """The container whose log it is. Raises StatusError if the pod has several, or not that one."""
+    """The name of the container. Raises StatusError if the pod has several, or not this one."""
     name, spec = pod["metadata"]["name"], pod.get("spec") or {}
     lists = [spec.get(key) or [] for key in ("initContainers", "containers", "ephemeralContainers")]
     names = [one.get("name", "") for some in lists for one in some]
@@ -38,15 +36,10 @@ def container_of(pod: Object, container: str) -> str:
 
 
 class PodLogHandler:
-    def __init__(self, registry: Registry, source: LogSource | None, limits: Limits) -> None:
+    def __init__(self, registry: Registry, source: LogSource | None, streams: OpenStreams) -> None:
         self._registry = registry
         self._source = source
-        self._limits = limits
-        self._open: dict[ChunkedStream, None] = {}
-
-    def stop(self) -> None:
-        for stream in list(self._open):
-            stream.stop()
+        self._streams = streams
 
     async def handle(self, request: ApiRequest, headers: str) -> Response:
         options = query.log_options(request.query)
@@ -59,20 +52,11 @@ class PodLogHandler:
         if self._source is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "NotFound", NO_SOURCE)
         pieces = await self._source.open(target.namespace, target.name, container, options)
-        stream = ChunkedStream(request.http, self._limits.slow_s)
-        self._open[stream] = None
         try:
-            stream.start(TEXT, headers)
-            async for piece in pieces:
-                await stream.send((piece,))
-        except asyncio.CancelledError:
-            if not stream.cancelled():
-                raise
-        except ConnectionError:
-            pass
+            async with self._streams.open(request.http, TEXT, headers) as stream:
+                async for piece in pieces:
+                    await stream.send((piece,))
         finally:
-            self._open.pop(stream, None)
-            stream.detach()
             close = getattr(pieces, "aclose", None)
             if close is not None:
                 await close()

@@ -1,4 +1,4 @@
-"""Query options into values, refused in Kubernetes' words where they cannot be read."""
+"""Parses query options, with kube-apiserver's errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from urllib.parse import unquote_plus
 
 from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.http.ports import LogOptions
+from situate.server.kinds.field_errors import forbidden
+from situate.server.registry.list_options import list_problems
 from situate.server.requests import DeleteOptions, FieldValidation, ListOptions, WatchOptions, WriteOptions
 
 __all__ = [
@@ -26,12 +28,11 @@ __all__ = [
 ]
 
 Query = Mapping[str, str]
-"""The first value of each option; `dryRun`, which may be given often, joined by commas."""
+"""The first value of each option. `dryRun` may be repeated; its values are joined by commas."""
 
 META: Final = "meta.k8s.io"
 MANAGER_BYTES: Final = 128
 MAX_OPTIONS: Final = 256
-MATCHES: Final = ("", "Exact", "NotOlderThan")
 VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 POLICIES: Final = ("", "Background", "Foreground", "Orphan")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -40,7 +41,7 @@ _EMPTY: Final[Query] = {}
 
 
 def parse_query(text: str) -> Query:
-    """`a=b&c=d`, decoded. What cannot be decoded stays as it is."""
+    """Decode `a=b&c=d`. What cannot be decoded stays as it is."""
     return _parsed(text) if text else _EMPTY
 
 
@@ -63,7 +64,7 @@ def _parsed(text: str) -> Query:
 
 
 def flag(query: Query, name: str) -> bool | None:
-    """None: not given. All but `false` and `0` is yes, also nothing."""
+    """None: not given. Everything but `false` and `0` is true, also the empty value."""
     value = query.get(name)
     return None if value is None else value.lower() not in ("false", "0")
 
@@ -100,13 +101,8 @@ def _unsupported(field: str, value: str, supported: Sequence[str], *, sort: bool
 def list_options(query: Query) -> ListOptions:
     if not query:
         return _PLAIN_LIST
-    causes = _match_problems(query)
-    if flag(query, "sendInitialEvents") is not None:
-        causes.append(Cause("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list", _FORBIDDEN))
-    if causes:
-        raise _refusal("ListOptions", causes)
     _integer(query, "timeoutSeconds")
-    return ListOptions(
+    options = ListOptions(
         query.get("labelSelector", ""),
         query.get("fieldSelector", ""),
         max(_integer(query, "limit") or 0, 0),
@@ -114,27 +110,16 @@ def list_options(query: Query) -> ListOptions:
         query.get("resourceVersion", ""),
         query.get("resourceVersionMatch", ""),
     )
+    initial = flag(query, "sendInitialEvents") is not None
+    causes = list_problems(options, initial_events=initial)
+    if initial:
+        causes.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if causes:
+        raise _refusal("ListOptions", causes)
+    return options
 
 
 _PLAIN_LIST: Final = ListOptions()
-_FORBIDDEN: Final = "FieldValueForbidden"
-
-
-def _match_problems(query: Query) -> list[Cause]:
-    field, match = "resourceVersionMatch", query.get("resourceVersionMatch", "")
-    if not match:
-        return []
-    causes = []
-    version = query.get("resourceVersion", "")
-    if not version and flag(query, "sendInitialEvents") is None:
-        causes.append(Cause(field, f"Forbidden: {field} is forbidden unless resourceVersion is provided", _FORBIDDEN))
-    if query.get("continue"):
-        causes.append(Cause(field, f"Forbidden: {field} is forbidden when continue is provided", _FORBIDDEN))
-    if match not in MATCHES:
-        causes.append(_unsupported(field, _quoted(match), ("Exact", "NotOlderThan", ""), sort=False))
-    if match == "Exact" and version == "0":
-        causes.append(Cause(field, f'Forbidden: {field} "exact" is forbidden for resourceVersion "0"', _FORBIDDEN))
-    return causes
 
 
 def watch_options(query: Query) -> WatchOptions:
@@ -143,13 +128,11 @@ def watch_options(query: Query) -> WatchOptions:
     field = "resourceVersionMatch"
     causes: list[Cause] = []
     if initial is not None and match != "NotOlderThan":
-        text = f"Forbidden: sendInitialEvents requires setting {field} to NotOlderThan"
-        causes.append(Cause(field, text, _FORBIDDEN))
+        causes.append(forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan"))
     if initial is None and match:
-        text = f"Forbidden: {field} is forbidden for watch unless sendInitialEvents is provided"
-        causes.append(Cause(field, text, _FORBIDDEN))
+        causes.append(forbidden(field, f"{field} is forbidden for watch unless sendInitialEvents is provided"))
     if initial is None and query.get("continue"):
-        causes.append(Cause(field, f"Forbidden: {field} is forbidden when continue is provided", _FORBIDDEN))
+        causes.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     if causes:
         raise _refusal("ListOptions", causes)
     _integer(query, "limit")
@@ -165,7 +148,7 @@ def watch_options(query: Query) -> WatchOptions:
 
 
 def name_in(query: Query) -> str:
-    """The name that a field selector asks for, alone or among others: a right to one object covers a list of it."""
+    """The metadata.name in a field selector: a right to one object covers a list of it."""
     selector = query.get("fieldSelector", "")
     for term in selector.split(",") if selector else ():
         if found := _NAME_TERM.fullmatch(term.strip()):
@@ -177,7 +160,7 @@ def name_in(query: Query) -> str:
 
 
 def write_options(query: Query, kind: str, *, how: str = "") -> WriteOptions:
-    """`kind` is CreateOptions, UpdateOptions or PatchOptions; `how` the type of a patch."""
+    """`kind` is CreateOptions, UpdateOptions or PatchOptions; `how` is the patch type."""
     if not query and how != "apply":
         return _PLAIN_WRITE
     manager = query.get("fieldManager", "")
@@ -186,7 +169,7 @@ def write_options(query: Query, kind: str, *, how: str = "") -> WriteOptions:
     if how == "apply" and not manager:
         causes.append(Cause("fieldManager", "Required value: is required for apply patch", "FieldValueRequired"))
     if how and how != "apply" and force is not None:
-        causes.append(Cause("force", "Forbidden: may not be specified for non-apply patch", _FORBIDDEN))
+        causes.append(forbidden("force", "may not be specified for non-apply patch"))
     dry_run = _dry_run(query.get("dryRun"), causes)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
@@ -223,7 +206,7 @@ def _manager_problems(manager: str) -> list[Cause]:
 
 
 def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
-    """From the body if there is one, else from the query. Types in the body were checked by whoever decoded it."""
+    """From the body if there is one, else from the query. The decoder has checked the types in the body."""
     causes: list[Cause] = []
     if body:
         dry_run = _dry_run(",".join(body.get("dryRun") or ()), causes)
@@ -265,7 +248,6 @@ def _is_time(text: str) -> bool:
 
 
 def log_options(query: Query) -> LogOptions:
-    """Of a pod's log. Raises StatusError."""
     causes: list[Cause] = []
     tail, since = _integer(query, "tailLines"), _integer(query, "sinceSeconds")
     limit, since_time = _integer(query, "limitBytes"), query.get("sinceTime", "")
@@ -277,8 +259,7 @@ def log_options(query: Query) -> LogOptions:
     if limit is not None and limit < 1:
         causes.append(Cause("limitBytes", f"Invalid value: {limit}: must be greater than 0"))
     if since is not None and since_time:
-        text = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
-        causes.append(Cause("", text, _FORBIDDEN))
+        causes.append(forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since is not None and since < 1:
         causes.append(Cause("sinceSeconds", f"Invalid value: {since}: must be greater than 0"))
     if stream not in ("All", "Stdout", "Stderr"):

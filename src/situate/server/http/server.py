@@ -25,6 +25,7 @@ from situate.server.http.ports import ComputedResources, CreateHandlers, Gate, L
 from situate.server.http.routing import Router
 from situate.server.http.scale import ScaleHandler
 from situate.server.http.settings import ServerSettings
+from situate.server.http.streams import OpenStreams
 from situate.server.http.watches import WatchHandler
 from situate.server.identity.network import check_listening
 from situate.server.openapi import OpenApi
@@ -48,15 +49,13 @@ class Server:
         self,
         settings: ServerSettings,
         front: RequestFilters,
-        watches: WatchHandler,
-        logs: PodLogHandler,
+        streams: OpenStreams,
         meter: RequestMetrics,
         tls: ssl.SSLContext | None,
     ) -> None:
         self._settings = settings
         self._front = front
-        self._watches = watches
-        self._logs = logs
+        self._streams = streams
         self._tls = tls
         self.meter = meter
         self._listener: Listener | None = None
@@ -122,8 +121,7 @@ class Server:
             return
         self._front.stopping = True
         self._server.close()
-        self._watches.stop()
-        self._logs.stop()
+        self._streams.stop()
         self._listener.pre_shutdown()
         deadline = time.perf_counter() + self._settings.limits.stop_s
         while self._front.running and time.perf_counter() < deadline:
@@ -171,14 +169,13 @@ async def serve(
     limits = settings.limits
     meter = RequestMetrics(gauges, metrics)
     objects = ObjectHandler(registry, tables, wall_ns)
-    watches = WatchHandler(registry, limits, dice)
-    pod_logs = PodLogHandler(registry, logs, limits)
+    streams = OpenStreams(limits.slow_s)
     routing = Router(
         settings,
         objects,
-        watches,
+        WatchHandler(registry, streams, limits, dice),
         ScaleHandler(registry),
-        pod_logs,
+        PodLogHandler(registry, logs, streams),
         create_handlers or {},
         Health(checks or {}),
         meter,
@@ -188,6 +185,6 @@ async def serve(
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))
     front = RequestFilters(routing, gate, hosts, meter, limits, wall_ns)
-    server = Server(settings, front, watches, pod_logs, meter, tls)
+    server = Server(settings, front, streams, meter, tls)
     await server.start()
     return server

@@ -1,9 +1,10 @@
-"""Answers that go on: watches and logs, written in chunks, to clients that may be slow or gone."""
+"""Chunked responses for watches and logs, to clients that may be slow or gone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -12,13 +13,13 @@ from aiohttp import web
 from situate.server.http.connection import Connection
 from situate.server.http.responses import Response, head
 
-__all__ = ["ChunkedStream"]
+__all__ = ["ChunkedStream", "OpenStreams"]
 
 LAST: Final = b"0\r\n\r\n"
 
 
 class ChunkedStream:
-    """One chunked answer. Ends early by `stop`, or when its client is gone; both cancel whoever writes it."""
+    """One chunked response. `stop`, and a client that disconnects, cancel the task that writes it."""
 
     def __init__(self, request: web.BaseRequest, slow_s: float) -> None:
         self._request = request
@@ -26,7 +27,7 @@ class ChunkedStream:
         self._task: asyncio.Task[object] | None = asyncio.current_task()
         self._connection = request.protocol if isinstance(request.protocol, Connection) else None
         self.stopped = False
-        """By us or by the client leaving: a cancellation that follows is no accident."""
+        """By the server or because the client left: the cancellation that follows is expected."""
         self.gone = False
         self.started = False
         if self._connection is not None:
@@ -49,7 +50,7 @@ class ChunkedStream:
         self.started = True
 
     async def send(self, pieces: Sequence[bytes]) -> None:
-        """As one chunk. Raises ConnectionError if the client is gone, or has read nothing for too long."""
+        """Send one chunk. Raises ConnectionError if the client is gone, or has read nothing for too long."""
         size = sum(map(len, pieces))
         if not size:
             return
@@ -63,7 +64,7 @@ class ChunkedStream:
                 raise ConnectionAbortedError("the client does not read") from None
 
     def abort(self) -> None:
-        """Throw the connection away, with all that waits to be sent."""
+        """Drop the connection and everything not yet sent."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
@@ -75,9 +76,7 @@ class ChunkedStream:
         transport.write(data)
 
     def finish(self) -> Response:
-        """The end of the body, if there is still somebody to see it; what is left to give to aiohttp."""
-        if self._connection is not None:
-            self._connection.on_lost = None
+        """End the body, if the client is still there, and return the response for aiohttp."""
         response = Response(HTTPStatus.OK)
         response.written = True
         transport = self._request.transport
@@ -86,12 +85,45 @@ class ChunkedStream:
         return response
 
     def detach(self) -> None:
+        """Ignore the end of the connection from now on."""
         if self._connection is not None:
             self._connection.on_lost = None
 
     def cancelled(self) -> bool:
-        """In `except CancelledError`: whether it was `stop`, so that the answer can be finished."""
+        """In `except CancelledError`: whether `stop` cancelled the task, so that the response can be finished."""
         if self.stopped and self._task is not None:
             self._task.uncancel()
             return True
         return False
+
+
+class OpenStreams:
+    """The streams being sent, so that the server can end them when it stops."""
+
+    def __init__(self, slow_s: float) -> None:
+        self._slow_s = slow_s
+        self._open: dict[ChunkedStream, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def stop(self) -> None:
+        for stream in list(self._open):
+            stream.stop()
+
+    @asynccontextmanager
+    async def open(self, request: web.BaseRequest, content_type: str, headers: str) -> AsyncIterator[ChunkedStream]:
+        """Start a stream. The block ends quietly when the client leaves or the server stops; then `finish` it."""
+        stream = ChunkedStream(request, self._slow_s)
+        self._open[stream] = None
+        try:
+            stream.start(content_type, headers)
+            yield stream
+        except asyncio.CancelledError:
+            if not stream.cancelled():
+                raise
+        except ConnectionError:
+            pass
+        finally:
+            self._open.pop(stream, None)
+            stream.detach()

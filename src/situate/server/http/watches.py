@@ -1,8 +1,7 @@
-"""Watches: events of the registry as lines of JSON, several in one write when they come together."""
+"""Serves watches: events as lines of JSON, several in one write when they come together."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
@@ -15,36 +14,27 @@ from situate.server.http.rendering import Renderer
 from situate.server.http.request import ApiRequest
 from situate.server.http.responses import Response, encode
 from situate.server.http.settings import Limits
-from situate.server.http.streams import ChunkedStream
+from situate.server.http.streams import ChunkedStream, OpenStreams
 from situate.server.registry.registry import Registry
 
 __all__ = ["WatchHandler"]
 
 
 class WatchHandler:
-    """All that are open, so that they can be ended when the server stops."""
-
-    def __init__(self, registry: Registry, limits: Limits, dice: Callable[[], float]) -> None:
-        """`dice` gives numbers from 0 to 1: watches that began together must not end together."""
+    def __init__(self, registry: Registry, streams: OpenStreams, limits: Limits, random: Callable[[], float]) -> None:
+        """`random` returns numbers from 0 to 1, so that watches which start together do not end together."""
         self._registry = registry
+        self._streams = streams
         self._limits = limits
-        self._dice = dice
-        self._open: dict[ChunkedStream, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def stop(self) -> None:
-        for stream in list(self._open):
-            stream.stop()
+        self._random = random
 
     async def handle(
         self, request: ApiRequest, renderer: Renderer, headers: str, computed: ComputedResources | None = None
     ) -> Response:
-        """`computed`: who works out what is asked for, if it is not the registry's."""
+        """`computed`: the source, if the resource is computed and not stored."""
         options = query.watch_options(request.query)
         if not options.timeout_s:
-            options = replace(options, timeout_s=int(self._limits.watch_least_s * (1.0 + self._dice())))
+            options = replace(options, timeout_s=int(self._limits.watch_least_s * (1.0 + self._random())))
         try:
             source = self._registry if computed is None else computed
             events: EventStream = await source.watch(request.target, options)
@@ -52,25 +42,16 @@ class WatchHandler:
             if error.code != HTTPStatus.GONE:
                 raise
             return await self._expired(request, error, headers)
-        stream = ChunkedStream(request.http, self._limits.slow_s)
-        self._open[stream] = None
         try:
-            # Clients wait for the headers before they begin to read.
-            stream.start(JSON, headers)
-            await self._follow(events, stream, renderer)
-        except asyncio.CancelledError:
-            if not stream.cancelled():
-                raise
-        except ConnectionError:
-            pass
+            # Clients wait for the headers before they read.
+            async with self._streams.open(request.http, JSON, headers) as stream:
+                await self._follow(events, stream, renderer)
         finally:
-            self._open.pop(stream, None)
-            stream.detach()
             await events.aclose()
         return stream.finish()
 
     async def _expired(self, request: ApiRequest, error: StatusError, headers: str) -> Response:
-        """Clients look for this in the stream, not in the answer's code."""
+        """Clients expect a 410 as an event of the stream, not as the status of the response."""
         stream = ChunkedStream(request.http, self._limits.slow_s)
         stream.start(JSON, headers)
         await stream.send((encode({"type": "ERROR", "object": error.status()}), b"\n"))

@@ -48,10 +48,10 @@ def parse_resource_version(text: str) -> int:
     return number
 
 
-def validate_list_options(options: ListOptions) -> None:
+def list_problems(options: ListOptions, *, initial_events: bool = False) -> list[Cause]:
     match, causes = options.resource_version_match, []
     if match:
-        if not options.resource_version:
+        if not options.resource_version and not initial_events:
             causes.append(forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided"))
         if options.continue_from:
             causes.append(forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
@@ -59,7 +59,11 @@ def validate_list_options(options: ListOptions) -> None:
             causes.append(not_supported(_MATCH, match, (EXACT, NOT_OLDER, "")))
         if match == EXACT and options.resource_version == "0":
             causes.append(forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"'))
-    _refuse(causes)
+    return causes
+
+
+def validate_list_options(options: ListOptions) -> None:
+    _refuse(list_problems(options))
     if options.continue_from and options.resource_version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
 
